@@ -1,0 +1,237 @@
+"""The events that sources publish, one closed union per input topic.
+
+Times are milliseconds since the Unix epoch. ``seen_ms`` is when the source saw the change;
+``append_ms`` is when Kafka's controller appended it (-1: not known). Each event has an ``id`` that
+follows from its cause alone, so that an event published twice can be told (it is the ``ce_id``
+header on the topic).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+
+RecordJson = Mapping[str, Any]
+"""One metadata record: ``{"offset", "type", "version", "data"}``.
+
+``type``, ``version`` and ``data`` are what ``kafka-dump-log --cluster-metadata-decoder`` prints for
+it. Control records have the types ``LEADER_CHANGE``, ``KRAFT_VERSION`` and ``KRAFT_VOTERS``. A
+record that could not be read has the type `UNREADABLE` and ``data`` = ``{"reason": ...}``; its
+bytes are in the dead letters.
+"""
+
+UNREADABLE = "UNREADABLE"
+
+
+class CommitKind(StrEnum):
+    """How the records of a `LogCommit` were committed together."""
+
+    BATCH = "batch"
+    TRANSACTION = "transaction"
+
+
+@dataclass(frozen=True, slots=True)
+class LogCommit:
+    """One committed metadata batch, or one whole metadata transaction.
+
+    Offsets are inclusive. ``records`` holds what the source was asked to decode; ``skipped`` counts
+    the others by type.
+    """
+
+    cluster: ClusterId
+    kind: CommitKind
+    first_offset: int
+    last_offset: int
+    leader_epoch: int
+    append_ms: int
+    records: Sequence[RecordJson]
+    skipped: Mapping[str, int]
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/kraft/first-last``."""
+        return f"{self.cluster}/kraft/{self.first_offset}-{self.last_offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChunk:
+    """A part of a metadata snapshot: the whole state just before ``end_offset``.
+
+    Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
+    known from the log before.
+    """
+
+    cluster: ClusterId
+    end_offset: int
+    leader_epoch: int
+    index: int
+    last: bool
+    append_ms: int
+    records: Sequence[RecordJson]
+    skipped: Mapping[str, int]
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/kraft/snapshot-end-epoch/index``."""
+        return f"{self.cluster}/kraft/snapshot-{self.end_offset}-{self.leader_epoch}/{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogGap:
+    """A stretch of the log that cannot be had any more, or that turned out not to be true.
+
+    ``reset`` says that the log itself went backwards (committed records are gone): what follows is
+    its content from the beginning, and it replaces what was known.
+    """
+
+    cluster: ClusterId
+    from_offset: int
+    to_offset: int
+    reason: str
+    reset: bool
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/kraft/gap-from-to``."""
+        return f"{self.cluster}/kraft/gap-{self.from_offset}-{self.to_offset}"
+
+
+class SourceState(StrEnum):
+    """How a source stands to the cluster that it follows."""
+
+    CATCHING_UP = "catching-up"
+    FOLLOWING = "following"
+    STALLED = "stalled"
+    """The source runs and cannot read: ``detail`` says why and what to do."""
+    SILENT = "silent"
+    """Nothing was heard of the source for too long; said by the worker, not by the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """A source's heartbeat, and each change of its state.
+
+    ``offset`` is the last offset that the source has passed on or skipped (-1: none);
+    ``high_watermark`` is the cluster's (-1: not known, or not a log).
+    """
+
+    cluster: ClusterId
+    source: str
+    state: SourceState
+    offset: int
+    high_watermark: int
+    leader_id: int
+    leader_epoch: int
+    detail: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/source/state-seen_ms``: a heartbeat is its own cause."""
+        return f"{self.cluster}/{self.source}/{self.state}-{self.seen_ms}"
+
+
+LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus
+"""What stands on ``featurewatch.metadata-log``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """What one node says of itself and of the cluster, by ApiVersions.
+
+    ``epoch`` is the finalized features epoch (-1: the finalized levels do not count).
+    ``complete`` is false for requests below version 4, which leave out every supported feature
+    whose minimum is 0 (KAFKA-17492). ``address`` is ``host:port``.
+    """
+
+    cluster: ClusterId
+    role: Role
+    node_id: NodeId
+    address: str
+    supported: Mapping[FeatureName, Range]
+    finalized: Mapping[FeatureName, FeatureLevel]
+    epoch: int
+    complete: bool
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/api-versions/role-node/seen_ms``: an answer is its own cause."""
+        return f"{self.cluster}/api-versions/{self.role}-{self.node_id}/{self.seen_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSilent:
+    """A node that does not answer (``gone`` false) or that the cluster no longer lists (true)."""
+
+    cluster: ClusterId
+    role: Role
+    node_id: NodeId
+    address: str
+    gone: bool
+    detail: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/api-versions/role-node/silent-seen_ms``."""
+        return f"{self.cluster}/api-versions/{self.role}-{self.node_id}/silent-{self.seen_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureView:
+    """A finalized level of one feature as some nodes see it (level 0: not finalized)."""
+
+    level: FeatureLevel
+    nodes: tuple[str, ...]
+    """``role-id``, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Nodes that answer in the same round with different finalized levels of one feature.
+
+    ``views`` with fewer than two entries says that they agree again.
+    """
+
+    cluster: ClusterId
+    feature: FeatureName
+    views: tuple[FeatureView, ...]
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/api-versions/disagreement-feature/seen_ms``."""
+        return f"{self.cluster}/api-versions/disagreement-{self.feature}/{self.seen_ms}"
+
+
+ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceStatus
+"""What stands on ``featurewatch.api-versions``."""
+
+Event = LogEvent | ApiVersionsEvent
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Bytes that could not be read, with the reason and the place where they were found.
+
+    ``place`` is a topic, partition and offset, or a log and its offset, in words. ``payload`` stands
+    as base64 on the topic.
+    """
+
+    cluster: str
+    place: str
+    reason: str
+    payload: bytes
+    seen_ms: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """``cluster/dead/place``."""
+        return f"{self.cluster}/dead/{self.place}"

@@ -1,0 +1,37 @@
+"""The topics of featurewatch, one registry: the README's table is checked against it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PREFIX = "featurewatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its short name, what stands on it, and the settings that it is created with.
+
+    The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says otherwise.
+    """
+
+    short_name: str
+    about: str
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, prefix: str = PREFIX) -> str:
+        """The full name under a prefix."""
+        return f"{prefix}.{self.short_name}"
+
+
+_COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
+
+METADATA_LOG = Topic("metadata-log", "committed batches, transactions and snapshots of the log")
+API_VERSIONS = Topic("api-versions", "what nodes answer about their features, where it changed")
+FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
+ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
+EPOCHS = Topic("epochs", "a snapshot of the state for each feature revision")
+STATE = Topic("state", "the newest snapshot of each cluster", _COMPACTED)
+DEAD_LETTERS = Topic("dead-letters", "what could not be read, with its bytes and the reason")
+
+INPUTS = (METADATA_LOG, API_VERSIONS)
+OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
+ALL = (*INPUTS, *OUTPUTS)
