@@ -116,14 +116,17 @@ class SourceState(StrEnum):
 class SourceStatus:
     """A source's heartbeat, and each change of its state.
 
-    ``offset`` is the last offset that the source has passed on or skipped (-1: none);
-    ``high_watermark`` is the cluster's (-1: not known, or not a log).
+    ``offset`` is the last offset that the source has passed on or skipped (-1: none) and
+    ``offset_epoch`` the leader epoch under which it was appended: a source resumes after it.
+    ``high_watermark``, ``leader_id`` and ``leader_epoch`` are the cluster's now (-1: not known, or
+    not a log).
     """
 
     cluster: ClusterId
     source: str
     state: SourceState
     offset: int
+    offset_epoch: int
     high_watermark: int
     leader_id: int
     leader_epoch: int
