@@ -1,0 +1,120 @@
+"""The one compatibility function: does a node support a finalized level? (KIP-584)"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from immutables import Map
+
+from controller.levels import CONTROLLER_REGISTRATION
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
+from tables.image import ClusterImage
+from tables.nodes import Capabilities, ClassKey, NodeKey
+
+
+class Verdict(StrEnum):
+    """An answer; unknown never counts as yes."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> Verdict:
+    """Whether nodes with these capabilities can work with a level that is finalized.
+
+    A node that lacks the feature supports 0-0 of it (KIP-584; `QuorumFeatures` in Kafka). Unknown
+    are a range whose minimum is above its maximum, and a feature that the answer may have left out.
+    """
+    supported = known.ranges.get(feature)
+    if supported is None:
+        if level == 0:
+            return Verdict.YES
+        return Verdict.NO if known.complete else Verdict.UNKNOWN
+    low, high = supported
+    if low > high:
+        return Verdict.UNKNOWN
+    return Verdict.YES if level == 0 or low <= level <= high else Verdict.NO
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """A finalized level that some nodes do not, or perhaps not, support."""
+
+    feature: FeatureName
+    level: FeatureLevel
+    range: Range | None
+    verdict: Verdict
+
+
+@lru_cache(maxsize=65536)  # classes × sets of levels; both are few, and one entry is small
+def incompatibilities(
+    known: Capabilities, levels: Map[FeatureName, FeatureLevel]
+) -> tuple[Incompatibility, ...]:
+    """The finalized levels that nodes with these capabilities do not surely support, by name."""
+    found = (
+        Incompatibility(feature, level, known.ranges.get(feature), supports(known, feature, level))
+        for feature, level in sorted(levels.items())
+    )
+    return tuple(item for item in found if item.verdict is not Verdict.YES)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A node that stands in the way of a level; no range where it has not registered at all."""
+
+    node: NodeKey
+    registered: bool
+    fenced: bool
+    range: Range | None
+    verdict: Verdict
+
+
+def blockers(
+    image: ClusterImage, feature: FeatureName, level: FeatureLevel
+) -> tuple[Blocker, ...]:
+    """Every node because of which Kafka's controller would refuse a level, in the order it asks.
+
+    All registered brokers count, the fenced ones too; controllers count from metadata.version 15
+    on, and then voters that have not registered as well (``FeatureControlManager.updateFeature``,
+    which names the first of them only).
+    """
+    found = sorted(_excluded(image, feature, level), key=lambda blocker: blocker.node)
+    return (*found, *_unregistered(image))
+
+
+def _excluded(
+    image: ClusterImage, feature: FeatureName, level: FeatureLevel
+) -> Iterator[Blocker]:
+    for key in image.nodes.classes:
+        verdict = supports(key.capabilities, feature, level)
+        if verdict is Verdict.YES or (
+            key.role is Role.CONTROLLER and not _asks_controllers(image)
+        ):
+            continue
+        for node in image.nodes.members(key):
+            supported = key.capabilities.ranges.get(feature)
+            yield Blocker(node.key, True, node.fenced, supported, verdict)
+
+
+def _unregistered(image: ClusterImage) -> Iterator[Blocker]:
+    if not _asks_controllers(image):
+        return
+    for voter in image.quorum.voters:
+        key = NodeKey(Role.CONTROLLER, NodeId(voter))
+        if image.nodes.get(key) is None:
+            yield Blocker(key, False, False, None, Verdict.UNKNOWN)
+
+
+def _asks_controllers(image: ClusterImage) -> bool:
+    finalized = image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
+    return finalized >= CONTROLLER_REGISTRATION
+
+
+def excluded_classes(image: ClusterImage) -> Iterator[tuple[ClassKey, tuple[Incompatibility, ...]]]:
+    """The classes of nodes that some finalized level excludes, or may exclude."""
+    for key in image.nodes.classes:
+        found = incompatibilities(key.capabilities, image.features.levels)
+        if found:
+            yield key, found

@@ -1,0 +1,139 @@
+"""What is said: the events on the output topics.
+
+Each has an ``id`` that follows from its cause, so that one that is said twice can be told.
+``provenance`` is one of ``{"offset", "leader_epoch", "append_ms"}`` (the metadata log) or
+``{"role", "node_id", "epoch", "seen_ms"}`` (an ApiVersions answer). Times are milliseconds since
+the Unix epoch, -1 where not known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+
+
+class ChangeKind(StrEnum):
+    """What happened to a finalized level."""
+
+    FINALIZED = "finalized"
+    UPGRADED = "upgraded"
+    DOWNGRADED = "downgraded"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureChange:
+    """One finalized level changed; ``before`` and ``after`` are 0 where it is not finalized.
+
+    ``from_snapshot`` says that it was found by comparing, not seen to happen.
+    """
+
+    cluster: ClusterId
+    feature: FeatureName
+    before: FeatureLevel
+    after: FeatureLevel
+    kind: ChangeKind
+    epoch: int
+    revision: int
+    provenance: Mapping[str, Any]
+    from_snapshot: bool
+    append_ms: int
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/change/feature/revision``: one revision changes a feature once."""
+        return f"{self.cluster}/change/{self.feature}/{self.revision}"
+
+
+class Severity(StrEnum):
+    """How soon a person must look."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+class AlertState(StrEnum):
+    """Whether the condition holds now."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A condition that began (firing) or ended (resolved); the key on the topic is its ``id``.
+
+    ``subject`` names what it is about: some of ``node``, ``role``, ``feature``, ``source``,
+    ``record``. ``summary`` is one sentence that says who must do what. ``since_ms`` is the time at
+    which the condition began, ``at_ms`` the time of this message's cause.
+    """
+
+    id: str
+    cluster: ClusterId
+    rule: str
+    severity: Severity
+    state: AlertState
+    subject: Mapping[str, str | int]
+    summary: str
+    evidence: Mapping[str, Any]
+    since_ms: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityClass:
+    """Nodes of one role that advertise the same ranges; ids ascending.
+
+    ``complete`` is false where the answers may leave supported features out.
+    """
+
+    role: Role
+    ranges: Mapping[FeatureName, Range]
+    complete: bool
+    nodes: tuple[NodeId, ...]
+    fenced: tuple[NodeId, ...]
+    silent: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncompatibleNode:
+    """A registered node that a finalized level excludes; ``verdict`` is "no" or "unknown"."""
+
+    role: Role
+    node_id: NodeId
+    feature: FeatureName
+    level: FeatureLevel
+    range: Range | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a cluster at a feature revision.
+
+    ``digest`` covers cluster, epoch, revision, levels, classes and incompatible nodes, and nothing
+    of times and places: two snapshots with one digest say the same. ``sources`` maps each source to
+    its state.
+    """
+
+    cluster: ClusterId
+    epoch: int
+    revision: int
+    provenance: Mapping[str, Any]
+    ready: bool
+    leader_id: int
+    leader_epoch: int
+    finalized: Mapping[FeatureName, FeatureLevel]
+    classes: tuple[CapabilityClass, ...]
+    incompatible: tuple[IncompatibleNode, ...]
+    sources: Mapping[str, str]
+    digest: str
+    at_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/revision/revision``."""
+        return f"{self.cluster}/revision/{self.revision}"

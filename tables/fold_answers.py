@@ -1,0 +1,96 @@
+"""The fold of what stands on ``featurewatch.api-versions``."""
+
+from dataclasses import replace
+
+from immutables import Map
+
+from streams.events import Disagreement, NodeAnswer, NodeSilent
+from streams.types import Role
+from tables.features import FeaturesImage, level_changes
+from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage
+from tables.nodes import Node, NodeKey, capabilities
+from tables.provenance import AnswerProvenance
+
+Folded = tuple[ClusterImage, ClusterDelta]
+
+
+def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
+    """Takes in what a node says; it is the registration where no log is followed."""
+    node = _node(event)
+    before = image.answers.get(node.key) or image.nodes.get(node.key)
+    if before is not None and _heard_ms(before) >= event.seen_ms:
+        return image, SKIPPED
+    if image.authority is Authority.LOG:
+        changes = {node.key: node}
+        return replace(image, answers=image.answers.changed(changes)), ClusterDelta(answers=changes)
+    features = _adopted(image, event)
+    after = replace(
+        image,
+        authority=Authority.ANSWERS,
+        nodes=image.nodes.changed({node.key: node}),
+        features=features,
+    )
+    levels = level_changes(image.features, features)
+    return after, ClusterDelta(nodes={node.key: node}, levels=levels)
+
+
+def fold_silence(image: ClusterImage, event: NodeSilent) -> Folded:
+    """Takes in that a node does not answer, or is no longer listed."""
+    key = NodeKey(event.role, event.node_id)
+    as_answer = image.authority is Authority.LOG
+    before = (image.answers if as_answer else image.nodes).get(key)
+    if before is None:
+        return image, SKIPPED
+    changes = {key: None if event.gone else before._replace(silent=True)}
+    if as_answer:
+        return replace(image, answers=image.answers.changed(changes)), ClusterDelta(answers=changes)
+    return replace(image, nodes=image.nodes.changed(changes)), ClusterDelta(nodes=changes)
+
+
+def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
+    """Takes in that nodes see different levels of a feature, or agree again."""
+    if len(event.views) < 2:
+        disagreements = image.disagreements
+        if event.feature in disagreements:
+            disagreements = disagreements.delete(event.feature)
+    else:
+        disagreements = image.disagreements.set(event.feature, event.views)
+    return replace(image, disagreements=disagreements), NOTHING
+
+
+def _node(event: NodeAnswer) -> Node:
+    return Node(
+        key=NodeKey(event.role, event.node_id),
+        capabilities=capabilities(event.supported, complete=event.complete),
+        incarnation="",
+        epoch=-1,
+        fenced=False,
+        shutting_down=False,
+        migrating=False,
+        silent=False,
+        provenance=AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms),
+    )
+
+
+def _heard_ms(node: Node) -> int:
+    return node.provenance.seen_ms if isinstance(node.provenance, AnswerProvenance) else -1
+
+
+def _adopted(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
+    """The finalized levels after an answer: the highest epoch wins, brokers before controllers.
+
+    An answer counts only if its epoch is 0 or more (KIP-778). A broker's epoch is the highest
+    offset of its image, a controller's the offset of the last change, so the two do not compare:
+    once a broker has spoken controllers are not asked.
+    """
+    if event.epoch < 0:
+        return image.features
+    known = image.features.provenance
+    if isinstance(known, AnswerProvenance):
+        if known.role is Role.BROKER and event.role is Role.CONTROLLER:
+            return image.features
+        if known.role is event.role and event.epoch < known.epoch:
+            return image.features
+    provenance = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
+    levels = Map({name: level for name, level in event.finalized.items() if level > 0})
+    return image.features.replaced(levels, event.epoch, provenance)

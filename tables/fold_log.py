@@ -1,0 +1,188 @@
+"""The fold of what stands on ``featurewatch.metadata-log``."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from immutables import Map
+
+from streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from tables.features import level_changes
+from tables.image import (
+    NOTHING,
+    SKIPPED,
+    Authority,
+    ClusterDelta,
+    ClusterImage,
+    Quorum,
+    Resync,
+    Unreadable,
+)
+from tables.provenance import NOWHERE, LogProvenance
+from tables.records import REPLAYS, Replay
+
+Folded = tuple[ClusterImage, ClusterDelta]
+
+
+def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
+    """Takes in a committed batch or transaction, unless its place was passed before."""
+    image = _under_log(image)
+    if event.last_offset <= image.log.offset:
+        return image, SKIPPED
+    provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
+    resync = image.resync
+    if resync is not None and resync.reads_log:
+        resync, replay = _resynced(resync, event.records, provenance)
+        features, nodes, unreadable = image.features, image.nodes, image.unreadable
+        delta = ClusterDelta(pending=replay.nodes)
+    else:
+        # A snapshot that was begun and not ended counts for nothing: its source started over.
+        resync = None
+        replay = Replay(image.nodes, provenance)
+        unreadable = _replay_all(replay, event.records, image.unreadable)
+        features = image.features.changed(replay.levels, event.last_offset, provenance)
+        nodes = image.nodes.changed(replay.nodes) if replay.nodes else image.nodes
+        levels = level_changes(image.features, features)
+        delta = ClusterDelta(nodes=replay.nodes, levels=levels)
+    after = replace(
+        image,
+        features=features,
+        nodes=nodes,
+        log=provenance,
+        log_high=max(image.log_high, event.last_offset),
+        quorum=_quorum(image.quorum, replay, event.leader_epoch),
+        migration=image.migration if replay.migration is None else replay.migration,
+        unreadable=unreadable,
+        resync=resync,
+    )
+    return after, delta
+
+
+def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
+    """Takes in a part of a snapshot; the last one makes it what is known.
+
+    A snapshot that lies behind what is known changes nothing, and neither does a repeated chunk. A
+    chunk that does not follow the one before is counted as unreadable.
+    """
+    image = _under_log(image)
+    if event.end_offset - 1 <= image.log.offset:
+        return image, SKIPPED
+    resync = image.resync
+    if event.index == 0:
+        resync = Resync(end_offset=event.end_offset, leader_epoch=event.leader_epoch)
+    if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
+        return _out_of_order(image, event), NOTHING
+    if event.index < resync.next_index:
+        return image, SKIPPED
+    provenance = LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)
+    resync, replay = _resynced(resync, event.records, provenance)
+    after = replace(
+        image,
+        quorum=_quorum(image.quorum, replay, event.leader_epoch),
+        migration=image.migration if replay.migration is None else replay.migration,
+        resync=replace(resync, next_index=event.index + 1),
+    )
+    if not event.last:
+        return after, ClusterDelta(pending=replay.nodes)
+    high = max(image.log_high, provenance.offset)
+    return end_resync(replace(after, log=provenance, log_high=high))
+
+
+def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
+    """Takes in that a stretch of the log is lost, or that the log itself went backwards."""
+    after = replace(_under_log(image), gap=event.reason)
+    if event.reset:
+        after = replace(after, log=NOWHERE, resync=Resync())
+    return after, NOTHING
+
+
+def end_resync(image: ClusterImage) -> Folded:
+    """Makes what was read anew the known; the delta holds what really differs."""
+    resync = image.resync
+    if resync is None:
+        return image, NOTHING
+    levels = Map({name: level for name, level in resync.levels.items() if level > 0})
+    features = image.features.replaced(levels, image.log.offset, image.log)
+    after = replace(
+        image,
+        features=features,
+        nodes=resync.nodes,
+        unreadable=resync.unreadable,
+        resync=None,
+        gap="",
+    )
+    delta = ClusterDelta(
+        nodes=resync.nodes.difference(image.nodes),
+        levels=level_changes(image.features, features),
+        from_snapshot=True,
+    )
+    return after, delta
+
+
+def _under_log(image: ClusterImage) -> ClusterImage:
+    """The image with the log as its authority.
+
+    What answers told before stays until the log has been read to its end.
+    """
+    if image.authority is Authority.LOG:
+        return image
+    resync = Resync() if image.authority is Authority.ANSWERS else None
+    return replace(image, authority=Authority.LOG, resync=resync)
+
+
+def _resynced(
+    resync: Resync, records: Iterable[RecordJson], provenance: LogProvenance
+) -> tuple[Resync, Replay]:
+    replay = Replay(resync.nodes, provenance)
+    unreadable = _replay_all(replay, records, resync.unreadable)
+    after = replace(
+        resync,
+        levels=resync.levels.update(replay.levels),
+        nodes=resync.nodes.changed(replay.nodes),
+        unreadable=unreadable,
+    )
+    return after, replay
+
+
+def _replay_all(
+    replay: Replay, records: Iterable[RecordJson], unreadable: Map[str, Unreadable]
+) -> Map[str, Unreadable]:
+    """Replays records, and returns ``unreadable`` with those added that could not be read."""
+    replays = REPLAYS
+    for record in records:
+        kind = record["type"]
+        act = replays.get(kind)
+        if act is None:
+            if kind == UNREADABLE:
+                unreadable = _count(unreadable, record, record["data"]["reason"])
+            continue
+        try:
+            act(replay, record["data"])
+        except (KeyError, TypeError, ValueError) as error:
+            unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")
+    return unreadable
+
+
+def _count(
+    unreadable: Map[str, Unreadable], record: RecordJson, reason: str
+) -> Map[str, Unreadable]:
+    kind = record["type"]
+    first = unreadable.get(kind, Unreadable(0, f"offset {record['offset']}", reason))
+    return unreadable.set(kind, replace(first, count=first.count + 1))
+
+
+def _belongs(event: SnapshotChunk, resync: Resync) -> bool:
+    return (event.end_offset, event.leader_epoch) == (resync.end_offset, resync.leader_epoch)
+
+
+def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
+    reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
+    found = Unreadable(1, f"snapshot {event.end_offset}", reason)
+    return replace(image, unreadable=image.unreadable.set("SNAPSHOT", found))
+
+
+def _quorum(before: Quorum, replay: Replay, leader_epoch: int) -> Quorum:
+    leader_id = before.leader_id if replay.leader_id is None else replay.leader_id
+    voters = before.voters if replay.voters is None else replay.voters
+    if (leader_id, leader_epoch, voters) == (before.leader_id, before.leader_epoch, before.voters):
+        return before
+    return Quorum(leader_id, leader_epoch, voters)

@@ -1,0 +1,122 @@
+"""The image of a cluster, and the delta between two of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from immutables import Map
+
+from streams.events import FeatureView, SourceState, SourceStatus
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
+from tables.features import NO_FEATURES, FeaturesImage, LevelChange
+from tables.nodes import NO_NODES, Node, NodeKey, NodesImage
+from tables.provenance import NOWHERE, LogProvenance
+
+
+class Authority(StrEnum):
+    """Which source the registrations and levels are taken from; the log outranks the answers."""
+
+    NONE = "none"
+    ANSWERS = "api-versions"
+    LOG = "kraft"
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The controller quorum as its control records tell it (-1: not known)."""
+
+    leader_id: int = -1
+    leader_epoch: int = -1
+    voters: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What could not be read of one kind: how often, and the first case."""
+
+    count: int
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """The cluster being read anew, from a snapshot or from the start of a log that went backwards.
+
+    It becomes the image at its end, so that what was known stays until then and only what really
+    differs is a change. ``end_offset`` and ``leader_epoch`` name the snapshot (-1: the log itself)
+    and ``next_index`` is the chunk that must come next.
+    """
+
+    end_offset: int = -1
+    leader_epoch: int = -1
+    next_index: int = 0
+    levels: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
+    nodes: NodesImage = NO_NODES
+    unreadable: Map[str, Unreadable] = field(default_factory=Map)
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether it is the log that is read anew, up to its high watermark."""
+        return self.end_offset < 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """All that is known of one cluster after some events. Compared by value.
+
+    ``log`` is the last place of the metadata log taken in, ``log_high`` the furthest ever: they
+    differ only after the log went backwards. ``answers`` holds what nodes say themselves where the
+    log is the authority; otherwise they are the ``nodes``. ``gap`` is the reason of a gap that no
+    snapshot has filled yet.
+    """
+
+    cluster: ClusterId
+    authority: Authority = Authority.NONE
+    features: FeaturesImage = NO_FEATURES
+    nodes: NodesImage = NO_NODES
+    log: LogProvenance = NOWHERE
+    log_high: int = -1
+    quorum: Quorum = Quorum()
+    migration: int = 0
+    sources: Map[str, SourceStatus] = field(default_factory=Map)
+    answers: NodesImage = NO_NODES
+    disagreements: Map[FeatureName, tuple[FeatureView, ...]] = field(default_factory=Map)
+    unreadable: Map[str, Unreadable] = field(default_factory=Map)
+    resync: Resync | None = None
+    gap: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the source of authority has caught up; until then nothing is judged."""
+        source = self.sources.get(self.authority)
+        return (
+            source is not None and source.state is not SourceState.CATCHING_UP and not self.resync
+        )
+
+    def with_source(self, status: SourceStatus) -> "ClusterImage":
+        """This image with one source's newest status."""
+        return replace(self, sources=self.sources.set(status.source, status))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDelta:
+    """What an event changed in an image.
+
+    ``nodes`` maps to None where a node was removed; ``answers`` likewise, and ``pending`` for the
+    nodes of a resync that goes on. ``from_snapshot`` tells changes that were found by reading the
+    state anew from those that were seen to happen. ``skipped`` says that the event had been taken
+    in before and changed nothing.
+    """
+
+    nodes: Mapping[NodeKey, Node | None] = field(default_factory=dict)
+    answers: Mapping[NodeKey, Node | None] = field(default_factory=dict)
+    pending: Mapping[NodeKey, Node | None] = field(default_factory=dict)
+    levels: tuple[LevelChange, ...] = ()
+    from_snapshot: bool = False
+    skipped: bool = False
+
+
+NOTHING: Final = ClusterDelta()
+SKIPPED: Final = ClusterDelta(skipped=True)

@@ -1,0 +1,140 @@
+"""What the nodes of a cluster support: registrations, and the classes of nodes that are alike."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, Self
+
+from immutables import Map
+
+from streams.types import FeatureName, NodeId, Range, Role
+from tables.provenance import Provenance
+
+
+class NodeKey(NamedTuple):
+    """A node in one role: a combined node is two of these."""
+
+    role: Role
+    node_id: NodeId
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.node_id}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capabilities:
+    """The supported ranges that one or many nodes advertise.
+
+    Interned by `capabilities`: equal capabilities are one object, so that ten thousand brokers of
+    two releases share two of them, and comparing them is comparing identities.
+
+    ``complete`` is false where the answer left out features whose minimum is 0 (ApiVersions below
+    version 4, KAFKA-17492): a feature that is missing may then be supported all the same.
+    """
+
+    ranges: Mapping[FeatureName, Range]
+    complete: bool = True
+
+
+def capabilities(ranges: Mapping[FeatureName, Range], *, complete: bool = True) -> Capabilities:
+    """The one object for these supported ranges."""
+    return _intern(tuple(sorted(ranges.items())), complete)
+
+
+@lru_cache(maxsize=4096)  # far more than the releases that meet in one fleet
+def _intern(ranges: tuple[tuple[FeatureName, Range], ...], complete: bool) -> Capabilities:
+    return Capabilities(dict(ranges), complete)
+
+
+class Node(NamedTuple):
+    """One registered node; a tuple, since a fencing storm makes ten thousand of them a second.
+
+    ``epoch`` is the broker epoch (-1 for controllers and for nodes known by ApiVersions only);
+    ``incarnation`` changes with every start of its process. ``fenced`` and ``shutting_down`` are
+    for brokers. ``silent`` says that it does not answer ApiVersions.
+    """
+
+    key: NodeKey
+    capabilities: Capabilities
+    incarnation: str
+    epoch: int
+    fenced: bool
+    shutting_down: bool
+    migrating: bool
+    silent: bool
+    provenance: Provenance
+
+
+class ClassKey(NamedTuple):
+    """Nodes of one role with the same supported ranges."""
+
+    role: Role
+    capabilities: Capabilities
+
+
+_NO_NODES: Final[Map[NodeId, None]] = Map()
+
+
+@dataclass(frozen=True, slots=True)
+class NodesImage:
+    """All registered nodes, and the same by class.
+
+    ``classes`` follows from ``nodes``: an event that touches one node touches one or two of them,
+    whatever the size of the cluster.
+    """
+
+    nodes: Map[NodeKey, Node]
+    classes: Map[ClassKey, Map[NodeId, None]]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def get(self, key: NodeKey) -> Node | None:
+        """The node, or None if it is not registered."""
+        return self.nodes.get(key)
+
+    def members(self, key: ClassKey) -> Iterator[Node]:
+        """The nodes of one class."""
+        return (self.nodes[NodeKey(key.role, node_id)] for node_id in self.classes.get(key, ()))
+
+    def changed(self, changes: Mapping[NodeKey, Node | None]) -> Self:
+        """This image with nodes set, or removed where the value is None."""
+        nodes, classes = self.nodes.mutate(), self.classes
+        for key, node in changes.items():
+            before = nodes.get(key)
+            if node is not None:
+                nodes[key] = node
+            elif before is not None:
+                del nodes[key]
+            if before is None or node is None or before.capabilities is not node.capabilities:
+                classes = _moved(classes, key, before, node)
+        return type(self)(nodes.finish(), classes)
+
+    def difference(self, before: Self) -> dict[NodeKey, Node | None]:
+        """What turns ``before`` into this image; the cost is that of reading both."""
+        gone: dict[NodeKey, Node | None] = {
+            key: None for key in before.nodes if key not in self.nodes
+        }
+        set_ = {key: node for key, node in self.nodes.items() if before.nodes.get(key) != node}
+        return {**gone, **set_}
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> Self:
+        """The image of these nodes."""
+        return cls(Map(), Map()).changed({node.key: node for node in nodes})
+
+
+def _moved(
+    classes: Map[ClassKey, Map[NodeId, None]], key: NodeKey, before: Node | None, after: Node | None
+) -> Map[ClassKey, Map[NodeId, None]]:
+    if before is not None:
+        old = ClassKey(key.role, before.capabilities)
+        rest = classes[old].delete(key.node_id)
+        classes = classes.set(old, rest) if rest else classes.delete(old)
+    if after is not None:
+        new = ClassKey(key.role, after.capabilities)
+        classes = classes.set(new, classes.get(new, _NO_NODES).set(key.node_id, None))
+    return classes
+
+
+NO_NODES: Final = NodesImage(Map(), Map())

@@ -1,0 +1,149 @@
+"""What each metadata record does to an image: the table from record type to its replay.
+
+The analogue of the ``replay`` methods of Kafka's image deltas. A record that lacks what it must
+have raises KeyError, TypeError or ValueError, and the fold counts it as unreadable.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
+from tables.nodes import Capabilities, Node, NodeKey, NodesImage, capabilities
+from tables.provenance import LogProvenance
+
+Data = Mapping[str, Any]
+
+
+class OrphanError(ValueError):
+    """A change of a broker that never registered: a registration was missed."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """What the records of one event have changed so far, over the nodes known before it."""
+
+    base: NodesImage
+    provenance: LogProvenance
+    nodes: dict[NodeKey, Node | None] = field(default_factory=dict)
+    levels: dict[FeatureName, FeatureLevel] = field(default_factory=dict)
+    leader_id: int | None = None
+    voters: tuple[NodeId, ...] | None = None
+    migration: int | None = None
+
+    def broker(self, data: Data, name: str) -> Node:
+        """The registered broker that a record speaks of.
+
+        Raises:
+            OrphanError: No such broker is registered.
+        """
+        key = NodeKey(Role.BROKER, data[name])
+        node = self.nodes[key] if key in self.nodes else self.base.nodes.get(key)
+        if node is None:
+            raise OrphanError(f"broker {key.node_id} changes and never registered")
+        return node
+
+    def set(self, node: Node) -> None:
+        """Sets a node."""
+        self.nodes[node.key] = node
+
+
+def _ranges(features: list[dict[str, Any]]) -> Capabilities:
+    ranges: dict[FeatureName, Range] = {
+        item["name"]: (item["minSupportedVersion"], item["maxSupportedVersion"])
+        for item in features
+    }
+    return capabilities(ranges)
+
+
+def _register_broker(replay: Replay, data: Data) -> None:
+    replay.set(
+        Node(
+            key=NodeKey(Role.BROKER, data["brokerId"]),
+            capabilities=_ranges(data["features"]),
+            incarnation=data["incarnationId"],
+            epoch=data["brokerEpoch"],
+            fenced=data["fenced"],
+            shutting_down=data.get("inControlledShutdown", False),
+            migrating=data.get("isMigratingZkBroker", False),
+            silent=False,
+            provenance=replay.provenance,
+        )
+    )
+
+
+def _register_controller(replay: Replay, data: Data) -> None:
+    replay.set(
+        Node(
+            key=NodeKey(Role.CONTROLLER, data["controllerId"]),
+            capabilities=_ranges(data["features"]),
+            incarnation=data["incarnationId"],
+            epoch=-1,
+            fenced=False,
+            shutting_down=False,
+            migrating=data.get("zkMigrationReady", False),
+            silent=False,
+            provenance=replay.provenance,
+        )
+    )
+
+
+def _unregister_broker(replay: Replay, data: Data) -> None:
+    replay.nodes[replay.broker(data, "brokerId").key] = None
+
+
+def _fence(replay: Replay, data: Data) -> None:
+    replay.set(replay.broker(data, "id")._replace(fenced=True))
+
+
+def _unfence(replay: Replay, data: Data) -> None:
+    replay.set(replay.broker(data, "id")._replace(fenced=False))
+
+
+def _change_registration(replay: Replay, data: Data) -> None:
+    """Fencing is 1, unfencing -1, neither 0; a controlled shutdown begins with 1 and has no end."""
+    node = replay.broker(data, "brokerId")
+    fencing = data.get("fenced", 0)
+    fenced = node.fenced if fencing == 0 else fencing == 1
+    shutting_down = node.shutting_down or data.get("inControlledShutdown", 0) == 1
+    replay.set(node._replace(fenced=fenced, shutting_down=shutting_down))
+
+
+def _set_level(replay: Replay, data: Data) -> None:
+    """Kafka skips such records for kraft.version, whose truth is a control record (KAFKA-18979)."""
+    name, level = data["name"], data["featureLevel"]
+    if name != KRAFT_VERSION:
+        replay.levels[name] = FeatureLevel(int(level))
+
+
+def _kraft_version(replay: Replay, data: Data) -> None:
+    replay.levels[KRAFT_VERSION] = FeatureLevel(int(data["kRaftVersion"]))
+
+
+def _leader_change(replay: Replay, data: Data) -> None:
+    replay.leader_id = int(data["leaderId"])
+    replay.voters = tuple(sorted(NodeId(voter["voterId"]) for voter in data["voters"]))
+
+
+def _voters(replay: Replay, data: Data) -> None:
+    replay.voters = tuple(sorted(NodeId(voter["voterId"]) for voter in data["voters"]))
+
+
+def _migration(replay: Replay, data: Data) -> None:
+    replay.migration = int(data["zkMigrationState"])
+
+
+REPLAYS: Final[Mapping[str, Callable[[Replay, Data], None]]] = {
+    "REGISTER_BROKER_RECORD": _register_broker,
+    "UNREGISTER_BROKER_RECORD": _unregister_broker,
+    "FENCE_BROKER_RECORD": _fence,
+    "UNFENCE_BROKER_RECORD": _unfence,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _change_registration,
+    "REGISTER_CONTROLLER_RECORD": _register_controller,
+    "FEATURE_LEVEL_RECORD": _set_level,
+    "ZK_MIGRATION_STATE_RECORD": _migration,
+    "LEADER_CHANGE": _leader_change,
+    "KRAFT_VERSION": _kraft_version,
+    "KRAFT_VOTERS": _voters,
+}
+"""Every record type that the image depends on; all others leave it as it is."""
