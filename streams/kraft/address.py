@@ -1,0 +1,39 @@
+"""Where a node listens: ``host:port``, IPv6 hosts in brackets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """A host name or address and a port."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Read ``host:port`` or ``[v6]:port``; `ValueError` says what is wrong with it."""
+        host, colon, port = text.strip().rpartition(":")
+        if not colon or not host:
+            raise ValueError(f"{text!r} is no address: write host:port")
+        if not port.isdecimal() or not 0 < int(port) <= _HIGHEST_PORT:
+            raise ValueError(f"{text!r} has no port between 1 and {_HIGHEST_PORT}: write host:port")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ValueError(f"{text!r} is ambiguous: write an IPv6 address as [address]:port")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_addresses(addresses: str | Iterable[str]) -> tuple[Address, ...]:
+    """Read a comma list or several texts; empty parts are skipped, duplicates kept once."""
+    texts = addresses.split(",") if isinstance(addresses, str) else addresses
+    parsed = (Address.parse(text) for text in texts if text.strip())
+    return tuple(dict.fromkeys(parsed))
