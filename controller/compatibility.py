@@ -60,6 +60,11 @@ def incompatibilities(
     return tuple(item for item in found if item.verdict is not Verdict.YES)
 
 
+def suspicious(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
+    """Whether any rule about nodes can have something to say of nodes with these capabilities."""
+    return bool(incompatibilities(known, levels)) or known.broken
+
+
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """A node that stands in the way of a level; no range where it has not registered at all."""
@@ -71,9 +76,7 @@ class Blocker:
     verdict: Verdict
 
 
-def blockers(
-    image: ClusterImage, feature: FeatureName, level: FeatureLevel
-) -> tuple[Blocker, ...]:
+def blockers(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> tuple[Blocker, ...]:
     """Every node because of which Kafka's controller would refuse a level, in the order it asks.
 
     All registered brokers count, the fenced ones too; controllers count from metadata.version 15
@@ -84,18 +87,16 @@ def blockers(
     return (*found, *_unregistered(image))
 
 
-def _excluded(
-    image: ClusterImage, feature: FeatureName, level: FeatureLevel
-) -> Iterator[Blocker]:
+def _excluded(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> Iterator[Blocker]:
     for key in image.nodes.classes:
         verdict = supports(key.capabilities, feature, level)
-        if verdict is Verdict.YES or (
-            key.role is Role.CONTROLLER and not _asks_controllers(image)
-        ):
+        if verdict is Verdict.YES or (key.role is Role.CONTROLLER and not _asks_controllers(image)):
             continue
         for node in image.nodes.members(key):
             supported = key.capabilities.ranges.get(feature)
-            yield Blocker(node.key, True, node.fenced, supported, verdict)
+            yield Blocker(
+                node.key, registered=True, fenced=node.fenced, range=supported, verdict=verdict
+            )
 
 
 def _unregistered(image: ClusterImage) -> Iterator[Blocker]:
@@ -104,7 +105,7 @@ def _unregistered(image: ClusterImage) -> Iterator[Blocker]:
     for voter in image.quorum.voters:
         key = NodeKey(Role.CONTROLLER, NodeId(voter))
         if image.nodes.get(key) is None:
-            yield Blocker(key, False, False, None, Verdict.UNKNOWN)
+            yield Blocker(key, registered=False, fenced=False, range=None, verdict=Verdict.UNKNOWN)
 
 
 def _asks_controllers(image: ClusterImage) -> bool:

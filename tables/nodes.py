@@ -35,6 +35,11 @@ class Capabilities:
     ranges: Mapping[FeatureName, Range]
     complete: bool = True
 
+    @property
+    def broken(self) -> bool:
+        """Whether some range has its minimum above its maximum."""
+        return any(low > high for low, high in self.ranges.values())
+
 
 def capabilities(ranges: Mapping[FeatureName, Range], *, complete: bool = True) -> Capabilities:
     """The one object for these supported ranges."""

@@ -1,0 +1,140 @@
+"""From findings to alerts: what begins, what ends, what is still so.
+
+Only subjects that an event touched are looked at, so that judging costs what changed.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from immutables import Map
+
+from controller.compatibility import incompatibilities, suspicious
+from controller.rules import RULES, Subject, SubjectKind
+from streams.outputs import Alert, AlertState
+from tables.image import ClusterDelta, ClusterImage
+from tables.nodes import ClassKey, NodeKey
+
+Firing = Map[Subject, tuple[Alert, ...]]
+"""The alerts that fire now, by subject."""
+
+_LOG: Final = Subject(SubjectKind.LOG, "")
+_ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG)
+"""What is judged before the log has been read to its end: it is not the cluster's state."""
+
+
+def judge(
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing, at_ms: int
+) -> tuple[Firing, tuple[Alert, ...]]:
+    """The firing alerts after an event, and those that began, changed or ended by it.
+
+    Nodes and features are judged only while the source of authority has caught up; at the moment
+    when it has, all of them are.
+    """
+    subjects = _touched(before, after, delta, firing)
+    said: list[Alert] = []
+    for subject in subjects:
+        if not after.ready and subject.kind not in _ALWAYS:
+            continue
+        old = firing.get(subject, ())
+        new = tuple(_alerts(after, subject, old, at_ms))
+        if new == old:
+            continue
+        known, still = set(old), {alert.id for alert in new}
+        said.extend(alert for alert in new if alert not in known)
+        said.extend(_resolved(alert, at_ms) for alert in old if alert.id not in still)
+        firing = firing.set(subject, new) if new else firing.delete(subject)
+    return firing, tuple(said)
+
+
+def _alerts(
+    image: ClusterImage, subject: Subject, old: tuple[Alert, ...], at_ms: int
+) -> Iterator[Alert]:
+    """The alerts of one subject; one that goes on unchanged comes back as it was."""
+    known = {alert.id: alert for alert in old}
+    for rule in RULES[subject.kind]:
+        for finding in rule.find(image, subject):
+            feature = finding.feature
+            tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""
+            alert_id = f"{image.cluster}/{rule.name}/{subject}{tail}"
+            before = known.get(alert_id)
+            alert = Alert(
+                id=alert_id,
+                cluster=image.cluster,
+                rule=rule.name,
+                severity=finding.severity,
+                state=AlertState.FIRING,
+                subject={**subject.fields, **({"feature": feature} if feature else {})},
+                summary=finding.summary,
+                evidence=finding.evidence,
+                since_ms=at_ms if before is None else before.since_ms,
+                at_ms=at_ms,
+            )
+            yield before if before is not None and _same(before, alert) else alert
+
+
+def _same(one: Alert, other: Alert) -> bool:
+    return (one.summary, one.severity, one.evidence) == (
+        other.summary,
+        other.severity,
+        other.evidence,
+    )
+
+
+def _resolved(alert: Alert, at_ms: int) -> Alert:
+    return replace(alert, state=AlertState.RESOLVED, at_ms=at_ms)
+
+
+def _touched(
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing
+) -> Iterable[Subject]:
+    """The subjects whose findings may differ, each once, in a fixed order."""
+    subjects: dict[Subject, None] = {}
+    if before.sources is not after.sources:
+        subjects.update((Subject(SubjectKind.SOURCE, name), None) for name in after.sources)
+    if before.unreadable is not after.unreadable:
+        names = sorted({*before.unreadable, *after.unreadable})
+        subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
+    if after.log.offset < after.log_high or after.gap or _LOG in firing:
+        subjects[_LOG] = None
+    if after.ready and not before.ready:
+        subjects.update(_everything(after, firing))
+    elif after.ready:
+        subjects.update(_of_delta(before, after, delta, firing))
+    return subjects
+
+
+def _everything(image: ClusterImage, firing: Firing) -> Iterator[tuple[Subject, None]]:
+    for key in image.nodes.classes:
+        if suspicious(key.capabilities, image.features.levels):
+            yield from _members(image, key)
+    for feature in sorted({*image.features.levels, *image.disagreements}):
+        yield Subject(SubjectKind.FEATURE, feature), None
+    for subject in sorted(firing, key=str):
+        yield subject, None
+
+
+def _of_delta(
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing
+) -> Iterator[tuple[Subject, None]]:
+    levels, levels_before = after.features.levels, before.features.levels
+    for key, node in delta.nodes.items():
+        subject = Subject(SubjectKind.NODE, key)
+        if subject in firing or (node is not None and suspicious(node.capabilities, levels)):
+            yield subject, None
+    if levels is not levels_before:
+        for class_key in after.nodes.classes:
+            known = class_key.capabilities
+            if incompatibilities(known, levels_before) != incompatibilities(known, levels):
+                yield from _members(after, class_key)
+    if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
+        for feature in sorted({*levels_before, *levels}):
+            yield Subject(SubjectKind.FEATURE, feature), None
+    if before.disagreements is not after.disagreements:
+        for feature in sorted({*before.disagreements, *after.disagreements}):
+            yield Subject(SubjectKind.FEATURE, feature), None
+
+
+def _members(image: ClusterImage, key: ClassKey) -> Iterator[tuple[Subject, None]]:
+    for node_id in sorted(image.nodes.classes[key]):
+        yield Subject(SubjectKind.NODE, NodeKey(key.role, node_id)), None

@@ -1,0 +1,105 @@
+"""One step of the monitor: an event in; changes, alerts and a snapshot out.
+
+Every engine calls `step`, and so the same events give the same outputs whichever engine runs it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from immutables import Map
+
+from controller.alerts import Firing, judge
+from controller.snapshot import provenance_fields, snapshot
+from streams.events import Event, LogCommit, SnapshotChunk
+from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
+from streams.types import ClusterId
+from tables.fold import fold, fold_unreadable
+from tables.image import NOTHING, ClusterDelta, ClusterImage
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorState:
+    """What is known of a cluster, and which alerts fire."""
+
+    image: ClusterImage
+    firing: Firing = field(default_factory=Map)
+
+    @classmethod
+    def of(cls, cluster: ClusterId) -> Self:
+        """The state before the first event of a cluster."""
+        return cls(ClusterImage(cluster))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The state after an event, what the event changed in it, and what is to be said.
+
+    ``snapshot`` is there iff the event raised the feature revision.
+    """
+
+    state: MonitorState
+    delta: ClusterDelta
+    changes: tuple[FeatureChange, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    snapshot: Snapshot | None = None
+
+
+def step(state: MonitorState, event: Event) -> Outcome:
+    """Takes in one event. Pure; an event that was taken in before says nothing."""
+    before = state.image
+    after, delta = fold(before, event)
+    if delta.skipped:
+        return Outcome(state if after is before else MonitorState(after, state.firing), delta)
+    at_ms = _time_ms(event)
+    firing, alerts = judge(before, after, delta, state.firing, at_ms)
+    raised = after.features.revision != before.features.revision
+    return Outcome(
+        state=MonitorState(after, firing),
+        delta=delta,
+        changes=_changes(after, delta, event),
+        alerts=alerts,
+        snapshot=snapshot(after, at_ms) if raised else None,
+    )
+
+
+def unreadable(state: MonitorState, place: str, reason: str, at_ms: int) -> Outcome:
+    """Takes in that a message on a topic could not be read; ``at_ms`` is the message's time."""
+    after = fold_unreadable(state.image, place, reason)
+    firing, alerts = judge(state.image, after, NOTHING, state.firing, at_ms)
+    return Outcome(MonitorState(after, firing), NOTHING, alerts=alerts)
+
+
+def _time_ms(event: Event) -> int:
+    """When an event's cause happened: Kafka's own time where there is one."""
+    if isinstance(event, (LogCommit, SnapshotChunk)) and event.append_ms >= 0:
+        return event.append_ms
+    return event.seen_ms
+
+
+def _changes(after: ClusterImage, delta: ClusterDelta, event: Event) -> tuple[FeatureChange, ...]:
+    features = after.features
+    append_ms = event.append_ms if isinstance(event, (LogCommit, SnapshotChunk)) else -1
+    return tuple(
+        FeatureChange(
+            cluster=after.cluster,
+            feature=change.feature,
+            before=change.before,
+            after=change.after,
+            kind=_kind(change.before, change.after),
+            epoch=features.epoch,
+            revision=features.revision,
+            provenance=provenance_fields(features.provenance),
+            from_snapshot=delta.from_snapshot,
+            append_ms=append_ms,
+            seen_ms=event.seen_ms,
+        )
+        for change in delta.levels
+    )
+
+
+def _kind(before: int, after: int) -> ChangeKind:
+    if after == 0:
+        return ChangeKind.REMOVED
+    if before == 0:
+        return ChangeKind.FINALIZED
+    return ChangeKind.UPGRADED if after > before else ChangeKind.DOWNGRADED

@@ -1,0 +1,25 @@
+"""The alert rules: one file a family, and one registry.
+
+A rule looks at an image and at one subject and says what it finds; whether that is new is the
+business of `controller.alerts`.
+"""
+
+from typing import Final
+
+from controller.rules.features import FEATURE_RULES
+from controller.rules.log import LOG_RULES
+from controller.rules.nodes import NODE_RULES
+from controller.rules.rule import Finding, Rule, Subject, SubjectKind
+from controller.rules.sources import SOURCE_RULES
+from controller.rules.unreadable import RECORD_RULES
+
+RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
+    SubjectKind.NODE: NODE_RULES,
+    SubjectKind.FEATURE: FEATURE_RULES,
+    SubjectKind.LOG: LOG_RULES,
+    SubjectKind.SOURCE: SOURCE_RULES,
+    SubjectKind.RECORD: RECORD_RULES,
+}
+"""Every rule, by what it is about."""
+
+__all__ = ["RULES", "Finding", "Rule", "Subject", "SubjectKind"]

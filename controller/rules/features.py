@@ -1,0 +1,55 @@
+"""Rules about one finalized feature, over all nodes."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from controller.compatibility import Verdict, supports
+from controller.levels import level_name
+from controller.rules.rule import Finding, Rule, Subject
+from streams.outputs import Severity
+from streams.types import FeatureLevel, FeatureName
+from tables.image import ClusterImage
+
+
+def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    feature = FeatureName(str(subject.key))
+    level = image.features.levels.get(feature, FeatureLevel(0))
+    below: list[dict[str, Any]] = []
+    for key, members in image.nodes.classes.items():
+        bounds = key.capabilities.ranges.get(feature, (0, 0))
+        if supports(key.capabilities, feature, level) is Verdict.NO and bounds[1] < level:
+            below.append({"role": str(key.role), "range": bounds, "nodes": len(members)})
+    if below:
+        count = sum(item["nodes"] for item in below)
+        summary = (
+            f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
+            "registered "
+            f"{'node supports' if count == 1 else 'nodes support'}: start them on a newer "
+            "release, or unregister those that are gone."
+        )
+        yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
+
+
+def _disagreement(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    feature = FeatureName(str(subject.key))
+    views = image.disagreements.get(feature, ())
+    if len(views) > 1:
+        told = "; ".join(
+            f"{level_name(feature, view.level)} by {', '.join(view.nodes)}" for view in views
+        )
+        summary = (
+            f"Nodes see different levels of {feature}: {told}. Look at the log of those that are "
+            "behind, and restart them if they do not catch up."
+        )
+        evidence = {"views": [{"level": view.level, "nodes": view.nodes} for view in views]}
+        yield Finding(summary, Severity.WARNING, evidence, feature)
+
+
+FEATURE_RULES: Final = (
+    Rule(
+        "level-above-support",
+        "a level above what some registered node supports is finalized",
+        _above_support,
+    ),
+    Rule("nodes-disagree", "nodes answer with different finalized levels", _disagreement),
+)

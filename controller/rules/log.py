@@ -1,0 +1,33 @@
+"""Rules about the metadata log itself: it may not go backwards, and nothing in it may be missed."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.rules.rule import Finding, Rule, Subject
+from streams.outputs import Severity
+from tables.image import ClusterImage
+
+
+def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    del subject
+    if image.log.offset < image.log_high:
+        summary = (
+            f"The metadata log went backwards: offset {image.log_high} had been committed, and "
+            f"the log now stands at {image.log.offset}. Find out which controller came back "
+            "without its data before anything is changed."
+        )
+        evidence = {"was": image.log_high, "is": image.log.offset}
+        yield Finding(summary, Severity.CRITICAL, evidence)
+
+
+def _gap(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    del subject
+    if image.gap:
+        summary = f"A part of the metadata log was missed: {image.gap}."
+        yield Finding(summary, Severity.WARNING, {"reason": image.gap})
+
+
+LOG_RULES: Final = (
+    Rule("epoch-regression", "the metadata log, with it the epoch, went backwards", _regression),
+    Rule("log-gap", "a part of the metadata log was missed and not yet made good", _gap),
+)

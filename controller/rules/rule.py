@@ -1,0 +1,57 @@
+"""What a rule is, what it looks at, and what it finds."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from streams.outputs import Severity
+from streams.types import FeatureName
+from tables.image import ClusterImage
+from tables.nodes import NodeKey
+
+
+class SubjectKind(StrEnum):
+    """The kinds of things that an alert can be about."""
+
+    NODE = "node"
+    FEATURE = "feature"
+    LOG = "log"
+    SOURCE = "source"
+    RECORD = "record"
+
+
+class Subject(NamedTuple):
+    """One thing that alerts can be about: a node by its key, all others by their name."""
+
+    kind: SubjectKind
+    key: NodeKey | str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key}" if self.key else str(self.kind)
+
+    @property
+    def fields(self) -> dict[str, str | int]:
+        """The subject as an alert carries it."""
+        if isinstance(self.key, NodeKey):
+            return {"role": str(self.key.role), "node": self.key.node_id}
+        return {str(self.kind): self.key} if self.key else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A condition that holds: one sentence that says who must do what, and what proves it."""
+
+    summary: str
+    severity: Severity
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    feature: FeatureName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named condition. ``find`` takes an image and a subject of the rule's kind."""
+
+    name: str
+    about: str
+    find: Callable[[ClusterImage, Subject], Iterable[Finding]]

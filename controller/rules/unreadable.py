@@ -1,0 +1,25 @@
+"""Rules about what could not be read."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.rules.rule import Finding, Rule, Subject
+from streams.outputs import Severity
+from tables.image import ClusterImage
+
+
+def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    found = image.unreadable.get(str(subject.key))
+    if found is not None:
+        times = "once" if found.count == 1 else f"{found.count} times"
+        summary = (
+            f"{subject.key} could not be read, {times}, first at {found.place}: {found.reason}. "
+            "What is shown of the cluster may be incomplete; its bytes are in the dead letters."
+        )
+        evidence = {"count": found.count, "place": found.place, "reason": found.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+RECORD_RULES: Final = (
+    Rule("unreadable", "a record, a snapshot or a message could not be read", _unreadable),
+)

@@ -1,0 +1,81 @@
+"""The snapshot of a cluster's state: nodes by class, so that its size follows their variety."""
+
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from controller.compatibility import excluded_classes
+from streams.outputs import CapabilityClass, IncompatibleNode, Snapshot
+from tables.image import ClusterImage
+from tables.nodes import ClassKey
+from tables.provenance import Provenance
+
+
+def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
+    """The state of a cluster, with its digest. Its cost is that of the whole cluster."""
+    classes = tuple(
+        sorted(
+            (_capability_class(image, key) for key in image.nodes.classes),
+            key=lambda item: (item.role, item.nodes),
+        )
+    )
+    incompatible = tuple(sorted(_incompatible(image), key=lambda item: (item.role, item.node_id)))
+    finalized = dict(sorted(image.features.levels.items()))
+    content = {
+        "cluster": image.cluster,
+        "epoch": image.features.epoch,
+        "revision": image.features.revision,
+        "finalized": finalized,
+        "classes": classes,
+        "incompatible": incompatible,
+    }
+    return Snapshot(
+        cluster=image.cluster,
+        epoch=image.features.epoch,
+        revision=image.features.revision,
+        provenance=provenance_fields(image.features.provenance),
+        ready=image.ready,
+        leader_id=image.quorum.leader_id,
+        leader_epoch=image.quorum.leader_epoch,
+        finalized=finalized,
+        classes=classes,
+        incompatible=incompatible,
+        sources={name: str(status.state) for name, status in sorted(image.sources.items())},
+        digest=sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        at_ms=at_ms,
+    )
+
+
+def provenance_fields(provenance: Provenance) -> dict[str, Any]:
+    """A provenance as outputs carry it."""
+    return asdict(provenance)
+
+
+def _capability_class(image: ClusterImage, key: ClassKey) -> CapabilityClass:
+    members = sorted(image.nodes.members(key), key=lambda node: node.key.node_id)
+    return CapabilityClass(
+        role=key.role,
+        ranges=key.capabilities.ranges,
+        complete=key.capabilities.complete,
+        nodes=tuple(node.key.node_id for node in members),
+        fenced=tuple(node.key.node_id for node in members if node.fenced),
+        silent=tuple(node.key.node_id for node in members if node.silent),
+    )
+
+
+def _incompatible(image: ClusterImage) -> list[IncompatibleNode]:
+    return [
+        IncompatibleNode(
+            role=key.role,
+            node_id=node_id,
+            feature=item.feature,
+            level=item.level,
+            range=item.range,
+            verdict=str(item.verdict),
+        )
+        for key, found in excluded_classes(image)
+        for node_id in sorted(image.nodes.classes[key])
+        for item in found
+    ]
