@@ -1,0 +1,20 @@
+"""The bus: the Kafka cluster that featurewatch's own topics stand on."""
+
+from streams.bus.errors import BusError, BusUnavailableError, PublishError, TopicMismatchError
+from streams.bus.positions import LogPosition, last_log_position, partition_of
+from streams.bus.publisher import Publisher
+from streams.bus.settings import BusSettings
+from streams.bus.topics import ensure_topics
+
+__all__ = [
+    "BusError",
+    "BusSettings",
+    "BusUnavailableError",
+    "LogPosition",
+    "PublishError",
+    "Publisher",
+    "TopicMismatchError",
+    "ensure_topics",
+    "last_log_position",
+    "partition_of",
+]

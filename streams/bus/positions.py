@@ -1,0 +1,180 @@
+"""Where a source resumes: what it published last for a cluster, read back from the bus."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from streams.bus.errors import BusError, BusUnavailableError
+from streams.bus.settings import LOG, BusSettings
+from streams.codec import MalformedEvent, decode_log_event
+from streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
+from streams.topics import METADATA_LOG
+from streams.types import ClusterId
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """The last offset of a metadata log that was passed on, and the leader epoch it has."""
+
+    offset: int
+    epoch: int
+
+
+_START: Final = LogPosition(-1, -1)
+_FIRST_WINDOW: Final = 64
+_GROWTH: Final = 4
+_TRANSIENT: Final = {
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TRANSPORT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+}
+
+
+async def last_log_position(
+    bus: BusSettings, cluster: ClusterId, source: str = "kraft", timeout_s: float = 30
+) -> LogPosition | None:
+    """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
+
+    A commit, a finished snapshot and the source's own status with an offset say a position; a reset
+    says that the log begins anew. What says none is passed over: the chunks of a snapshot whose
+    last chunk is missing, what the worker says of a silent source, bytes that cannot be read.
+
+    Raises `BusUnavailableError` if nothing is heard of the bus for ``timeout_s`` seconds,
+    `BusError` if the topic is missing or may not be read.
+    """
+    return await asyncio.to_thread(_find, bus, cluster, source, timeout_s)
+
+
+def position_said_by(
+    value: bytes | None, key: bytes | None, source: str = "kraft"
+) -> LogPosition | None:
+    """The position that one message says; offset -1: the log begins anew; None: none."""
+    try:
+        event = decode_log_event(value, key)
+    except MalformedEvent:
+        return None
+    match event:
+        case LogCommit():
+            return LogPosition(event.last_offset, event.leader_epoch)
+        case SnapshotChunk(last=True) if event.end_offset > 0:
+            return LogPosition(event.end_offset - 1, event.leader_epoch)
+        case LogGap(reset=True):
+            return _START
+        case SourceStatus() if event.source == source and event.state != SourceState.SILENT:
+            if event.offset >= 0 and event.offset_epoch >= 0:
+                return LogPosition(event.offset, event.offset_epoch)
+    return None
+
+
+def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogPosition | None:
+    topic = bus.topic(METADATA_LOG)
+    key = cluster.encode()
+    consumer = Consumer(
+        bus.client(
+            group_id="featurewatch-positions",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            enable_partition_eof=True,
+            queued_max_messages_kbytes=16 * 1024,
+        ),
+        logger=LOG,
+    )
+    try:
+        partition = _partition(consumer, bus, topic, key, timeout_s)
+        low, end = consumer.get_watermark_offsets(partition, timeout=timeout_s)
+        window = _FIRST_WINDOW
+        # Backwards in growing windows: an active cluster is found in the first one, and a cluster
+        # that was not heard of for long costs one pass over the partition.
+        while end > low:
+            start = max(low, end - window)
+            found = _last_between(consumer, partition, (start, end), key, source, timeout_s)
+            if found is not None:
+                return None if found == _START else found
+            end, window = start, window * _GROWTH
+        return None
+    except KafkaException as error:
+        raise BusUnavailableError(
+            f"the bus at {bus.bootstrap_servers} did not say what {topic} holds "
+            f"({error.args[0].str()}): check its address, and its security settings"
+        ) from error
+    finally:
+        consumer.close()
+
+
+def _partition(
+    consumer: Consumer, bus: BusSettings, topic: str, key: bytes, timeout_s: float
+) -> TopicPartition:
+    metadata = consumer.list_topics(topic, timeout=timeout_s).topics[topic]
+    if metadata.error is not None or not metadata.partitions:
+        raise BusError(
+            f"topic {topic} on the bus at {bus.bootstrap_servers} cannot be read "
+            f"({metadata.error}): create it, or allow it to be read"
+        )
+    return TopicPartition(topic, partition_of(key, len(metadata.partitions)))
+
+
+def _last_between(
+    consumer: Consumer,
+    partition: TopicPartition,
+    offsets: tuple[int, int],
+    key: bytes,
+    source: str,
+    timeout_s: float,
+) -> LogPosition | None:
+    """The last position said at offsets from the first up to below the second."""
+    start, end = offsets
+    consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
+    found: LogPosition | None = None
+    deadline = time.monotonic() + timeout_s
+    while True:
+        messages = consumer.consume(1000, timeout=0.5)
+        for message in messages:
+            if _is_end(message, end):
+                return found
+            if message.error() is None and message.key() == key:
+                found = position_said_by(message.value(), key, source) or found
+            if message.error() is None and (message.offset() or 0) >= end - 1:
+                return found
+        if any(message.error() is None for message in messages):
+            deadline = time.monotonic() + timeout_s
+        elif time.monotonic() > deadline:
+            raise BusUnavailableError(
+                f"nothing came from {partition.topic} for {timeout_s:g} s: look at the bus' brokers"
+            )
+
+
+def _is_end(message: Message, end: int) -> bool:
+    error = message.error()
+    if error is None:
+        # Offsets have gaps where transactions ended, so the window's last offset may not come.
+        return (message.offset() or 0) >= end
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    if error.code() in _TRANSIENT:
+        return False
+    raise BusError(f"topic {message.topic()} cannot be read: {error.str()}")
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners say."""
+    return (_murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _murmur2(data: bytes) -> int:
+    """MurmurHash2, 32 bit, with the seed of Kafka's ``Utils.murmur2``."""
+    mask, factor = 0xFFFFFFFF, 0x5BD1E995
+    length = len(data)
+    value = 0x9747B28C ^ length
+    whole = length - length % 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        word = (word ^ (word >> 24)) * factor & mask
+        value = (value * factor & mask) ^ word
+    if whole < length:
+        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    value = (value ^ (value >> 13)) * factor & mask
+    return value ^ (value >> 15)

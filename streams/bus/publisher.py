@@ -1,0 +1,264 @@
+"""Publishes events: idempotent, in order, acknowledged by all in-sync replicas, bounded in flight.
+
+librdkafka does the sending in threads of its own. One thread of ours waits for its reports and
+hands them to the event loop. While the bus is down nothing is lost and nothing fails: messages in
+flight wait, and so does whoever wants to publish more.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from streams import codec
+from streams.bus.errors import BusUnavailableError, PublishError
+from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from streams.events import DeadLetter, Event
+from streams.topics import Topic
+
+OnTrouble = Callable[[str | None], None]
+"""Told one line when the bus does not take messages, and None when it does again."""
+
+_POLL_S: Final = 0.2
+_STALL_S: Final = 5.0
+
+_GUARANTEES: Final = {
+    "enable.idempotence": True,
+    "acks": "all",
+    # A message that fails for good stops the producer, so that none after it gets through: a
+    # source resumes after what it published last, and would never see the gap.
+    "enable.gapless.guarantee": True,
+    "message.timeout.ms": 0,
+    # The same partition for a key as Java's and aiokafka's partitioners.
+    "partitioner": "murmur2_random",
+}
+
+# librdkafka calls the guarantee experimental at every start; it was chosen with open eyes.
+LOG.addFilter(lambda record: "enable.gapless.guarantee" not in record.getMessage())
+
+_Delivery = asyncio.Future[None]
+_Report = tuple[_Delivery, int, KafkaError | None]
+
+
+def _ignore(_: str | None) -> None:
+    """Nobody wants to know."""
+
+
+class Publisher:
+    """Publishes to the bus; use as ``async with Publisher(settings) as publisher``.
+
+    At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
+    message larger than ``max_bytes`` goes alone. ``on_trouble`` is called in the event loop.
+    """
+
+    def __init__(
+        self,
+        bus: BusSettings,
+        *,
+        max_in_flight: int = 1000,
+        max_bytes: int = 32 * 1024 * 1024,
+        on_trouble: OnTrouble | None = None,
+    ) -> None:
+        self._bus = bus
+        self._max_in_flight = max_in_flight
+        self._max_bytes = max_bytes
+        self._on_trouble = on_trouble or _ignore
+        self._turn = asyncio.Lock()
+        self._moved = asyncio.Event()
+        self._pending: dict[_Delivery, float] = {}
+        self._bytes = 0
+        self._failure: PublishError | None = None
+        self._trouble: str | None = None
+        # Only the thread touches these two, except that it hands over whole lists.
+        self._reports: list[_Report] = []
+        self._last_error = ""
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.published = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages the bus has not acknowledged yet."""
+        return len(self._pending)
+
+    @property
+    def bus(self) -> BusSettings:
+        """The bus that this publishes to."""
+        return self._bus
+
+    async def start(self) -> None:
+        """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
+        self._loop = asyncio.get_running_loop()
+        config = self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
+        try:
+            self._producer = Producer(config | {"error_cb": self._note_error}, logger=LOG)
+        except KafkaException as error:
+            raise PublishError(f"the bus' properties are wrong: {error.args[0].str()}") from error
+        self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
+        self._thread.start()
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+        """Hands an event over, once there is room; the future is done when the bus has it.
+
+        Messages of one caller keep their order. Nobody needs to await the future: `flush` does, and
+        a failure is raised from every later call too.
+
+        Raises `PublishError` if this message or one before it can never be delivered.
+        """
+        return await self.send(self._bus.topic(topic), codec.encode(topic, event))
+
+    async def send(self, topic: str, message: codec.Message) -> asyncio.Future[None]:
+        """`publish` for a message that is already encoded and a full topic name."""
+        size = len(message.value) + len(message.key)
+        async with self._turn:
+            while self._pending and not self._has_room(size):
+                await self._move()
+            self._check()
+            delivery: _Delivery = self._loop.create_future()
+
+            def report(error: KafkaError | None, _: Message) -> None:
+                self._reports.append((delivery, size, error))
+
+            try:
+                self._producer.produce(
+                    topic,
+                    value=message.value,
+                    key=message.key,
+                    headers=message.headers,  # type: ignore[arg-type]  # list is invariant
+                    on_delivery=report,
+                )
+            except (KafkaException, BufferError) as error:
+                self._fail(f"a message of {size} bytes was not taken for {topic}: {error}")
+                self._check()
+            self._pending[delivery] = time.monotonic()
+            self._bytes += size
+            return delivery
+
+    async def flush(self) -> None:
+        """Waits until the bus has everything that was published; raises `PublishError`."""
+        while self._pending:
+            await self._move()
+        self._check()
+
+    async def close(self, timeout_s: float = 10) -> None:
+        """Flushes and stops.
+
+        Raises `BusUnavailableError` if the bus does not take the rest within ``timeout_s`` seconds:
+        it is dropped then, and will be published again after a restart.
+        """
+        try:
+            await asyncio.wait_for(self.flush(), timeout_s)
+        except TimeoutError:
+            raise BusUnavailableError(
+                f"the bus at {self._bus.bootstrap_servers} did not take the last "
+                f"{len(self._pending)} messages within {timeout_s:g} s"
+            ) from None
+        finally:
+            await self._stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What failed before matters more than what is in flight.
+        if kind is None:
+            await self.close()
+        else:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+            self._producer.purge()
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._pending) < self._max_in_flight and self._bytes + size <= self._max_bytes
+
+    async def _move(self) -> None:
+        """Waits for the next report; raises what failed."""
+        self._check()
+        self._moved.clear()
+        await self._moved.wait()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # In the event loop
+
+    def _settle(self, reports: list[_Report]) -> None:
+        for delivery, size, error in reports:
+            if self._pending.pop(delivery, None) is None:
+                continue
+            self._bytes -= size
+            if error is None:
+                self.published += 1
+                if not delivery.done():
+                    delivery.set_result(None)
+            else:
+                self._fail(f"the bus refused a message: {error.str()}")
+                self._reject(delivery)
+        if self._failure is None:
+            self._say(None)
+        self._moved.set()
+
+    def _fail(self, text: str) -> None:
+        """The first failure is the cause; all that is in flight fails with it."""
+        if self._failure is None:
+            self._failure = PublishError(text)
+            self._say(text)
+        for delivery in self._pending:
+            self._reject(delivery)
+        self._pending.clear()
+        self._bytes = 0
+        self._moved.set()
+
+    def _reject(self, delivery: _Delivery) -> None:
+        if not delivery.done():
+            delivery.set_exception(self._failure or PublishError("stopped"))
+            delivery.exception()  # seen: nobody has to await a delivery
+
+    def _say(self, trouble: str | None) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._on_trouble(trouble)
+
+    def _look_for_stall(self, last_error: str) -> None:
+        oldest = next(iter(self._pending.values()), None)
+        if oldest is not None and time.monotonic() - oldest > _STALL_S and self._trouble is None:
+            self._say(
+                f"the bus at {self._bus.bootstrap_servers} has acknowledged nothing for "
+                f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
+            )
+
+    # In the thread
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            self._producer.poll(_POLL_S)
+            if self._reports:
+                reports, self._reports = self._reports, []
+                self._loop.call_soon_threadsafe(self._settle, reports)
+            else:
+                self._loop.call_soon_threadsafe(self._look_for_stall, self._last_error)
+
+    def _note_error(self, error: KafkaError) -> None:
+        """librdkafka's own troubles; it goes on by itself unless they are fatal."""
+        self._last_error = error.str()
+        if error.fatal():
+            self._loop.call_soon_threadsafe(self._fail, f"the producer stopped: {error.str()}")
+        elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
+            text = f"the bus at {self._bus.bootstrap_servers} does not answer: {error.str()}"
+            self._loop.call_soon_threadsafe(self._say, text)

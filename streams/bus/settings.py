@@ -1,0 +1,59 @@
+"""How the bus is reached, and how topics are made on it."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from streams.topics import PREFIX, Topic
+
+LOG: Final = logging.getLogger("featurewatch.bus")
+
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""The largest message: a metadata batch has up to 8 MiB, and JSON needs more room than the log."""
+
+Property = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    """Where the bus is and what topics look like there.
+
+    ``properties`` are librdkafka's (``security.protocol``, ``sasl.mechanism``, ``ssl.ca.location``,
+    …) and may hold secrets, so they do not show in the repr. ``replication_factor`` -1 takes the
+    bus' default.
+    """
+
+    bootstrap_servers: str
+    properties: Mapping[str, Property] = field(default_factory=dict, repr=False)
+    prefix: str = PREFIX
+    partitions: int = 8
+    replication_factor: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap_servers.strip():
+            raise ValueError("the bus has no bootstrap servers: give at least one host:port")
+        if not self.prefix:
+            raise ValueError("the topic prefix is empty")
+        if self.partitions < 1:
+            raise ValueError(f"topics need at least one partition, not {self.partitions}")
+
+    def topic(self, topic: Topic) -> str:
+        """The full name of a topic."""
+        return topic.name(self.prefix)
+
+    def client(self, **defaults: Property) -> dict[str, Any]:
+        """The configuration of a librdkafka client; ``properties`` go before ``defaults``.
+
+        Dots stand as underscores in the names of ``defaults``.
+        """
+        named = {name.replace("_", "."): value for name, value in defaults.items()}
+        return {
+            "client.id": "featurewatch",
+            # Five seconds at most until a bus that is back is found: the default backs off to ten.
+            "reconnect.backoff.max.ms": 2000,
+            "socket.nagle.disable": True,
+            **named,
+            **self.properties,
+            "bootstrap.servers": self.bootstrap_servers,
+        }

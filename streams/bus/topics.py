@@ -1,0 +1,138 @@
+"""Makes the topics, or says what is wrong with those that are there."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it has no __all__
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    TopicMetadata,
+)
+
+from streams.bus.errors import BusError, BusUnavailableError, TopicMismatchError
+from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from streams.topics import ALL, Topic
+
+_POLICY: Final = "cleanup.policy"
+_POLL_S: Final = 0.05
+
+
+def ensure_topics(
+    bus: BusSettings,
+    topics: Iterable[Topic] = ALL,
+    changelogs: Iterable[str] = (),
+    timeout_s: float = 60,
+) -> None:
+    """Every topic exists, with the partitions that it must have, and each partition has a leader.
+
+    ``changelogs`` are full names of compacted topics that a table needs beside its input topic, so
+    they have as many partitions. Blocks; may be called again at any time, by many at once.
+
+    Raises `BusUnavailableError` after ``timeout_s`` seconds, `TopicMismatchError` if a topic is
+    there with another partition count or cleanup policy, `BusError` if one cannot be created.
+    """
+    compacted = {_POLICY: "compact", "min.cleanable.dirty.ratio": "0.1"}
+    wanted: dict[str, Mapping[str, str]] = {bus.topic(topic): topic.config for topic in topics}
+    wanted |= dict.fromkeys(changelogs, compacted)
+    admin = AdminClient(bus.client(), logger=LOG)
+    deadline = time.monotonic() + timeout_s
+    there = _metadata(admin, bus, deadline)
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        _create(admin, bus, {name: wanted[name] for name in missing}, deadline)
+    _wait_for_leaders(admin, bus, wanted, deadline)
+    _check_policies(admin, bus, {name: wanted[name] for name in wanted if name not in missing})
+
+
+def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str, TopicMetadata]:
+    """All topics: asking for one by name could create it with the bus' defaults."""
+    try:
+        return dict(admin.list_topics(timeout=max(deadline - time.monotonic(), 1)).topics)
+    except KafkaException as error:
+        raise BusUnavailableError(
+            f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
+            "check its address, and its security settings"
+        ) from error
+
+
+def _create(
+    admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], deadline: float
+) -> None:
+    new = [
+        NewTopic(
+            name,
+            num_partitions=bus.partitions,
+            replication_factor=bus.replication_factor,
+            config={"max.message.bytes": str(MAX_MESSAGE_BYTES), **config},
+        )
+        for name, config in wanted.items()
+    ]
+    left_s = max(deadline - time.monotonic(), 1)
+    futures = admin.create_topics(new, operation_timeout=left_s, request_timeout=left_s)
+    for name, future in futures.items():
+        try:
+            future.result()
+        except KafkaException as exception:
+            error = exception.args[0]
+            # Somebody else may have been a moment faster.
+            if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BusError(
+                    f"topic {name} could not be created ({error.str()}): create it with "
+                    f"{bus.partitions} partitions, or allow its creation"
+                ) from exception
+
+
+def _wait_for_leaders(
+    admin: AdminClient, bus: BusSettings, names: Iterable[str], deadline: float
+) -> None:
+    while True:
+        there = _metadata(admin, bus, deadline)
+        behind = [name for name in names if not _is_ready(name, there.get(name), bus)]
+        if not behind:
+            return
+        if time.monotonic() > deadline:
+            raise BusUnavailableError(
+                f"partitions without a leader on the bus at {bus.bootstrap_servers}: "
+                f"{', '.join(behind)}: look at the bus' brokers"
+            )
+        time.sleep(_POLL_S)
+
+
+def _is_ready(name: str, topic: TopicMetadata | None, bus: BusSettings) -> bool:
+    if topic is None or topic.error is not None or not topic.partitions:
+        return False
+    if len(topic.partitions) != bus.partitions:
+        raise TopicMismatchError(
+            f"topic {name} has {len(topic.partitions)} partitions and must have {bus.partitions}, "
+            f"like all of featurewatch's: set partitions to {len(topic.partitions)} or delete it"
+        )
+    return all(partition.leader >= 0 for partition in topic.partitions.values())
+
+
+def _check_policies(
+    admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Compacting what must be kept in order, or deleting what must be kept, loses data silently."""
+    if not wanted:
+        return
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
+    for resource, future in admin.describe_configs(resources).items():
+        must = wanted[resource.name].get(_POLICY, "delete")
+        try:
+            found = str(future.result()[_POLICY].value)
+        except KafkaException as error:
+            LOG.warning(
+                "the cleanup policy of %s could not be read (%s): it must be %s",
+                resource.name,
+                error.args[0].str(),
+                must,
+            )
+            continue
+        if found != must:
+            raise TopicMismatchError(
+                f"topic {resource.name} has the cleanup policy {found} and must have {must}: "
+                f"change {_POLICY} of the topic, or choose another prefix than {bus.prefix}"
+            )
