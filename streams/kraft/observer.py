@@ -1,0 +1,376 @@
+"""An observer of the KRaft metadata log, as a protocol without input, output or clock.
+
+The shell asks `Observer.next` what to do, does it, and hands the answer (`Observer.answer`) or the
+failure (`Observer.failure`) back; what follows from an answer comes out as a list of outputs. The
+rules are KafkaRaftClient's for an observer (KIP-595, KIP-630, KIP-853). There is no replica id
+here: the wire always says -1, which no controller counts or remembers.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from streams.kraft import requests as rq
+from streams.kraft.address import Address
+from streams.kraft.controllers import Controllers
+from streams.kraft.observer_states import (
+    TRANSITIONS,
+    Commits,
+    Heard,
+    LostPlace,
+    Output,
+    Pace,
+    Pause,
+    Phase,
+    SnapshotBytes,
+    Trouble,
+)
+from streams.kraft.requests import (
+    START,
+    Answer,
+    Ask,
+    Failure,
+    FetchAnswer,
+    FetchAsk,
+    Place,
+    SnapshotAnswer,
+    SnapshotAsk,
+)
+from streams.kraft.tail import MalformedLogError, Tail
+
+PUSHES_WATERMARK: Final = 18
+"""From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""
+
+
+class Observer:
+    """Follows the log from ``place`` on.
+
+    ``random`` gives numbers from 0 to 1 for the backoff's jitter. ``cluster`` stands in messages.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        place: Place,
+        cluster: str,
+        random: Callable[[], float],
+        pace: Pace | None = None,
+    ) -> None:
+        self.phase = Phase.SEEKING
+        self.high_watermark = -1
+        self.trouble: Trouble | None = None
+        self._cluster = cluster
+        self._pace = pace or Pace()
+        self._random = random
+        self._controllers = Controllers(bootstrap, place.epoch)
+        self._tail = Tail(place)
+        self._download: SnapshotAsk | None = None
+        self._asked: Ask | None = None
+        self._not_before_ms = 0
+        self._rounds = 0
+        self._looks = 0
+        self._max_bytes = self._pace.max_bytes
+        self._watermark_epoch = -1
+        self._pushes = False
+        self._stale_since_ms: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The place after the last record that was given out."""
+        return self._tail.committed
+
+    @property
+    def leader(self) -> rq.Leader:
+        """The leader as far as it is known."""
+        return self._controllers.leader
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that the present leader calls committed was given out."""
+        return (
+            self.phase is Phase.FETCHING
+            and self._watermark_epoch == self.leader.epoch
+            and self.place.offset >= self.high_watermark
+        )
+
+    def next(self, now_ms: int) -> Ask | Pause:
+        """What to do now. The clock may be any that does not go back."""
+        if now_ms < self._not_before_ms:
+            return Pause(self._not_before_ms - now_ms)
+        to = self._controllers.target()
+        if to is None:
+            wait_ms = self._backoff(now_ms)
+            self._controllers.new_round()
+            return Pause(wait_ms)
+        self._asked = self._question(to)
+        return self._asked
+
+    def failure(self, failure: Failure, now_ms: int) -> None:
+        """No answer came to what was asked."""
+        asked = self._take_asked()
+        self._controllers.failed(asked.to)
+        self._heard(Heard.LOST)
+        self._say(failure.line, failure.lasting, now_ms)
+
+    def answer(self, answer: Answer, now_ms: int) -> list[Output]:
+        """Take the answer to what was asked; gives what is to be passed on, in order."""
+        asked = self._take_asked()
+        self._controllers.learn(answer.endpoints)
+        heard = self._leadership(asked, answer, now_ms)
+        if heard is not None:
+            self._heard(heard)
+            return self._rebuilt(now_ms) if heard is Heard.BEHIND else []
+        try:
+            match asked, answer:
+                case FetchAsk(), FetchAnswer():
+                    return self._fetched(asked, answer, now_ms)
+                case SnapshotAsk(), SnapshotAnswer():
+                    return self._snapshot_part(asked, answer)
+                case _:
+                    raise RuntimeError(f"{type(answer).__name__} does not answer {asked}")
+        except MalformedLogError as error:
+            self._controllers.failed(asked.to)
+            self._heard(Heard.LOST)
+            self._tail.drop()
+            self._say(f"{asked.to} sent what cannot be read: {error}", False, now_ms)
+            return []
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def _question(self, to: Address) -> Ask:
+        epoch = max(self.leader.epoch, 0)
+        if self.phase is Phase.SNAPSHOT and self._download is not None:
+            part = self._download
+            return SnapshotAsk(to, epoch, part.snapshot, part.position, self._pace.max_bytes)
+        return FetchAsk(
+            to, epoch, self._tail.end, self.high_watermark, self._wait_ms(), self._max_bytes
+        )
+
+    def _wait_ms(self) -> int:
+        """Wait at the leader only where it will wake us when something is committed.
+
+        Before 4.1 an advance of the high watermark does not complete a waiting fetch, and one that
+        runs out is answered with the watermark of its beginning.
+        """
+        settled = self._watermark_epoch == self.leader.epoch and not len(self._tail)
+        if self.phase is Phase.FETCHING and (settled or self._pushes) and not self._tail_is_full:
+            return self._pace.max_wait_ms
+        return 0
+
+    def _take_asked(self) -> Ask:
+        asked, self._asked = self._asked, None
+        if asked is None:
+            raise RuntimeError("nothing was asked")
+        return asked
+
+    def _heard(self, heard: Heard) -> None:
+        self.phase = TRANSITIONS[self.phase, heard]
+        if self.phase is not Phase.SNAPSHOT:
+            self._download = None
+
+    # -- who leads ---------------------------------------------------------------------------
+
+    def _leadership(self, asked: Ask, answer: Answer, now_ms: int) -> Heard | None:
+        """What the answer says about leadership alone; none: the leader itself answers."""
+        error = answer.error
+        gone = isinstance(answer, SnapshotAnswer) and error in (
+            rq.UNKNOWN_SERVER_ERROR,
+            rq.SNAPSHOT_NOT_FOUND,
+            rq.POSITION_OUT_OF_RANGE,
+        )
+        # Released controllers stumble over every error of FetchSnapshot and answer -1 without a
+        # leader: the next Fetch will say what is the matter.
+        if gone:
+            self._say(f"{asked.to} no longer has the snapshot that it named", False, now_ms)
+            self._not_before_ms = now_ms + self._backoff_ms()
+            return Heard.SNAPSHOT_GONE
+        if error in rq.ADVICE:
+            self._controllers.tried(asked.to)
+            advice = rq.ADVICE[error].format(cluster=self._cluster)
+            self._say(f"{asked.to} {advice}", True, now_ms)
+            return Heard.REFUSED
+        told = answer.leader
+        # FetchSnapshot leaves the leader out where it is (0, 0), and epochs begin at 1.
+        absent = told.epoch <= 0
+        if error == rq.UNKNOWN_LEADER_EPOCH or (not absent and told.epoch < asked.epoch):
+            self._controllers.behind(asked.to)
+            self._say(f"{asked.to} is behind: it knows no epoch {asked.epoch}", False, now_ms)
+            return Heard.BEHIND
+        self._stale_since_ms = None
+        news = not absent and self._controllers.adopt(told)
+        if news and (error or told.epoch != asked.epoch):
+            return Heard.NEW_LEADER
+        if error == rq.NONE and not absent and told.id != self.leader.id:
+            self._controllers.tried(asked.to)
+            self._say(
+                f"{asked.to} names {told.id} as leader of epoch {told.epoch}, others "
+                f"{self.leader.id}: two clusters under one id?",
+                True,
+                now_ms,
+            )
+            return Heard.REFUSED
+        if error == rq.NONE:
+            return None
+        self._controllers.not_leader(asked.to)
+        if error in (rq.NOT_LEADER_OR_FOLLOWER, rq.FENCED_LEADER_EPOCH):
+            line = (
+                f"no leader is elected in epoch {self.leader.epoch}: are most controllers up?"
+                if self.leader.id < 0
+                else f"controller {self.leader.id} leads and cannot be found under its address"
+            )
+            self._say(line, False, now_ms)
+            return Heard.NOT_LEADER
+        self._say(f"{asked.to} answered with error {error}", False, now_ms)
+        return Heard.NOT_LEADER
+
+    def _rebuilt(self, now_ms: int) -> list[Output]:
+        """Begin anew when every controller has forgotten an epoch that was committed in."""
+        if self._stale_since_ms is None:
+            self._stale_since_ms = now_ms
+        waited_ms = now_ms - self._stale_since_ms
+        if waited_ms < self._pace.rebuilt_after_ms or not self._controllers.all_behind:
+            return []
+        self._controllers = self._controllers.anew()
+        self._stale_since_ms = None
+        return self._begin_anew(0, "every controller is at an older leader epoch")
+
+    def _leads(self, address: Address) -> None:
+        """The leader answered: whatever was wrong is over."""
+        self._controllers.proven(address)
+        self._rounds = 0
+        self.trouble = None
+
+    # -- what the leader says ----------------------------------------------------------------
+
+    def _fetched(self, asked: FetchAsk, answer: FetchAnswer, now_ms: int) -> list[Output]:
+        self._pushes = answer.version >= PUSHES_WATERMARK
+        if answer.snapshot is not None:
+            return self._snapshot_named(asked, answer, answer.snapshot)
+        self._learn_watermark(answer)
+        if answer.diverging is not None:
+            self._leads(asked.to)
+            self._heard(Heard.DIVERGED)
+            consistent = self._tail.truncate(answer.diverging)
+            if self._tail.end == asked.place:
+                # An unchanged question would have the same answer for ever.
+                consistent = consistent and len(self._tail) > 0
+                self._tail.drop()
+            if consistent:
+                return []
+            reason = f"the leader's log ends at {answer.diverging}"
+            return self._begin_anew(answer.diverging.offset, reason)
+        appended = self._append(answer)
+        self._leads(asked.to)
+        self._heard(Heard.RECORDS)
+        released = self._tail.release(self.high_watermark)
+        self._pace_looks(now_ms, fresh=bool(appended))
+        return [Commits(released)] if released else []
+
+    def _append(self, answer: FetchAnswer) -> int:
+        if self._tail_is_full:
+            return 0
+        appended = self._tail.append(answer.records, self.leader.epoch)
+        if appended or not answer.records:
+            self._max_bytes = self._pace.max_bytes
+        elif self._max_bytes < self._pace.most_bytes:
+            self._max_bytes = min(self._max_bytes * 8, self._pace.most_bytes)
+        else:
+            raise MalformedLogError(
+                f"no whole batch follows {self._tail.end} in {len(answer.records)} bytes"
+            )
+        return appended
+
+    @property
+    def _tail_is_full(self) -> bool:
+        return self._tail.size_bytes > self._pace.tail_bytes
+
+    def _learn_watermark(self, answer: FetchAnswer) -> None:
+        # A new leader says -1 until it has committed something of its own; a watermark never
+        # goes back, so what the last leader said still holds.
+        if answer.high_watermark >= 0:
+            self.high_watermark = max(self.high_watermark, answer.high_watermark)
+            self._watermark_epoch = self.leader.epoch
+
+    def _pace_looks(self, now_ms: int, *, fresh: bool) -> None:
+        """Look for the high watermark soon after an append, then less and less often."""
+        settled = self._watermark_epoch == self.leader.epoch and not len(self._tail)
+        behind = self._tail.end.offset < self.high_watermark
+        if settled or behind or fresh:
+            self._looks = 0
+        if settled or behind:
+            return
+        waits_ms = self._pace.watermark_polls_ms
+        if self._tail_is_full or not self._pushes:
+            self._not_before_ms = now_ms + waits_ms[min(self._looks, len(waits_ms) - 1)]
+        self._looks += 1
+
+    def _begin_anew(self, good_until: int, reason: str) -> list[Output]:
+        """The log went backwards: what was passed on from ``good_until`` on is not true."""
+        last = self._tail.committed.offset - 1
+        self._tail.restart(START)
+        self.high_watermark = -1
+        self._watermark_epoch = -1
+        if last < 0:
+            return []
+        return [LostPlace(min(good_until, last), last, f"the log went backwards: {reason}", True)]
+
+    # -- snapshots ---------------------------------------------------------------------------
+
+    def _snapshot_named(
+        self, asked: FetchAsk, answer: FetchAnswer, snapshot: Place
+    ) -> list[Output]:
+        self._controllers.proven(asked.to)
+        if len(self._tail):
+            # The question was about records that were never committed: ask from firm ground.
+            self._tail.drop()
+            self._heard(Heard.DIVERGED)
+            return []
+        place = self._tail.committed
+        contradicted = snapshot.offset <= place.offset or 0 <= answer.log_start <= place.offset
+        if place != START and contradicted:
+            self._heard(Heard.DIVERGED)
+            return self._begin_anew(0, f"the leader has no {place}")
+        self._heard(Heard.SNAPSHOT_NAMED)
+        self._download = SnapshotAsk(asked.to, asked.epoch, snapshot, 0, 0)
+        return []
+
+    def _snapshot_part(self, asked: SnapshotAsk, answer: SnapshotAnswer) -> list[Output]:
+        position = asked.position + len(answer.data)
+        if answer.snapshot != asked.snapshot or answer.position != asked.position:
+            raise MalformedLogError("another part of a snapshot than the one asked for")
+        if position > answer.size or (not answer.data and position < answer.size):
+            raise MalformedLogError(
+                f"a part of {len(answer.data)} bytes of a snapshot of {answer.size}"
+            )
+        self._leads(asked.to)
+        last = position == answer.size
+        part = SnapshotBytes(asked.snapshot, asked.position, answer.data, last)
+        if not last:
+            self._heard(Heard.SNAPSHOT_PART)
+            self._download = SnapshotAsk(asked.to, asked.epoch, asked.snapshot, position, 0)
+            return [part]
+        self._heard(Heard.SNAPSHOT_WHOLE)
+        before = self._tail.committed
+        self._tail.restart(asked.snapshot)
+        self.high_watermark = max(self.high_watermark, asked.snapshot.offset)
+        if before == START:
+            return [part]
+        reason = "the log no longer has these records: its snapshot takes their place"
+        lost = LostPlace(before.offset, asked.snapshot.offset - 1, reason, False)
+        return [lost, part]
+
+    # -- trouble -----------------------------------------------------------------------------
+
+    def _say(self, line: str, lasting: bool, now_ms: int) -> None:
+        since_ms = self.trouble.since_ms if self.trouble else now_ms
+        self.trouble = Trouble(line, lasting, since_ms)
+
+    def _backoff_ms(self) -> int:
+        self._rounds += 1
+        pace = self._pace
+        wait_ms = min(pace.backoff_ms << min(self._rounds - 1, 20), pace.backoff_cap_ms)
+        return int(wait_ms * (0.5 + self._random() / 2))
+
+    def _backoff(self, now_ms: int) -> int:
+        wait_ms = self._backoff_ms()
+        self._not_before_ms = now_ms + wait_ms
+        return wait_ms

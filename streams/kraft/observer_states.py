@@ -1,0 +1,123 @@
+"""What the observer of the metadata log can be about, hear and give out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from streams.kraft.requests import Place
+from streams.kraft.tail import RawBatch
+
+
+class Phase(StrEnum):
+    """What the observer is about."""
+
+    SEEKING = "seeking"
+    FETCHING = "fetching"
+    SNAPSHOT = "snapshot"
+
+
+class Heard(StrEnum):
+    """What an answer amounts to."""
+
+    RECORDS = "records"
+    DIVERGED = "diverged"
+    SNAPSHOT_NAMED = "snapshot named"
+    SNAPSHOT_PART = "snapshot part"
+    SNAPSHOT_WHOLE = "snapshot whole"
+    SNAPSHOT_GONE = "snapshot gone"
+    NEW_LEADER = "new leader"
+    NOT_LEADER = "not leader"
+    BEHIND = "behind"
+    REFUSED = "refused"
+    LOST = "lost"
+
+
+_TO_SEEKING = (Heard.NEW_LEADER, Heard.NOT_LEADER, Heard.BEHIND, Heard.REFUSED, Heard.LOST)
+
+TRANSITIONS: Final[Mapping[tuple[Phase, Heard], Phase]] = MappingProxyType(
+    {(phase, heard): Phase.SEEKING for phase in Phase for heard in _TO_SEEKING}
+    | {
+        (phase, heard): after
+        for phase in (Phase.SEEKING, Phase.FETCHING)
+        for heard, after in (
+            (Heard.RECORDS, Phase.FETCHING),
+            (Heard.DIVERGED, Phase.FETCHING),
+            (Heard.SNAPSHOT_NAMED, Phase.SNAPSHOT),
+        )
+    }
+    | {
+        (Phase.SNAPSHOT, Heard.SNAPSHOT_PART): Phase.SNAPSHOT,
+        (Phase.SNAPSHOT, Heard.SNAPSHOT_WHOLE): Phase.FETCHING,
+        (Phase.SNAPSHOT, Heard.SNAPSHOT_GONE): Phase.FETCHING,
+    }
+)
+"""The phase after an answer. What is not here cannot be: no such answer follows such a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Ask nothing before this many milliseconds have passed."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Whole batches below the high watermark, in order and without a hole before them."""
+
+    batches: tuple[RawBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotBytes:
+    """Bytes of a snapshot; ``position`` 0 begins it anew, and ``last`` completes it."""
+
+    snapshot: Place
+    position: int
+    data: bytes
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LostPlace:
+    """Offsets, inclusive, that cannot be had one by one (``reset``: that were taken back)."""
+
+    first: int
+    last: int
+    reason: str
+    reset: bool
+
+
+Output = Commits | SnapshotBytes | LostPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why nothing can be read: one line that says what to do, and since when it lasts."""
+
+    line: str
+    lasting: bool
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait and how much to take; all times in milliseconds."""
+
+    max_wait_ms: int = 500
+    max_bytes: int = 1 << 20
+    most_bytes: int = 64 << 20
+    """A batch that does not fit into ``max_bytes`` is asked for with more, up to this."""
+
+    tail_bytes: int = 16 << 20
+    """More than this above the high watermark is not held."""
+
+    watermark_polls_ms: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 100)
+    """Waits between looks at the high watermark while records above it are held (before 4.1)."""
+
+    backoff_ms: int = 50
+    backoff_cap_ms: int = 1000
+    rebuilt_after_ms: int = 10_000
+    """Every controller at an older epoch for so long: the cluster was built anew."""
