@@ -1,0 +1,62 @@
+"""The monitor's state as rows of a table, and back."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from immutables import Map
+
+from controller.monitor import MonitorState, Outcome
+from controller.rules import Subject, SubjectKind
+from streams.outputs import Alert, AlertState, Severity
+from streams.types import ClusterId, Role
+from tables.nodes import NodeKey
+from tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
+
+
+def rows_of_step(before: MonitorState, outcome: Outcome) -> list[Row]:
+    """The rows that a step changes, in the order in which they must be written: the place last."""
+    after = outcome.state
+    *nodes, place = rows_of_change(before.image, after.image, outcome.delta) or [None]
+    rows = [row for row in nodes if row is not None]
+    if after.firing is not before.firing:
+        subjects = {*before.firing, *after.firing}
+        changed = (s for s in subjects if before.firing.get(s) is not after.firing.get(s))
+        rows.extend(_alert_row(after, subject) for subject in changed)
+    return [*rows, place] if place is not None else rows
+
+
+def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:
+    """The states of all clusters of which there are rows."""
+    by_cluster: dict[ClusterId, dict[str, bytes]] = {}
+    for key, value in rows:
+        cluster, name = cluster_of(key)
+        by_cluster.setdefault(cluster, {})[name] = value
+    return {cluster: _state(cluster, named) for cluster, named in by_cluster.items()}
+
+
+def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
+    firing: dict[Subject, tuple[Alert, ...]] = {}
+    for name, value in rows.items():
+        if name.startswith("alerts/"):
+            subject, alerts = orjson.loads(value)
+            firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
+    return MonitorState(image_of_rows(cluster, rows), Map(firing))
+
+
+def _alert_row(state: MonitorState, subject: Subject) -> Row:
+    key = row_key(state.image.cluster, f"alerts/{subject}")
+    alerts = state.firing.get(subject)
+    return key, orjson.dumps((subject, alerts)) if alerts else None
+
+
+def _subject(fields: list[Any]) -> Subject:
+    kind, key = fields
+    if isinstance(key, list):
+        return Subject(SubjectKind(kind), NodeKey(Role(key[0]), key[1]))
+    return Subject(SubjectKind(kind), key)
+
+
+def _alert(fields: dict[str, Any]) -> Alert:
+    state, severity = AlertState(fields["state"]), Severity(fields["severity"])
+    return Alert(**{**fields, "state": state, "severity": severity})

@@ -1,0 +1,131 @@
+"""Outputs to Kafka messages and back.
+
+A value is the output's fields as they stand in `streams.outputs`; ``streams/schemas`` says the same
+to others. An alert's key is its id, so that compaction keeps the newest word on each; all other
+keys are cluster ids.
+"""
+
+from dataclasses import fields
+from typing import Any, Final
+
+import orjson
+
+from streams import cloudevents
+from streams.codec import MalformedEvent, Message
+from streams.outputs import (
+    Alert,
+    AlertState,
+    CapabilityClass,
+    ChangeKind,
+    FeatureChange,
+    IncompatibleNode,
+    Severity,
+    Snapshot,
+)
+from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
+from streams.types import Role
+
+Output = FeatureChange | Alert | Snapshot
+
+_TOPICS: Final[dict[type, Topic]] = {
+    FeatureChange: FEATURE_CHANGES,
+    Alert: ALERTS,
+    Snapshot: EPOCHS,
+}
+
+
+def topic_of(output: Output) -> Topic:
+    """Where an output goes; a snapshot also goes to ``state``."""
+    return _TOPICS[type(output)]
+
+
+def encode_output(output: Output) -> Message:
+    """The message of an output."""
+    topic = topic_of(output)
+    kind = str(_kind(output))
+    time_ms = output.seen_ms if isinstance(output, FeatureChange) else output.at_ms
+    headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
+    key = output.id if isinstance(output, Alert) else output.cluster
+    return Message(key.encode(), orjson.dumps(output), headers)
+
+
+def decode_change(value: bytes | None) -> FeatureChange:
+    """A feature change from its message's value; raises `MalformedEvent`."""
+    content = _content(FeatureChange, value)
+    return FeatureChange(**{**content, "kind": _member(ChangeKind, content["kind"])})
+
+
+def decode_alert(value: bytes | None) -> Alert:
+    """An alert from its message's value; raises `MalformedEvent`."""
+    content = _content(Alert, value)
+    state = _member(AlertState, content["state"])
+    return Alert(**{**content, "state": state, "severity": _member(Severity, content["severity"])})
+
+
+def decode_snapshot(value: bytes | None) -> Snapshot:
+    """A snapshot from its message's value; raises `MalformedEvent`."""
+    content = _content(Snapshot, value)
+    try:
+        classes = tuple(_class(item) for item in content["classes"])
+        incompatible = tuple(_incompatible(item) for item in content["incompatible"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedEvent(f"a class or node of a snapshot: {error!r}") from None
+    return Snapshot(**{**content, "classes": classes, "incompatible": incompatible})
+
+
+def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
+    try:
+        content = orjson.loads(value or b"")
+    except orjson.JSONDecodeError as error:
+        raise MalformedEvent(f"not JSON: {error}") from None
+    if type(content) is not dict:
+        raise MalformedEvent("not a JSON object")
+    # Fields that are not known are passed over: a newer worker and an older reader go together.
+    names = [field.name for field in fields(shape)]
+    missing = [name for name in names if name not in content]
+    if missing:
+        raise MalformedEvent(f"{shape.__name__} has no field {', '.join(missing)}")
+    return {name: content[name] for name in names}
+
+
+def _member(enum: Any, value: Any) -> Any:
+    try:
+        return enum(value)
+    except ValueError as error:
+        raise MalformedEvent(str(error)) from None
+
+
+def _class(item: dict[str, Any]) -> CapabilityClass:
+    return CapabilityClass(
+        role=Role(item["role"]),
+        ranges={name: (low, high) for name, (low, high) in item["ranges"].items()},
+        complete=item["complete"],
+        nodes=tuple(item["nodes"]),
+        fenced=tuple(item["fenced"]),
+        silent=tuple(item["silent"]),
+    )
+
+
+def _incompatible(item: dict[str, Any]) -> IncompatibleNode:
+    bounds = item["range"]
+    return IncompatibleNode(
+        role=Role(item["role"]),
+        node_id=item["node_id"],
+        feature=item["feature"],
+        level=item["level"],
+        range=None if bounds is None else (bounds[0], bounds[1]),
+        verdict=item["verdict"],
+    )
+
+
+def _kind(output: Output) -> str:
+    if isinstance(output, FeatureChange):
+        return output.kind
+    return output.state if isinstance(output, Alert) else "snapshot"
+
+
+def _cause(output: Output) -> str:
+    """The ``ce_id``: an alert fires and resolves under one id, at different times."""
+    if isinstance(output, Alert):
+        return f"{output.id}/{output.state}-{output.at_ms}"
+    return output.id

@@ -1,0 +1,239 @@
+"""An image as rows of a table, and back: the form in which it outlives the process.
+
+Rows are written so that their *order* keeps an image whole. The rows of one event come nodes first
+and the cluster's own row, which holds the place in the log, last; so whatever prefix of the rows
+survives a crash, the place never claims more than the rows hold, and the event is taken in again.
+
+A row of nodes holds `PAGE` neighbours by id: one changed node costs one small row, and ten thousand
+nodes are read back in a second.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+import orjson
+from immutables import Map
+
+from streams.events import FeatureView, SourceState, SourceStatus
+from streams.types import ClusterId, NodeId, Role
+from tables.features import FeaturesImage
+from tables.image import (
+    Authority,
+    ClusterDelta,
+    ClusterImage,
+    Quorum,
+    Resync,
+    Unreadable,
+)
+from tables.nodes import Node, NodeKey, NodesImage, capabilities
+from tables.provenance import AnswerProvenance, LogProvenance, Provenance
+
+PAGE: Final = 16
+"""Nodes in a row. Measured: below, recovery grows; above, a single change does."""
+
+Row = tuple[str, bytes | None]
+"""A key and its value; None deletes the row."""
+
+_Pick = Callable[[ClusterImage], NodesImage | None]
+_FAMILIES: Final[Mapping[str, _Pick]] = {
+    "nodes": lambda image: image.nodes,
+    "answers": lambda image: image.answers,
+    "pending": lambda image: None if image.resync is None else image.resync.nodes,
+}
+
+
+def row_key(cluster: ClusterId, name: str) -> str:
+    """The key of a row; `cluster_of` reads the cluster back from it."""
+    return f"{cluster.replace('%', '%25').replace('|', '%7C')}|{name}"
+
+
+def cluster_of(key: str) -> tuple[ClusterId, str]:
+    """The cluster of a row's key, and the row's name."""
+    cluster, _, name = key.partition("|")
+    return ClusterId(cluster.replace("%7C", "|").replace("%25", "%")), name
+
+
+def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Row]:
+    """The rows that an event changes, in the order in which they must be written."""
+    if after is before:
+        return []
+    touched = {"nodes": delta.nodes, "answers": delta.answers, "pending": delta.pending}
+    rows: list[Row] = []
+    for family, pick in _FAMILIES.items():
+        keys: Iterable[NodeKey] = touched[family]
+        if family == "pending" and before.resync is not None and _restarted(before, after):
+            keys = chain(keys, before.resync.nodes.nodes)
+        rows.extend(_pages(after, family, pick(after), keys))
+    rows.append((row_key(after.cluster, "cluster"), orjson.dumps(_cluster(after))))
+    return rows
+
+
+def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage:
+    """The image that rows hold; ``rows`` maps names, as `cluster_of` gives them, to values."""
+    head = orjson.loads(rows["cluster"]) if "cluster" in rows else None
+    resync = head and head["resync"]
+    tags = {"pending": [resync["end_offset"], resync["leader_epoch"]]} if resync else {}
+    nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}
+    for name, value in rows.items():
+        family = name.partition("/")[0]
+        if family in nodes:
+            tag, members = orjson.loads(value)
+            if tag == tags.get(family):
+                nodes[family].extend(_nodes(name, members))
+    images = {family: NodesImage.of(found) for family, found in nodes.items()}
+    if head is None:
+        return ClusterImage(cluster, nodes=images["nodes"], answers=images["answers"])
+    return _image(cluster, head, images)
+
+
+def _restarted(before: ClusterImage, after: ClusterImage) -> bool:
+    """Whether a resync ended, or another one took its place."""
+    one, other = before.resync, after.resync
+    if one is None or other is None:
+        return True
+    return (one.end_offset, one.leader_epoch) != (
+        other.end_offset,
+        other.leader_epoch,
+    ) or other.next_index < one.next_index
+
+
+def _pages(
+    image: ClusterImage, family: str, nodes: NodesImage | None, keys: Iterable[NodeKey]
+) -> Iterator[Row]:
+    for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in keys):
+        ids = range(page * PAGE, (page + 1) * PAGE)
+        found = [] if nodes is None else [nodes.get(NodeKey(role, NodeId(i))) for i in ids]
+        members = [_packed(node) for node in found if node is not None]
+        key = row_key(image.cluster, f"{family}/{role}/{page}")
+        yield key, orjson.dumps((_tag(image, family), members)) if members else None
+
+
+def _tag(image: ClusterImage, family: str) -> tuple[int, int] | None:
+    """Which resync pending nodes belong to: those of one that came to nothing count no more."""
+    resync = image.resync
+    if family != "pending" or resync is None:
+        return None
+    return resync.end_offset, resync.leader_epoch
+
+
+def _packed(node: Node) -> tuple[Any, ...]:
+    known = node.capabilities
+    return (
+        node.key.node_id,
+        known.ranges,
+        known.complete,
+        node.incarnation,
+        node.epoch,
+        node.fenced,
+        node.shutting_down,
+        node.migrating,
+        node.silent,
+        _provenance_fields(node.provenance),
+    )
+
+
+def _nodes(name: str, members: list[list[Any]]) -> Iterator[Node]:
+    role = Role(name.split("/")[1])
+    for node_id, ranges, complete, *rest, provenance in members:
+        bounds = {name: (low, high) for name, (low, high) in ranges.items()}
+        known = capabilities(bounds, complete=complete)
+        incarnation, epoch, fenced, shutting_down, migrating, silent = rest
+        yield Node(
+            NodeKey(role, node_id),
+            known,
+            incarnation,
+            epoch,
+            fenced,
+            shutting_down,
+            migrating,
+            silent,
+            _provenance(provenance),
+        )
+
+
+def _provenance_fields(provenance: Provenance) -> tuple[Any, ...]:
+    if isinstance(provenance, LogProvenance):
+        return provenance.offset, provenance.leader_epoch, provenance.append_ms
+    return provenance.role, provenance.node_id, provenance.epoch, provenance.seen_ms
+
+
+def _provenance(fields: list[Any]) -> Provenance:
+    if len(fields) == 3:
+        return LogProvenance(*fields)
+    return AnswerProvenance(Role(fields[0]), *fields[1:])
+
+
+def _cluster(image: ClusterImage) -> dict[str, Any]:
+    resync = image.resync
+    return {
+        "authority": image.authority,
+        "levels": dict(image.features.levels.items()),
+        "epoch": image.features.epoch,
+        "revision": image.features.revision,
+        "provenance": _provenance_fields(image.features.provenance),
+        "log": _provenance_fields(image.log),
+        "log_high": image.log_high,
+        "quorum": image.quorum,
+        "migration": image.migration,
+        "sources": list(image.sources.values()),
+        "disagreements": dict(image.disagreements.items()),
+        "unreadable": dict(image.unreadable.items()),
+        "gap": image.gap,
+        "resync": resync
+        and {
+            "end_offset": resync.end_offset,
+            "leader_epoch": resync.leader_epoch,
+            "next_index": resync.next_index,
+            "levels": dict(resync.levels.items()),
+            "unreadable": dict(resync.unreadable.items()),
+        },
+    }
+
+
+def _image(
+    cluster: ClusterId, head: dict[str, Any], images: Mapping[str, NodesImage]
+) -> ClusterImage:
+    log = _provenance(head["log"])
+    assert isinstance(log, LogProvenance)  # noqa: S101 - three fields make one
+    quorum = head["quorum"]
+    resync = head["resync"]
+    return ClusterImage(
+        cluster=cluster,
+        authority=Authority(head["authority"]),
+        features=FeaturesImage(
+            Map(head["levels"]), head["epoch"], head["revision"], _provenance(head["provenance"])
+        ),
+        nodes=images["nodes"],
+        log=log,
+        log_high=head["log_high"],
+        quorum=Quorum(quorum["leader_id"], quorum["leader_epoch"], tuple(quorum["voters"])),
+        migration=head["migration"],
+        sources=Map({item["source"]: _status(item) for item in head["sources"]}),
+        answers=images["answers"],
+        disagreements=Map(
+            {
+                feature: tuple(FeatureView(view["level"], tuple(view["nodes"])) for view in views)
+                for feature, views in head["disagreements"].items()
+            }
+        ),
+        unreadable=_unreadable(head["unreadable"]),
+        gap=head["gap"],
+        resync=resync
+        and Resync(
+            resync["end_offset"],
+            resync["leader_epoch"],
+            resync["next_index"],
+            Map(resync["levels"]),
+            images["pending"],
+            _unreadable(resync["unreadable"]),
+        ),
+    )
+
+
+def _status(item: dict[str, Any]) -> SourceStatus:
+    return SourceStatus(**{**item, "state": SourceState(item["state"])})
+
+
+def _unreadable(fields: dict[str, Any]) -> Map[str, Unreadable]:
+    return Map({kind: Unreadable(**found) for kind, found in fields.items()})
