@@ -3,7 +3,7 @@
 Only subjects that an event touched are looked at, so that judging costs what changed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,9 @@ from tables.nodes import ClassKey, NodeKey
 Firing = Map[Subject, tuple[Alert, ...]]
 """The alerts that fire now, by subject."""
 
+Said = Mapping[Subject, tuple[Alert, ...]]
+"""Alerts that began, changed or ended, by subject."""
+
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG)
 """What is judged before the log has been read to its end: it is not the cluster's state."""
@@ -25,14 +28,14 @@ _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG)
 
 def judge(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing, at_ms: int
-) -> tuple[Firing, tuple[Alert, ...]]:
-    """The firing alerts after an event, and those that began, changed or ended by it.
+) -> tuple[Firing, Said]:
+    """The firing alerts after an event, and what is to be said of each subject by it.
 
     Nodes and features are judged only while the source of authority has caught up; at the moment
     when it has, all of them are.
     """
     subjects = _touched(before, after, delta, firing)
-    said: list[Alert] = []
+    said: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
         if not after.ready and subject.kind not in _ALWAYS:
             continue
@@ -40,11 +43,12 @@ def judge(
         new = tuple(_alerts(after, subject, old, at_ms))
         if new == old:
             continue
-        known, still = set(old), {alert.id for alert in new}
-        said.extend(alert for alert in new if alert not in known)
-        said.extend(_resolved(alert, at_ms) for alert in old if alert.id not in still)
+        still = {alert.id for alert in new}
+        began = (alert for alert in new if alert not in old)
+        ended = (_resolved(alert, at_ms) for alert in old if alert.id not in still)
+        said[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
-    return firing, tuple(said)
+    return firing, said
 
 
 def _alerts(

@@ -8,7 +8,7 @@ from typing import Self
 
 from immutables import Map
 
-from controller.alerts import Firing, judge
+from controller.alerts import Firing, Said, judge
 from controller.snapshot import provenance_fields, snapshot
 from streams.events import Event, LogCommit, SnapshotChunk
 from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
@@ -40,8 +40,13 @@ class Outcome:
     state: MonitorState
     delta: ClusterDelta
     changes: tuple[FeatureChange, ...] = ()
-    alerts: tuple[Alert, ...] = ()
+    said: Said = field(default_factory=dict)
     snapshot: Snapshot | None = None
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """The alerts that began, changed or ended."""
+        return tuple(alert for alerts in self.said.values() for alert in alerts)
 
 
 def step(state: MonitorState, event: Event) -> Outcome:
@@ -51,13 +56,13 @@ def step(state: MonitorState, event: Event) -> Outcome:
     if delta.skipped:
         return Outcome(state if after is before else MonitorState(after, state.firing), delta)
     at_ms = _time_ms(event)
-    firing, alerts = judge(before, after, delta, state.firing, at_ms)
+    firing, said = judge(before, after, delta, state.firing, at_ms)
     raised = after.features.revision != before.features.revision
     return Outcome(
         state=MonitorState(after, firing),
         delta=delta,
         changes=_changes(after, delta, event),
-        alerts=alerts,
+        said=said,
         snapshot=snapshot(after, at_ms) if raised else None,
     )
 
@@ -65,8 +70,8 @@ def step(state: MonitorState, event: Event) -> Outcome:
 def unreadable(state: MonitorState, place: str, reason: str, at_ms: int) -> Outcome:
     """Takes in that a message on a topic could not be read; ``at_ms`` is the message's time."""
     after = fold_unreadable(state.image, place, reason)
-    firing, alerts = judge(state.image, after, NOTHING, state.firing, at_ms)
-    return Outcome(MonitorState(after, firing), NOTHING, alerts=alerts)
+    firing, said = judge(state.image, after, NOTHING, state.firing, at_ms)
+    return Outcome(MonitorState(after, firing), NOTHING, said=said)
 
 
 def _time_ms(event: Event) -> int:

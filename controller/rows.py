@@ -17,13 +17,8 @@ from tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
 def rows_of_step(before: MonitorState, outcome: Outcome) -> list[Row]:
     """The rows that a step changes, in the order in which they must be written: the place last."""
     after = outcome.state
-    *nodes, place = rows_of_change(before.image, after.image, outcome.delta) or [None]
-    rows = [row for row in nodes if row is not None]
-    if after.firing is not before.firing:
-        subjects = {*before.firing, *after.firing}
-        changed = (s for s in subjects if before.firing.get(s) is not after.firing.get(s))
-        rows.extend(_alert_row(after, subject) for subject in changed)
-    return [*rows, place] if place is not None else rows
+    alerts = [_alert_row(after, subject) for subject in outcome.said]
+    return alerts + rows_of_change(before.image, after.image, outcome.delta)
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:

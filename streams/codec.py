@@ -34,10 +34,10 @@ class MalformedEvent(ValueError):  # noqa: N818 (what is malformed says more tha
 
 
 class Message(NamedTuple):
-    """A Kafka message, ready to be produced."""
+    """A Kafka message, ready to be produced; without a value it deletes its key (compaction)."""
 
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: cloudevents.Headers
 
 

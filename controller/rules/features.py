@@ -18,7 +18,7 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     for key, members in image.nodes.classes.items():
         bounds = key.capabilities.ranges.get(feature, (0, 0))
         if supports(key.capabilities, feature, level) is Verdict.NO and bounds[1] < level:
-            below.append({"role": str(key.role), "range": bounds, "nodes": len(members)})
+            below.append({"role": str(key.role), "range": list(bounds), "nodes": len(members)})
     if below:
         count = sum(item["nodes"] for item in below)
         summary = (
@@ -41,7 +41,7 @@ def _disagreement(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
             f"Nodes see different levels of {feature}: {told}. Look at the log of those that are "
             "behind, and restart them if they do not catch up."
         )
-        evidence = {"views": [{"level": view.level, "nodes": view.nodes} for view in views]}
+        evidence = {"views": [{"level": view.level, "nodes": list(view.nodes)} for view in views]}
         yield Finding(summary, Severity.WARNING, evidence, feature)
 
 

@@ -24,7 +24,7 @@ def _finding(node: Node, item: Incompatibility, summary: str) -> Finding:
     certain = item.verdict is Verdict.NO and not node.fenced
     evidence: dict[str, Any] = {
         "level": item.level,
-        "range": item.range,
+        "range": item.range and list(item.range),
         "fenced": node.fenced,
         "verdict": str(item.verdict),
     }
@@ -88,7 +88,7 @@ def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
                 f"{_name(node)} advertises {feature} {bounds[0]}-{bounds[1]}, a minimum above its "
                 "maximum: nothing can be said of it until it registers with a valid range."
             )
-            yield Finding(summary, Severity.WARNING, {"range": bounds}, feature)
+            yield Finding(summary, Severity.WARNING, {"range": list(bounds)}, feature)
 
 
 NODE_RULES: Final = (

@@ -40,7 +40,10 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition that holds: one sentence that says who must do what, and what proves it."""
+    """A condition that holds: one sentence that says who must do what, and what proves it.
+
+    ``evidence`` holds what JSON can say, so that it is the same after it was kept in a table.
+    """
 
     summary: str
     severity: Severity

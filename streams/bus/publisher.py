@@ -111,9 +111,14 @@ class Publisher:
         """
         return await self.send(self._bus.topic(topic), codec.encode(topic, event))
 
-    async def send(self, topic: str, message: codec.Message) -> asyncio.Future[None]:
-        """`publish` for a message that is already encoded and a full topic name."""
-        size = len(message.value) + len(message.key)
+    async def send(
+        self, topic: str, message: codec.Message, partition: int = -1
+    ) -> asyncio.Future[None]:
+        """`publish` for a message that is already encoded and a full topic name.
+
+        ``partition`` -1 leaves it to the key.
+        """
+        size = len(message.value or b"") + len(message.key)
         async with self._turn:
             while self._pending and not self._has_room(size):
                 await self._move()
@@ -128,6 +133,7 @@ class Publisher:
                     topic,
                     value=message.value,
                     key=message.key,
+                    partition=partition,
                     headers=message.headers,  # type: ignore[arg-type]  # list is invariant
                     on_delivery=report,
                 )
