@@ -13,6 +13,7 @@ from streams.kraft import requests as rq
 from streams.kraft.address import Address
 from streams.kraft.controllers import Controllers
 from streams.kraft.observer_states import (
+    DEFAULT_PACE,
     TRANSITIONS,
     Commits,
     Heard,
@@ -53,13 +54,13 @@ class Observer:
         place: Place,
         cluster: str,
         random: Callable[[], float],
-        pace: Pace | None = None,
+        pace: Pace = DEFAULT_PACE,
     ) -> None:
         self.phase = Phase.SEEKING
         self.high_watermark = -1
         self.trouble: Trouble | None = None
         self._cluster = cluster
-        self._pace = pace or Pace()
+        self._pace = pace
         self._random = random
         self._controllers = Controllers(bootstrap, place.epoch)
         self._tail = Tail(place)

@@ -121,3 +121,6 @@ class Pace:
     backoff_cap_ms: int = 1000
     rebuilt_after_ms: int = 10_000
     """Every controller at an older epoch for so long: the cluster was built anew."""
+
+
+DEFAULT_PACE: Final = Pace()

@@ -1,0 +1,114 @@
+"""The shell round the observer: it owns the connections and the clock, and decides nothing."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streams.kraft import wire
+from streams.kraft.address import Address
+from streams.kraft.connection import Connection, LoginError, NodeError, open_connection
+from streams.kraft.observer import Observer
+from streams.kraft.observer_states import DEFAULT_PACE, Output, Pace, Pause, Trouble
+from streams.kraft.requests import Ask, Failure, FetchAsk, Leader, Place
+from streams.kraft.security import PLAINTEXT, Security
+
+_MOST_CONNECTIONS = 8
+"""More open connections than this are not kept: a quorum has three or five controllers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """Where a cluster's controllers are, how to reach them, and which cluster they must be of."""
+
+    cluster_id: str
+    controllers: tuple[Address, ...]
+    security: Security = PLAINTEXT
+    request_timeout_s: float = 2.0
+    """How long a controller may be silent, on top of the wait that it was asked for."""
+
+    pace: Pace = DEFAULT_PACE
+
+
+def monotonic_ms() -> int:
+    """Milliseconds of a clock that does not go back."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class QuorumReader:
+    """A `LogReader` over the wire."""
+
+    def __init__(self, quorum: Quorum, place: Place) -> None:
+        self._quorum = quorum
+        self._observer = Observer(
+            quorum.controllers, place, quorum.cluster_id, random.random, quorum.pace
+        )
+        self._connections: dict[Address, Connection] = {}
+
+    @property
+    def place(self) -> Place:
+        """The place after the last record that was given out."""
+        return self._observer.place
+
+    @property
+    def high_watermark(self) -> int:
+        """Where the committed log ends as far as it is known (-1: not at all)."""
+        return self._observer.high_watermark
+
+    @property
+    def leader(self) -> Leader:
+        """The leader as far as it is known."""
+        return self._observer.leader
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that the present leader calls committed was given out."""
+        return self._observer.caught_up
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why nothing can be read at present."""
+        return self._observer.trouble
+
+    async def read(self) -> Sequence[Output]:
+        """Do what the observer wants done next."""
+        step = self._observer.next(monotonic_ms())
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.ms / 1000)
+            return ()
+        try:
+            return await self._ask(step)
+        except (LoginError, wire.NotAControllerError) as error:
+            failure = Failure(str(error), lasting=True)
+        except NodeError as error:
+            failure = Failure(str(error))
+        self._observer.failure(failure, monotonic_ms())
+        return ()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = tuple(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
+
+    async def _ask(self, ask: Ask) -> Sequence[Output]:
+        connection = await self._connected(ask.to)
+        request, answer_class, read = wire.speak(ask, self._quorum.cluster_id, connection)
+        wait_ms = ask.max_wait_ms if isinstance(ask, FetchAsk) else 0
+        timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
+        response = await connection.request(request, answer_class, timeout_s)
+        return self._observer.answer(read(response), monotonic_ms())
+
+    async def _connected(self, address: Address) -> Connection:
+        connection = self._connections.pop(address, None)
+        if connection is None or connection.closed:
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                await self.close()
+            quorum = self._quorum
+            connection = await open_connection(
+                address, quorum.security, timeout_s=quorum.request_timeout_s
+            )
+        self._connections[address] = connection
+        return connection

@@ -1,0 +1,40 @@
+"""What a source reads the metadata log from: a quorum over the wire, or a log directory."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from streams.kraft.observer_states import Output, Trouble
+from streams.kraft.requests import Leader, Place
+
+
+class LogReader(Protocol):
+    """Gives the committed log from a place on, in order, each part once."""
+
+    @property
+    def place(self) -> Place:
+        """The place after the last record that was given out."""
+
+    @property
+    def high_watermark(self) -> int:
+        """Where the committed log ends as far as it is known (-1: not at all)."""
+
+    @property
+    def leader(self) -> Leader:
+        """The leader as far as it is known."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that is known to be committed at this moment was given out."""
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why nothing can be read at present."""
+
+    async def read(self) -> Sequence[Output]:
+        """The next step, within a few seconds: what it brought, maybe nothing.
+
+        Does not raise: what goes wrong is `trouble`, and the next call tries again.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections and files."""
