@@ -1,0 +1,95 @@
+"""What a node says by ApiVersions, read from Kafka's response (KIP-584, KIP-778)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponseV0
+from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponseV3
+from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsResponseV4
+
+from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
+
+ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+
+
+class NodeKey(NamedTuple):
+    """A node in a role: a combined node answers in each of its two roles."""
+
+    role: Role
+    node_id: NodeId
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.node_id}"
+
+
+class Advertised(NamedTuple):
+    """A feature as a node put it on the wire, whether it makes sense or not."""
+
+    name: str
+    low: int
+    high: int
+
+    def fault(self) -> str | None:
+        """What is wrong with it, as the end of a sentence; None: nothing."""
+        if not self.name:
+            return "has no name"
+        if self.low < 0:
+            return f"has the minimum {self.low}, below 0"
+        if self.low > self.high:
+            return f"has the minimum {self.low} above the maximum {self.high}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A node's answer.
+
+    ``finalized`` is empty where it does not count: without an epoch of at least 0 (a controller
+    that has not read the log yet says the lowest level it knows, with epoch -1). ``faults`` holds
+    what the node advertises and cannot be, with the reason.
+    """
+
+    supported: Mapping[FeatureName, Range]
+    finalized: Mapping[FeatureName, FeatureLevel]
+    epoch: int
+    complete: bool
+    faults: tuple[tuple[Advertised, str], ...] = ()
+
+    def says_the_same(self, other: "Answer") -> bool:
+        """Whether nothing changed but the epoch, which grows with every record on brokers."""
+        return (
+            self.supported == other.supported
+            and self.finalized == other.finalized
+            and self.complete == other.complete
+            and self.faults == other.faults
+            and (self.epoch < 0) == (other.epoch < 0)
+        )
+
+
+def read_answer(response: ApiVersionsResponse) -> Answer:
+    """The answer in a response of any version; below version 3 there are no features in it."""
+    if isinstance(response, ApiVersionsResponseV0):
+        return Answer({}, {}, -1, complete=False)
+    supported: dict[FeatureName, Range] = {}
+    faults: list[tuple[Advertised, str]] = []
+    for feature in response.supported_features:
+        advertised = Advertised(feature.name, int(feature.min_version), int(feature.max_version))
+        fault = advertised.fault()
+        if fault is not None:
+            faults.append((advertised, f"supported feature {feature.name!r} {fault}"))
+        else:
+            supported[FeatureName(feature.name)] = (advertised.low, advertised.high)
+    finalized: dict[FeatureName, FeatureLevel] = {}
+    epoch = max(int(response.finalized_features_epoch), -1)
+    for level in response.finalized_features if epoch >= 0 else ():
+        low, high = int(level.min_version_level), int(level.max_version_level)
+        fault = Advertised(level.name, low, high).fault()
+        if fault is not None:
+            faults.append(
+                (Advertised(level.name, low, high), f"finalized feature {level.name!r} {fault}")
+            )
+        elif high > 0:
+            finalized[FeatureName(level.name)] = FeatureLevel(high)
+    complete = isinstance(response, ApiVersionsResponseV4)
+    return Answer(supported, finalized, epoch, complete, tuple(faults))

@@ -1,0 +1,148 @@
+"""Finds out which nodes a cluster has. A shell: `streams.apiversions.listing` has the sense."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streams.apiversions import listing
+from streams.apiversions.answers import NodeKey
+from streams.apiversions.listing import Listing
+from streams.apiversions.peers import Peers
+from streams.apiversions.settings import ApiVersionsSettings
+from streams.kraft.address import Address
+from streams.kraft.connection import Connection, NodeError
+from streams.types import ClusterId, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The nodes of a cluster as far as they could be listed.
+
+    ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
+    need not be gone. ``remarks`` say in one line each what is not seen and what to do.
+    """
+
+    cluster: ClusterId | None = None
+    nodes: dict[NodeKey, Address] = field(default_factory=dict)
+    listed: frozenset[Role] = frozenset()
+    leader_id: int = -1
+    leader_epoch: int = -1
+    remarks: tuple[str, ...] = ()
+
+
+async def find_nodes(
+    settings: ApiVersionsSettings, peers: Peers, known: Iterable[tuple[NodeKey, Address]]
+) -> Found:
+    """Asks brokers, known ones first, and controllers; never raises for a node that is silent."""
+    known = tuple(known)
+    brokers = [address for key, address in known if key.role is Role.BROKER]
+    controllers = [address for key, address in known if key.role is Role.CONTROLLER]
+    configured = {c.address: c.node_id for c in settings.bootstrap_controllers}
+    results: list[Listing] = []
+    remarks: list[str] = []
+    if settings.bootstrap_servers:
+        answers, trouble = await _ask_brokers(peers, [*brokers, *settings.bootstrap_servers])
+        results += answers
+        remarks += trouble
+    if settings.bootstrap_controllers:
+        # Those with ids need no listing, but only a listing says that there are more, or fewer.
+        answers, trouble = await _ask_controllers(peers, [*controllers, *configured])
+        results += answers
+        if not settings.bootstrap_servers:
+            remarks += trouble
+    nodes = {key: address for result in results for key, address in result.nodes.items()}
+    listed = frozenset(key.role for key in nodes)
+    for address, node_id in configured.items():
+        if node_id is not None:
+            nodes[NodeKey(Role.CONTROLLER, node_id)] = address
+    remarks += _what_is_not_seen(results, nodes, settings)
+    led = next((result for result in results if result.leader_id >= 0), Listing())
+    return Found(
+        cluster=next((r.cluster for r in results if r.cluster), None),
+        nodes=nodes,
+        listed=listed,
+        leader_id=led.leader_id,
+        leader_epoch=led.leader_epoch,
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+
+
+async def _ask_brokers(
+    peers: Peers, addresses: Iterable[Address]
+) -> tuple[list[Listing], list[str]]:
+    """The answers of the first broker that gives any; why not, for those before."""
+    trouble: list[str] = []
+    for address in dict.fromkeys(addresses):
+        try:
+            connection = await peers.connection(Role.BROKER, address)
+            return await _list_from_broker(connection, peers.timeout_s), []
+        except NodeError as error:
+            trouble.append(str(error))
+    return [], trouble
+
+
+async def _list_from_broker(connection: Connection, timeout_s: float) -> list[Listing]:
+    version = connection.version_of(listing.DESCRIBE_CLUSTER, listing.DESCRIBE_CLUSTER_VERSIONS)
+    if version is None:
+        raise NodeError(
+            f"{connection.address} does not offer DescribeCluster: brokers of 2.8 and later do"
+        )
+    request, form = listing.brokers_request(version)
+    answer = await connection.request(request, form, timeout_s)
+    brokers = listing.read_cluster(answer, Role.BROKER)
+    if brokers.refusal is not None:
+        raise NodeError(f"{connection.address}: {brokers.refusal}")
+    found = [brokers]
+    version = connection.version_of(listing.DESCRIBE_QUORUM, listing.DESCRIBE_QUORUM_VERSIONS)
+    if version is not None:
+        quorum_request, quorum_form = listing.quorum_request(version)
+        quorum = await connection.request(quorum_request, quorum_form, timeout_s)
+        found.append(listing.read_quorum(quorum))
+    return found
+
+
+async def _ask_controllers(
+    peers: Peers, addresses: Iterable[Address]
+) -> tuple[list[Listing], list[str]]:
+    trouble: list[str] = []
+    for address in dict.fromkeys(addresses):
+        try:
+            connection = await peers.connection(Role.CONTROLLER, address)
+            if connection.version_of(listing.DESCRIBE_CLUSTER, (1, 1)) is None:
+                trouble.append(f"{address} lists no controllers: those of 3.7 and later do")
+                continue
+            request, form = listing.controllers_request()
+            answer = await connection.request(request, form, peers.timeout_s)
+            read = listing.read_cluster(answer, Role.CONTROLLER)
+            if read.refusal is None:
+                return [read], []
+            trouble.append(read.refusal)
+        except NodeError as error:
+            trouble.append(str(error))
+    return [], trouble
+
+
+def _what_is_not_seen(
+    results: Iterable[Listing], nodes: dict[NodeKey, Address], settings: ApiVersionsSettings
+) -> list[str]:
+    remarks = []
+    if not any(key.role is Role.CONTROLLER for key in nodes):
+        remarks += [result.refusal for result in results if result.refusal is not None]
+    hidden = sorted(
+        node_id
+        for result in results
+        for node_id in result.nameless
+        if NodeKey(Role.CONTROLLER, node_id) not in nodes
+    )
+    if hidden:
+        remarks.append(
+            f"controllers {', '.join(map(str, hidden))} are not asked, their addresses are not "
+            "known: configure them as id@host:port"
+        )
+    seen = set(nodes.values())
+    remarks += [
+        f"the controller at {controller.address} is not asked, its id is not known: configure it "
+        "as id@host:port"
+        for controller in settings.bootstrap_controllers
+        if controller.address not in seen
+    ]
+    return remarks

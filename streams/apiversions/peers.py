@@ -1,0 +1,60 @@
+"""Connections to nodes, kept open from one round to the next."""
+
+from collections.abc import Iterable
+
+from streams.apiversions.answers import Answer, NodeKey, read_answer
+from streams.apiversions.settings import ApiVersionsSettings
+from streams.kraft.address import Address
+from streams.kraft.connection import Connection, open_connection
+from streams.kraft.security import Security
+from streams.types import Role
+
+
+class Peers:
+    """The open connections of a source, one to an address."""
+
+    def __init__(self, settings: ApiVersionsSettings) -> None:
+        self._settings = settings
+        self._open: dict[tuple[Role, Address], Connection] = {}
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one question may take."""
+        return self._settings.timeout_s
+
+    async def ask(self, key: NodeKey, address: Address) -> Answer:
+        """A node's answer; raises `NodeError` with one line that says why there is none."""
+        open_before = self._known(key.role, address)
+        connection = open_before or await self.connection(key.role, address)
+        # A new connection begins with the very question that we have.
+        response = connection.last_api_versions
+        if open_before is not None or response is None:
+            response = await connection.ask_api_versions(self._settings.timeout_s)
+        return read_answer(response)
+
+    async def connection(self, role: Role, address: Address) -> Connection:
+        """The connection to an address, a new one if need be; raises `NodeError`."""
+        known = self._known(role, address)
+        if known is not None:
+            return known
+        connection = await open_connection(
+            address, self._security(role), timeout_s=self._settings.timeout_s
+        )
+        self._open[role, address] = connection
+        return connection
+
+    async def keep_only(self, wanted: Iterable[tuple[Role, Address]]) -> None:
+        """Closes the connections to all other addresses."""
+        for place in self._open.keys() - set(wanted):
+            await self._open.pop(place).close()
+
+    def _known(self, role: Role, address: Address) -> Connection | None:
+        connection = self._open.get((role, address))
+        if connection is None or not connection.closed:
+            return connection
+        del self._open[role, address]
+        return None
+
+    def _security(self, role: Role) -> Security:
+        own = self._settings.controllers_security
+        return own if role is Role.CONTROLLER and own is not None else self._settings.security

@@ -1,0 +1,76 @@
+"""What the ApiVersions source is told."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from streams.kraft.address import Address, parse_addresses
+from streams.kraft.security import PLAINTEXT, Security
+from streams.types import ClusterId, NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A controller's address and, where it is known, its node id.
+
+    Nothing in an ApiVersions answer says who gives it, so a controller is asked only once its id is
+    known: from here, or from the quorum's description.
+    """
+
+    address: Address
+    node_id: NodeId | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads ``host:port`` or ``id@host:port``, as in ``controller.quorum.voters``.
+
+        Raises `ValueError` with what is wrong.
+        """
+        node_id, at, address = text.strip().rpartition("@")
+        if at and not node_id.isdecimal():
+            raise ValueError(f"{text!r} has no number before the @: write id@host:port")
+        return cls(Address.parse(address), NodeId(int(node_id)) if at else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsSettings:
+    """One cluster and how it is asked.
+
+    At least one of ``bootstrap_servers`` and ``bootstrap_controllers`` is needed. ``cluster`` is
+    checked against what the nodes say; it may be left out where brokers are asked. A node that
+    leaves ``misses`` questions in a row unanswered is silent. ``controllers_security`` defaults to
+    ``security``.
+    """
+
+    bootstrap_servers: tuple[Address, ...] = ()
+    bootstrap_controllers: tuple[Controller, ...] = ()
+    cluster: ClusterId | None = None
+    security: Security = PLAINTEXT
+    controllers_security: Security | None = None
+    interval_s: float = 1.0
+    listing_interval_s: float = 3.0
+    heartbeat_s: float = 3.0
+    timeout_s: float = 2.0
+    concurrency: int = 32
+    misses: int = 3
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap_servers and not self.bootstrap_controllers:
+            raise ValueError("nobody to ask: give bootstrap servers or bootstrap controllers")
+        for name in ("interval_s", "listing_interval_s", "heartbeat_s", "timeout_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0")
+        for name in ("concurrency", "misses"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+    @classmethod
+    def parse(
+        cls, bootstrap_servers: str = "", bootstrap_controllers: str = "", **others: object
+    ) -> Self:
+        """The settings with addresses as comma lists; raises `ValueError`."""
+        controllers = bootstrap_controllers.split(",")
+        return cls(
+            bootstrap_servers=parse_addresses(bootstrap_servers),
+            bootstrap_controllers=tuple(Controller.parse(c) for c in controllers if c.strip()),
+            **others,  # type: ignore[arg-type]  # the constructor checks the names
+        )

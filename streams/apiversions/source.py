@@ -1,0 +1,237 @@
+"""The source: asks all nodes of one cluster at an interval and publishes what changed. A shell."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from streams.apiversions.answers import Answer, NodeKey
+from streams.apiversions.discovery import Found, find_nodes
+from streams.apiversions.observer import Observer, Said
+from streams.apiversions.peers import Peers
+from streams.apiversions.settings import ApiVersionsSettings
+from streams.events import DeadLetter, Event, SourceState, SourceStatus
+from streams.kraft.address import Address
+from streams.kraft.connection import NodeError
+from streams.metrics import SourceReport
+from streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
+from streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.api-versions")
+
+SOURCE: Final = "api-versions"
+
+_STAGGER_S: Final = 0.002
+"""Between the questions to two nodes: a thousand nodes are not asked in the same millisecond."""
+
+_OnePublished = asyncio.Future[None]
+
+
+class Publishes(Protocol):
+    """What a source needs of `streams.bus.Publisher`."""
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> _OnePublished:
+        """Hands over an event; waits while the bus has no room."""
+        ...
+
+    async def flush(self) -> None:
+        """Waits until the bus has everything."""
+        ...
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class ApiVersionsSource:
+    """Follows one cluster by ApiVersions; `run` ends only by cancellation or a failing bus.
+
+    After a start everything is published once, as it is then: whoever folds it drops what it knows.
+    """
+
+    def __init__(
+        self,
+        settings: ApiVersionsSettings,
+        publisher: Publishes,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._settings = settings
+        self._publisher = publisher
+        self._clock_ms = clock_ms
+        self._peers = Peers(settings)
+        self._observer: Observer | None = None
+        self._found = Found()
+        self._addresses: dict[NodeKey, Address] = {}
+        self._bound = asyncio.Semaphore(settings.concurrency)
+        self._state = SourceState.CATCHING_UP
+        self._detail = "no node was asked yet"
+        self._last_error = ""
+        self._said: tuple[SourceState, str] | None = None
+        self._next_listing = self._next_heartbeat = 0.0
+        self._cluster = settings.cluster
+        self._answers = self._published = self._dead_letters = 0
+
+    def report(self) -> SourceReport:
+        """How the source stands, for metrics and health."""
+        return SourceReport(
+            cluster=self._cluster or "",
+            source=SOURCE,
+            state=self._state,
+            detail=self._detail,
+            records_read=self._answers,
+            published=self._published,
+            dead_letters=self._dead_letters,
+            last_error=self._last_error,
+        )
+
+    async def run(self) -> None:
+        """Asks, round by round; raises `PublishError` if the bus will never take an event."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                due = loop.time() + self._settings.interval_s
+                await self.round()
+                await asyncio.sleep(max(0.0, due - loop.time()))
+        finally:
+            await self._peers.keep_only(())
+
+    async def round(self) -> None:
+        """Lists the cluster if that is due, asks every node once, publishes what changed."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_listing or not self._addresses:
+            self._next_listing = now + self._settings.listing_interval_s
+            await self._list()
+        observer = self._observer
+        if observer is not None:
+            answered = await self._ask_all(observer)
+            await self._publish(observer.round_done(self._clock_ms()))
+            self._judge(answered)
+        await self._say_status()
+
+    async def _list(self) -> None:
+        found = await find_nodes(self._settings, self._peers, self._addresses.items())
+        self._found = found
+        for remark in found.remarks:
+            self._note(remark)
+        if found.cluster is not None and found.cluster != (self._cluster or found.cluster):
+            self._stall(
+                f"the nodes belong to cluster {found.cluster}, not {self._cluster}: "
+                "check the addresses, or the cluster's id in the settings"
+            )
+            self._observer, self._addresses = None, {}
+            return
+        self._cluster = self._cluster or found.cluster
+        if self._cluster is None or not (found.nodes or self._addresses):
+            self._stall(_sentence(found.remarks) or "no node is known")
+            return
+        if self._observer is None:
+            self._observer = Observer(ClusterId(self._cluster), self._settings.misses)
+        kept = {k: a for k, a in self._addresses.items() if k.role not in found.listed}
+        self._addresses = kept | found.nodes
+        said = self._observer.listed(
+            {key: str(address) for key, address in self._addresses.items()}, self._clock_ms()
+        )
+        # A node counts as gone only at a second listing: until then it is asked.
+        self._addresses = {
+            key: self._addresses.get(key) or Address.parse(address)
+            for key, address in self._observer.nodes.items()
+        }
+        await self._peers.keep_only(
+            [(key.role, address) for key, address in self._addresses.items()]
+        )
+        await self._publish(said)
+
+    async def _ask_all(self, observer: Observer) -> int:
+        """How many nodes answered. Events go out as answers come in."""
+        spread_s = min(_STAGGER_S, self._settings.interval_s / 2 / max(len(self._addresses), 1))
+        answers = await asyncio.gather(
+            *(
+                self._ask(observer, key, address, index * spread_s)
+                for index, (key, address) in enumerate(sorted(self._addresses.items()))
+            )
+        )
+        return sum(answers)
+
+    async def _ask(
+        self, observer: Observer, key: NodeKey, address: Address, delay_s: float
+    ) -> bool:
+        await asyncio.sleep(delay_s)
+        async with self._bound:
+            answer: Answer | NodeError
+            try:
+                answer = await self._peers.ask(key, address)
+            except NodeError as error:
+                answer = error
+        if isinstance(answer, NodeError):
+            self._note(str(answer))
+            await self._publish(observer.missed(key, str(answer), self._clock_ms()))
+            return False
+        self._answers += 1
+        await self._publish(observer.answered(key, answer, self._clock_ms()))
+        return True
+
+    def _judge(self, answered: int) -> None:
+        if not answered:
+            first = self._last_error or "none of them answers"
+            self._stall(f"no node answers, of {len(self._addresses)} known ones ({first})")
+            return
+        silent = self._observer.silent if self._observer else ()
+        self._state = SourceState.FOLLOWING
+        self._detail = "; ".join(
+            [
+                f"{answered} of {len(self._addresses)} nodes answer",
+                *([f"silent: {', '.join(map(str, silent))}"] if silent else []),
+                *self._found.remarks,
+            ]
+        )
+
+    def _stall(self, detail: str) -> None:
+        self._state, self._detail = SourceState.STALLED, detail
+        self._note(detail)
+
+    def _note(self, text: str) -> None:
+        if text != self._last_error:
+            self._last_error = text
+            LOG.warning("%s: %s", self._cluster or "unknown cluster", text)
+
+    async def _say_status(self) -> None:
+        """A change of state at once, a heartbeat now and then; nothing without a cluster id."""
+        if self._cluster is None:
+            return
+        now = asyncio.get_running_loop().time()
+        said = (self._state, self._detail)
+        if said == self._said and now < self._next_heartbeat:
+            return
+        self._said, self._next_heartbeat = said, now + self._settings.heartbeat_s
+        if self._state is SourceState.FOLLOWING:
+            # Following means that the bus has all that was said before.
+            await self._publisher.flush()
+        status = SourceStatus(
+            cluster=ClusterId(self._cluster),
+            source=SOURCE,
+            state=self._state,
+            offset=-1,
+            offset_epoch=-1,
+            high_watermark=-1,
+            leader_id=self._found.leader_id,
+            leader_epoch=self._found.leader_epoch,
+            detail=self._detail,
+            seen_ms=self._clock_ms(),
+        )
+        await self._publisher.publish(API_VERSIONS, status)
+
+    async def _publish(self, said: Iterable[Said]) -> None:
+        for event in said:
+            if isinstance(event, DeadLetter):
+                LOG.warning("%s: %s", event.cluster, event.reason)
+                await self._publisher.publish(DEAD_LETTERS, event)
+                self._dead_letters += 1
+            else:
+                await self._publisher.publish(API_VERSIONS, event)
+                self._published += 1
+
+
+def _sentence(remarks: Iterable[str]) -> str:
+    return "; ".join(list(remarks)[:3])

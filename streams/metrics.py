@@ -1,0 +1,167 @@
+"""What the sources say of themselves, and the metrics made of it: one registry, as data."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
+
+from streams.events import SourceState
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """How a source stands. -1: not known, or the source follows no log.
+
+    ``detail`` says why the source is not ``following`` and what to do; ``last_error`` is the newest
+    trouble, which may be over.
+    """
+
+    cluster: str
+    source: str
+    state: SourceState
+    offset: int = -1
+    high_watermark: int = -1
+    lag: int = -1
+    records_read: int = 0
+    records_skipped: int = 0
+    published: int = 0
+    dead_letters: int = 0
+    last_error: str = ""
+    detail: str = ""
+
+
+class Reports(Protocol):
+    """A source, as metrics and health see it."""
+
+    def report(self) -> SourceReport:
+        """How it stands now; cheap, never waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDef:
+    """A metric of each source; ``kind`` is ``gauge`` or ``counter``.
+
+    Counters have names that end in ``_total``. All have the labels ``cluster`` and ``source``.
+    """
+
+    name: str
+    kind: str
+    help: str
+    value: Callable[[SourceReport], float]
+
+
+LABELS: Final = ("cluster", "source")
+
+SOURCE_STATE: Final = "featurewatch_source_state"
+
+METRICS: Final = (
+    MetricDef(
+        "featurewatch_source_following",
+        "gauge",
+        "1 if the source has caught up with its cluster, else 0.",
+        lambda report: float(report.state is SourceState.FOLLOWING),
+    ),
+    MetricDef(
+        "featurewatch_source_offset",
+        "gauge",
+        "Last metadata log offset passed on or skipped (-1: none, or no log).",
+        lambda report: report.offset,
+    ),
+    MetricDef(
+        "featurewatch_source_high_watermark",
+        "gauge",
+        "The cluster's metadata log high watermark as last heard (-1: unknown, or no log).",
+        lambda report: report.high_watermark,
+    ),
+    MetricDef(
+        "featurewatch_source_lag_records",
+        "gauge",
+        "Committed metadata records not yet read (-1: unknown, or no log).",
+        lambda report: report.lag,
+    ),
+    MetricDef(
+        "featurewatch_source_records_read_total",
+        "counter",
+        "Metadata records decoded, or node answers read.",
+        lambda report: report.records_read,
+    ),
+    MetricDef(
+        "featurewatch_source_records_skipped_total",
+        "counter",
+        "Metadata records passed over because nobody asked for their type.",
+        lambda report: report.records_skipped,
+    ),
+    MetricDef(
+        "featurewatch_source_published_total",
+        "counter",
+        "Events handed to the bus.",
+        lambda report: report.published,
+    ),
+    MetricDef(
+        "featurewatch_source_dead_letters_total",
+        "counter",
+        "What could not be read and went to the dead letters.",
+        lambda report: report.dead_letters,
+    ),
+)
+"""Every metric of a source, apart from its state, which has one series for each state."""
+
+
+class SourceMetrics:
+    """A Prometheus collector that asks the sources when it is scraped."""
+
+    def __init__(self, sources: Callable[[], Iterable[Reports]]) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each metric, one series for each source."""
+        reports = [source.report() for source in self._sources()]
+        for metric in METRICS:
+            family = _family(metric)
+            for report in reports:
+                family.add_metric([report.cluster, report.source], metric.value(report))
+            yield family
+        states = GaugeMetricFamily(
+            SOURCE_STATE,
+            "1 for the state that the source is in, 0 else.",
+            labels=(*LABELS, "state"),
+        )
+        for report in reports:
+            for state in SourceState:
+                labels = [report.cluster, report.source, str(state)]
+                states.add_metric(labels, float(report.state is state))
+        yield states
+
+
+def _family(metric: MetricDef) -> GaugeMetricFamily | CounterMetricFamily:
+    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    return make(metric.name, metric.help, labels=LABELS)
+
+
+def registry_of(sources: Callable[[], Iterable[Reports]]) -> CollectorRegistry:
+    """A registry with the metrics of the sources that are there at each scrape."""
+    registry = CollectorRegistry()
+    registry.register(SourceMetrics(sources))
+    return registry
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    """The registry in Prometheus' text format, of the content type `CONTENT_TYPE`."""
+    return generate_latest(registry)
+
+
+__all__ = [
+    "CONTENT_TYPE",
+    "LABELS",
+    "METRICS",
+    "MetricDef",
+    "Reports",
+    "SourceMetrics",
+    "SourceReport",
+    "exposition",
+    "registry_of",
+]
