@@ -1,0 +1,1 @@
+"""What is said live: the Faust app, one agent an input topic, and what runs beside them."""

@@ -1,0 +1,143 @@
+"""Takes in events and says what follows from them: the shell around `controller.monitor.step`.
+
+For each message, in this order: decide (pure), say (and wait until the bus has it), keep (the rows,
+in order). A crash between any two of them leads to the same event again, and what is then said
+again has the same keys.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from agents.durable import Ledger
+from agents.metrics import Meters
+from controller.monitor import MonitorState, Outcome, step, unreadable
+from controller.rows import rows_of_step, states_of_rows
+from streams.bus import BusSettings, Publisher
+from streams.codec import MalformedEvent, Message, decode
+from streams.events import DeadLetter
+from streams.output_codec import Output, encode_output, topic_of
+from streams.topics import DEAD_LETTERS, Topic
+from streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+
+class Desk:
+    """The states of all clusters whose partitions this worker owns, and the way to the bus."""
+
+    def __init__(
+        self, bus: BusSettings, publisher: Publisher, ledger: Ledger, changelog: str, meters: Meters
+    ) -> None:
+        self.states: dict[ClusterId, MonitorState] = {}
+        self.heard: dict[ClusterId, float] = {}
+        """When each cluster was last heard of, on the monotonic clock, in seconds."""
+        self.unsaid: set[ClusterId] = set()
+        """The clusters whose newest state has not been published."""
+        self._bus = bus
+        self._publisher = publisher
+        self._ledger = ledger
+        self._changelog = changelog
+        self._meters = meters
+        # Agents of different topics share the states: one event at a time.
+        self._turn = asyncio.Lock()
+
+    def load(self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]) -> None:
+        """Takes up the rows of a table that was just recovered, for the clusters owned now."""
+        found = states_of_rows((key.decode(), value) for key, value in rows)
+        self.states.clear()
+        self.states.update((name, state) for name, state in found.items() if owned(name))
+        self.heard = dict.fromkeys(self.states, time.monotonic())
+        self.unsaid = set(self.states)
+        nodes = sum(len(state.image.nodes) for state in self.states.values())
+        LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
+
+    async def take(self, topic: Topic, event: Any, table: Any) -> None:
+        """Takes in one message of an input topic, whatever is in it.
+
+        Anything unexpected ends the process at once, before the offset can be committed.
+        """
+        finished = False
+        try:
+            async with self._turn:
+                await self._take(topic, event.message, table)
+            finished = True
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            LOG.exception("stopping: %s", _place(event.message))
+            stop_now()
+        finally:
+            if not finished:
+                self._ledger.break_off()
+
+    async def _take(self, topic: Topic, message: Any, table: Any) -> None:
+        began = time.perf_counter()
+        try:
+            event = decode(topic, message.value, message.key)
+        except MalformedEvent as error:
+            before, outcome = await self._unreadable(message, str(error))
+        else:
+            assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
+            before = self._state(event.cluster)
+            outcome = step(before, event)
+        await self._say(outcome)
+        await self._keep(before, outcome, message.partition, table)
+        self._meters.took(topic, outcome, time.perf_counter() - began)
+
+    def _state(self, cluster: ClusterId) -> MonitorState:
+        self.heard[cluster] = time.monotonic()
+        return self.states.get(cluster) or MonitorState.of(cluster)
+
+    async def _unreadable(self, message: Any, reason: str) -> tuple[MonitorState, Outcome]:
+        key = message.key or b""
+        before = self._state(ClusterId(key.decode(errors="replace") or "unknown"))
+        place = _place(message)
+        now_ms = int(message.timestamp * 1000)
+        LOG.error("%s: %s: kept in the dead letters", place, reason)
+        cluster = before.image.cluster
+        letter = DeadLetter(cluster, place, reason, message.value or b"", now_ms)
+        await (await self._publisher.publish(DEAD_LETTERS, letter))
+        return before, unreadable(before, place, reason, now_ms)
+
+    async def _say(self, outcome: Outcome) -> None:
+        outputs: list[Output] = [*outcome.changes, *outcome.alerts]
+        if outcome.snapshot is not None:
+            outputs.append(outcome.snapshot)
+        sent = [
+            await self._publisher.send(self._bus.topic(topic_of(output)), encode_output(output))
+            for output in outputs
+        ]
+        for delivery in sent:
+            await delivery
+
+    async def _keep(
+        self, before: MonitorState, outcome: Outcome, partition: int, table: Any
+    ) -> None:
+        if outcome.state is before:
+            return
+        for name, value in rows_of_step(before, outcome):
+            key = name.encode()
+            if value is not None:
+                table[key] = value
+            elif key in table:
+                del table[key]
+            await self._publisher.send(self._changelog, Message(key, value, []), partition)
+        cluster = outcome.state.image.cluster
+        self.states[cluster] = outcome.state
+        self.unsaid.add(cluster)
+
+
+def stop_now() -> None:
+    """Ends the process without Faust's orderly stop, which would commit what was not finished."""
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(70)  # EX_SOFTWARE
+
+
+def _place(message: Any) -> str:
+    return f"{message.topic} partition {message.partition} offset {message.offset}"

@@ -1,0 +1,33 @@
+"""The settings of a worker."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from streams.bus import BusSettings
+
+Store = Literal["memory", "rocksdb"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How a worker runs.
+
+    ``worker_id`` is its static membership in the consumer group: a worker that was killed is back
+    at once under the same id, and two running workers must have different ones. ``silent_after_s``
+    is how long a source may say nothing before an alert fires.
+    """
+
+    bus: BusSettings
+    worker_id: str = "1"
+    store: Store = "memory"
+    data_directory: Path = field(default_factory=lambda: Path("featurewatch-data"))
+    session_timeout_s: float = 10.0
+    silent_after_s: float = 20.0
+    state_interval_s: float = 0.5
+    stuck_after_s: float = 60.0
+
+    @property
+    def app_id(self) -> str:
+        """The consumer group, and the prefix of the changelog."""
+        return f"{self.bus.prefix}-worker"

@@ -1,0 +1,107 @@
+"""What the worker does by the clock: it publishes newest states, and it notices silence."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agents.desk import Desk, stop_now
+from controller.snapshot import snapshot
+from streams.bus import BusSettings, Publisher
+from streams.events import SourceState, SourceStatus
+from streams.output_codec import encode_output
+from streams.topics import API_VERSIONS, METADATA_LOG, STATE
+from tables.image import Authority, ClusterImage
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+
+async def publish_states(desk: Desk, bus: BusSettings, publisher: Publisher) -> None:
+    """Publishes the newest state of each cluster in which something changed since the last time.
+
+    Not with each event: a snapshot costs what the cluster holds.
+    """
+    clusters, desk.unsaid = desk.unsaid, set()
+    for cluster in clusters:
+        state = desk.states.get(cluster)
+        if state is not None:
+            message = encode_output(snapshot(state.image, int(time.time() * 1000)))
+            await publisher.send(bus.topic(STATE), message)
+
+
+class SilenceWatch:
+    """Says that a source is silent, as an event of its own on the source's topic.
+
+    An event, and not an alert from here, so that whoever reads the topic again comes to the same
+    alerts.
+    """
+
+    def __init__(self, desk: Desk, publisher: Publisher, silent_after_s: float) -> None:
+        self._desk = desk
+        self._publisher = publisher
+        self._silent_after_s = silent_after_s
+
+    async def look(self) -> None:
+        """Looks at each cluster once."""
+        now = time.monotonic()
+        for cluster, heard in list(self._desk.heard.items()):
+            state = self._desk.states.get(cluster)
+            silent_s = now - heard
+            if state is None or silent_s < self._silent_after_s:
+                continue
+            for status in silences(state.image, silent_s, int(time.time() * 1000)):
+                topic = METADATA_LOG if status.source == Authority.LOG else API_VERSIONS
+                await self._publisher.publish(topic, status)
+
+
+def silences(image: ClusterImage, silent_s: float, now_ms: int) -> list[SourceStatus]:
+    """What to say of a cluster of which nothing was heard for so many seconds."""
+    return [
+        SourceStatus(
+            cluster=image.cluster,
+            source=name,
+            state=SourceState.SILENT,
+            offset=-1,
+            offset_epoch=-1,
+            high_watermark=-1,
+            leader_id=-1,
+            leader_epoch=-1,
+            detail=f"nothing was heard of it for {silent_s:.0f} s; is its process running?",
+            seen_ms=now_ms,
+        )
+        for name, status in image.sources.items()
+        if status.state is not SourceState.SILENT
+    ]
+
+
+class Watchdog:
+    """Ends the process when messages are taken in and their offsets are not committed.
+
+    Faust can come into a state in which it never commits again; the worker that takes its place
+    goes on from the last commit.
+    """
+
+    def __init__(
+        self, committed: Callable[[], Mapping[Any, int | None]], stuck_after_s: float
+    ) -> None:
+        self._committed = committed
+        self._stuck_after_s = stuck_after_s
+        self._last: dict[Any, tuple[int | None, float]] = {}
+
+    def look(self, read: Mapping[Any, int | None], now: float) -> None:
+        """Compares what was read with what was committed; ``now`` is monotonic, in seconds."""
+        committed = self._committed()
+        for partition, offset in read.items():
+            done = committed.get(partition)
+            before, since = self._last.get(partition, (None, now))
+            behind = offset is not None and (done is None or done <= offset)
+            if not behind or done != before:
+                self._last[partition] = (done, now)
+            elif now - since > self._stuck_after_s:
+                LOG.critical(
+                    "stopping: %s was read to %s and is committed to %s for %.0f s",
+                    *(partition, offset, done, now - since),
+                )
+                stop_now()
+            else:
+                self._last[partition] = (before, since)

@@ -1,0 +1,89 @@
+"""The worker: topics, publisher, app, agents, timers, put together and run."""
+
+import asyncio
+import time
+from typing import Any
+
+from agents.app import create_app
+from agents.desk import Desk
+from agents.durable import Ledger
+from agents.listen import listen
+from agents.metrics import Meters
+from agents.settings import WorkerSettings
+from agents.timers import SilenceWatch, Watchdog, publish_states
+from streams.bus import Publisher, ensure_topics, partition_of
+from streams.topics import INPUTS
+from streams.types import ClusterId
+from tables.image_table import changelog_topic, image_table
+
+
+class Worker:
+    """One worker process's work; ``await run()`` until `stop` is called or something fails."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
+        self.meters = Meters()
+        self.ready = asyncio.Event()
+        """Set once the tables are recovered."""
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Asks for an orderly end: what was begun is finished, and committed."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Runs until it is stopped.
+
+        Raises:
+            streams.bus.BusError: The bus cannot be used as it is set up.
+        """
+        settings = self.settings
+        changelog = changelog_topic(settings.app_id)
+        await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
+        async with Publisher(settings.bus) as publisher:
+            ledger = Ledger(publisher.flush)
+            app = create_app(settings, ledger)
+            desk = Desk(settings.bus, publisher, ledger, changelog, self.meters)
+            self.meters.show(desk.states)
+            self._assemble(app, desk, publisher)
+            await app.start()
+            try:
+                await self._until_end(app)
+            finally:
+                await app.stop()
+
+    async def _until_end(self, app: Any) -> None:
+        stopped = asyncio.ensure_future(self._stop.wait())
+        ended = asyncio.ensure_future(app.wait_until_stopped())
+        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if app.crash_reason is not None:
+            raise app.crash_reason
+
+    def _assemble(self, app: Any, desk: Desk, publisher: Publisher) -> None:
+        settings = self.settings
+        table = image_table(app, settings.bus.partitions)
+        for topic in INPUTS:
+            listen(app, topic, settings.bus.topic(topic), desk, table)
+
+        def owned(cluster: ClusterId) -> bool:
+            partition = partition_of(cluster.encode(), settings.bus.partitions)
+            return any(tp.partition == partition for tp in app.consumer.assignment())
+
+        async def recovered(*_: Any) -> None:
+            desk.load(table.items(), owned)
+            self.ready.set()
+
+        table.on_recover(recovered)
+        silence = SilenceWatch(desk, publisher, settings.silent_after_s)
+        watchdog = Watchdog(lambda: app.consumer._committed_offset, settings.stuck_after_s)
+
+        async def states() -> None:
+            await publish_states(desk, settings.bus, publisher)
+
+        async def watch() -> None:
+            await silence.look()
+            watchdog.look(dict(app.consumer._read_offset), time.monotonic())
+
+        app.timer(settings.state_interval_s)(states)
+        app.timer(2.0)(watch)

@@ -1,0 +1,45 @@
+"""The Faust table that holds the rows of all images: one table, and so one changelog.
+
+Broker capabilities, finalized features and firing alerts are rows of one table and not tables of
+their own, because Kafka keeps an order within one changelog only: what survives a crash is then a
+prefix of what was written, and `tables.rows` makes every prefix a true image.
+"""
+
+from typing import Any, Final
+
+import faust
+
+NAME: Final = "image"
+
+
+class RowTable(faust.Table):  # type: ignore[misc]  # faust is not typed
+    """A table whose rows the agent sends to the changelog itself, in order, by the idempotent
+    producer of the outputs.
+
+    Faust's own way sends each row from a background task, and a row that the bus refuses is logged
+    and lost while the offset of its event is committed.
+    """
+
+    def on_key_set(self, key: bytes, value: bytes) -> None:
+        """Nothing: see the class."""
+
+    def on_key_del(self, key: bytes) -> None:
+        """Nothing: see the class."""
+
+
+def image_table(app: Any, partitions: int) -> Any:
+    """The table of an app; its partitions are those of the input topics. Keys and values: bytes."""
+    return app.Table(
+        NAME,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        help="images of clusters, as rows",
+    )
+
+
+def changelog_topic(app_id: str) -> str:
+    """The full name of the table's changelog topic."""
+    return f"{app_id}-{NAME}-changelog"
