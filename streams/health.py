@@ -1,0 +1,118 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` of the process that runs the sources."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+import orjson
+from aiohttp import web
+
+from streams import metrics
+from streams.events import SourceState
+from streams.metrics import Reports, SourceReport
+
+Sources = Callable[[], Iterable[Reports]]
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class PortTakenError(Exception):
+    """The address cannot be listened on; the text says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether every source follows its cluster, and which do not and why."""
+
+    ready: bool
+    waiting: tuple[dict[str, str], ...]
+
+
+def readiness(reports: Iterable[SourceReport]) -> Readiness:
+    """Ready if there are sources and all of them follow: unknown is not ready."""
+    reports = tuple(reports)
+    waiting = tuple(
+        {
+            "cluster": report.cluster,
+            "source": report.source,
+            "state": str(report.state),
+            "reason": report.detail or report.last_error or "no reason was given",
+        }
+        for report in reports
+        if report.state is not SourceState.FOLLOWING
+    )
+    return Readiness(bool(reports) and not waiting, waiting)
+
+
+def make_app(sources: Sources) -> web.Application:
+    """The three views over the sources that are there at each request."""
+    registry = metrics.registry_of(sources)
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        body = metrics.exposition(registry)
+        return web.Response(body=body, headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    async def show_health(_: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def show_readiness(_: web.Request) -> web.Response:
+        state = readiness(source.report() for source in sources())
+        body: dict[str, Any] = {"ready": state.ready, "waiting": state.waiting}
+        if not state.ready and not state.waiting:
+            body["reason"] = "no source runs: configure at least one cluster"
+        return _json(body, status=200 if state.ready else 503)
+
+    app = web.Application()
+    app.router.add_get("/metrics", show_metrics)
+    app.router.add_get("/healthz", show_health)
+    app.router.add_get("/readyz", show_readiness)
+    return app
+
+
+def _json(body: object, status: int = 200) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(body) + b"\n", status=status, content_type="application/json"
+    )
+
+
+class HealthServer:
+    """Serves the views; use as ``async with HealthServer(sources, port=6067) as server``.
+
+    ``port`` 0 takes any free one; `port` says which. Binds to loopback unless told otherwise:
+    the views have no authentication. Raises `PortTakenError` at start.
+    """
+
+    def __init__(self, sources: Sources, *, port: int, host: str = LOOPBACK) -> None:
+        self.host = host
+        self.port = port
+        self._runner = web.AppRunner(make_app(sources), access_log=None)
+
+    async def start(self) -> None:
+        """Begins to listen; raises `PortTakenError`."""
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self.host, self.port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise PortTakenError(
+                f"cannot listen on {self.host}:{self.port} ({error.strerror or error}): "
+                "choose another port, or stop what listens there"
+            ) from error
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        """Stops listening."""
+        await self._runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

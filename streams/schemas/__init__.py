@@ -1,0 +1,14 @@
+"""The JSON Schemas of the topics' values, for whoever reads the topics in another language."""
+
+from importlib.resources import files
+from typing import Any, cast
+
+import orjson
+
+from streams.topics import Topic
+
+
+def schema_of(topic: Topic) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the values on a topic; `FileNotFoundError` if it has none."""
+    text = files(__name__).joinpath(f"{topic.short_name}.json").read_bytes()
+    return cast("dict[str, Any]", orjson.loads(text))
