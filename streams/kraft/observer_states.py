@@ -6,8 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from streams.kraft.batch import Batch
 from streams.kraft.requests import Place
-from streams.kraft.tail import RawBatch
 
 
 class Phase(StrEnum):
@@ -67,7 +67,7 @@ class Pause:
 class Commits:
     """Whole batches below the high watermark, in order and without a hole before them."""
 
-    batches: tuple[RawBatch, ...]
+    batches: tuple[Batch, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,67 +1,15 @@
-"""Whole record batches as they come off the wire, told apart by their headers alone."""
+"""What an observer has fetched and must hold back until it is known to be committed."""
 
-import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
-
+from streams.kraft.batch import Batch, scan
 from streams.kraft.requests import Place
-
-_HEADER = struct.Struct(">qiib")
-"""Base offset, length of the rest, partition leader epoch, magic."""
-
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_LAST_OFFSET_DELTA_AT = 23
-_LENGTH_FROM = 12
-"""The batch's length field counts what follows this byte."""
-
-_MIN_LENGTH = 49
-"""A batch without records: the rest of its 61 header bytes."""
-
-_MAGIC = 2
 
 
 class MalformedLogError(ValueError):
     """Bytes that are no record batches, or not the ones that must follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawBatch:
-    """A batch's bytes and what its header says of them; offsets are inclusive."""
-
-    first: int
-    last: int
-    epoch: int
-    data: memoryview
-
-    @property
-    def end(self) -> Place:
-        """The place after this batch."""
-        return Place(self.last + 1, self.epoch)
-
-
-def split_batches(records: bytes | memoryview) -> Iterator[RawBatch]:
-    """Split records into whole batches; a cut-off batch at the end is left out.
-
-    The checksum is not looked at: who decodes a batch does that. Raises `MalformedLogError`.
-    """
-    view = memoryview(records)
-    at = 0
-    while len(view) - at >= _HEADER.size:
-        first, length, epoch, magic = _HEADER.unpack_from(view, at)
-        if magic != _MAGIC or length < _MIN_LENGTH or first < 0:
-            raise MalformedLogError(f"no record batch at byte {at} of {len(view)}")
-        end = at + _LENGTH_FROM + length
-        if end > len(view):
-            return
-        (delta,) = _LAST_OFFSET_DELTA.unpack_from(view, at + _LAST_OFFSET_DELTA_AT)
-        if delta < 0:
-            raise MalformedLogError(f"the batch at offset {first} ends before it begins")
-        yield RawBatch(first, first + delta, epoch, view[at:end])
-        at = end
-
-
 class Tail:
-    """What was fetched and may still be above the high watermark.
+    """Whole batches in order, of which those below the high watermark are released.
 
     ``committed`` is the place after the last batch that was released.
     """
@@ -69,7 +17,8 @@ class Tail:
     def __init__(self, committed: Place) -> None:
         self.committed = committed
         self.size_bytes = 0
-        self._batches: list[RawBatch] = []
+        self._batches: list[Batch] = []
+        self._after_fault = False
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -77,68 +26,80 @@ class Tail:
     @property
     def end(self) -> Place:
         """The place after the last batch held: where to fetch next."""
-        return self._batches[-1].end if self._batches else self.committed
+        return _after(self._batches[-1]) if self._batches else self.committed
 
     def append(self, records: bytes, newest_epoch: int) -> int:
         """Hold the batches that follow `end`; gives how many did.
 
-        Batches that lie wholly before `end` are passed over. Where offsets leave a hole, or an
-        epoch goes back or is newer than ``newest_epoch``, `MalformedLogError` is raised and nothing
-        is held.
+        Batches that lie wholly before `end` are passed over, and one that is cut off at the end is
+        left for the next fetch. Where offsets leave a hole, or an epoch goes back or is newer than
+        ``newest_epoch``, or where there is no batch at all, `MalformedLogError` is raised and
+        nothing is held. A damaged batch is held like any other: who decodes it reports it.
         """
-        held = []
-        end = self.end
-        for batch in split_batches(records):
-            if batch.last < end.offset:
+        found = scan(records)
+        if found.fault and not found.batches:
+            raise MalformedLogError(found.fault)
+        held: list[Batch] = []
+        end, after_fault = self.end, self._after_fault
+        for batch in found.batches:
+            if batch.last_offset < end.offset:
                 continue
-            if batch.first > end.offset:
-                raise MalformedLogError(f"offsets {end.offset} to {batch.first - 1} are missing")
-            if not end.epoch <= batch.epoch <= newest_epoch:
+            # How many offsets a damaged batch has is not known: the next one tells.
+            if batch.base_offset > end.offset and not after_fault:
                 raise MalformedLogError(
-                    f"the batch at offset {batch.first} has epoch {batch.epoch} after epoch "
-                    f"{end.epoch}, in the leader's epoch {newest_epoch}"
+                    f"offsets {end.offset} to {batch.base_offset - 1} are missing"
+                )
+            if not end.epoch <= batch.leader_epoch <= newest_epoch:
+                raise MalformedLogError(
+                    f"the batch at offset {batch.base_offset} has epoch {batch.leader_epoch} after "
+                    f"epoch {end.epoch}, in the leader's epoch {newest_epoch}"
                 )
             held.append(batch)
-            end = batch.end
-        self._batches += held
-        self.size_bytes += sum(len(batch.data) for batch in held)
+            end, after_fault = _after(batch), bool(batch.fault)
+        self._hold(self._batches + held)
+        self._after_fault = after_fault
         return len(held)
 
-    def release(self, high_watermark: int) -> tuple[RawBatch, ...]:
+    def release(self, high_watermark: int) -> tuple[Batch, ...]:
         """Give away the batches that lie wholly below ``high_watermark``."""
         count = 0
-        for batch in self._batches:
-            if batch.last >= high_watermark:
-                break
+        while count < len(self._batches) and self._batches[count].last_offset < high_watermark:
             count += 1
         released = tuple(self._batches[:count])
         if released:
-            del self._batches[:count]
-            self.size_bytes -= sum(len(batch.data) for batch in released)
-            self.committed = released[-1].end
+            self._hold(self._batches[count:])
+            self.committed = _after(released[-1])
         return released
 
     def truncate(self, diverging: Place) -> bool:
         """Drop what a leader says is not in its log; false: that reaches below `committed`.
 
         ``diverging`` is the end of the newest epoch, not above the one that was asked for, that the
-        leader has (KafkaRaftClient, ReplicatedLog.truncateToEndOffset).
+        leader has (ReplicatedLog.truncateToEndOffset).
         """
-        kept = [
-            batch
-            for batch in self._batches
-            if batch.epoch <= diverging.epoch and batch.last < diverging.offset
-        ]
-        self._batches = kept
-        self.size_bytes = sum(len(batch.data) for batch in kept)
+        self._hold(
+            [
+                batch
+                for batch in self._batches
+                if batch.leader_epoch <= diverging.epoch and batch.last_offset < diverging.offset
+            ]
+        )
         return diverging.epoch >= self.committed.epoch and diverging.offset >= self.committed.offset
 
     def drop(self) -> None:
         """Forget everything above `committed`."""
-        self._batches = []
-        self.size_bytes = 0
+        self._hold([])
 
     def restart(self, place: Place) -> None:
         """Forget everything and hold on from ``place``."""
         self.drop()
         self.committed = place
+        self._after_fault = False
+
+    def _hold(self, batches: list[Batch]) -> None:
+        self._batches = batches
+        self.size_bytes = sum(batch.end - batch.at for batch in batches)
+
+
+def _after(batch: Batch) -> Place:
+    return Place(batch.last_offset + 1, batch.leader_epoch)
