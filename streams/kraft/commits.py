@@ -1,0 +1,240 @@
+"""From record batches to commits: one for a batch, one for a whole metadata transaction.
+
+A controller writes what belongs together into one batch, or, from metadata.version 13 on, between
+BeginTransaction and EndTransaction records (KIP-868). What stands in a transaction appears at its
+end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
+"""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from streams.events import CommitKind, DeadLetter, LogCommit
+from streams.kraft.batch import Batch
+from streams.kraft.records import Decoded, Record, RecordDecoder, shareable, unreadable
+from streams.kraft.wanted import (
+    ABORT,
+    BEGIN,
+    CONTROL_RECORDS,
+    DEFAULT_WANTED,
+    END,
+    TRANSACTION_MARKERS,
+    count_types,
+)
+from streams.types import ClusterId
+
+LOG: Final = "__cluster_metadata-0"
+
+Output = LogCommit | DeadLetter
+
+_NO_OP: Final = "NO_OP_RECORD"
+_MARKER_KEYS: Final = {BEGIN: b"\x17", END: b"\x18", ABORT: b"\x19"}
+
+
+class Position(NamedTuple):
+    """An offset and the leader epoch under which it was appended (-1, -1: before the log)."""
+
+    offset: int
+    leader_epoch: int
+
+
+BEGINNING: Final = Position(-1, -1)
+
+
+class _Part:
+    """Consecutive records: the ones kept, and the keys of the others."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.records: list[Record] = []
+        self.skipped = bytearray()
+
+    def extend(self, records: list[Record], skipped: bytes) -> None:
+        self.records += records
+        self.skipped += skipped
+
+
+class _Transaction(_Part):
+    """An open transaction; ``before`` is where to resume so that nothing of it is missed."""
+
+    def __init__(self, first: int, before: Position) -> None:
+        super().__init__(first)
+        self.before = before
+        self.skipped += _MARKER_KEYS[BEGIN]
+
+
+class _Cursor:
+    """Walks a decoded batch by offset."""
+
+    def __init__(self, decoded: Decoded, at: int) -> None:
+        self._decoded = decoded
+        self._at, self._record, self._skipped = at, 0, 0
+
+    def take(self, until: int) -> tuple[list[Record], bytes]:
+        """What stands before the offset ``until``: records, and keys of skipped ones."""
+        records, begin = self._decoded.records, self._record
+        while self._record < len(records) and records[self._record]["offset"] < until:
+            self._record += 1
+        begin_skipped = self._skipped
+        self._skipped += until - self._at - (self._record - begin)
+        self._at = until
+        return (
+            records[begin : self._record],
+            self._decoded.skipped[begin_skipped : self._skipped],
+        )
+
+    def pass_marker(self) -> None:
+        """Steps over the one record at the current offset."""
+        self._record += 1
+        self._at += 1
+
+
+class CommitAssembler:
+    """Takes committed batches in offset order and gives commits, and what could not be read.
+
+    Batches that were seen before are passed over. Batches without a wanted record, and NoOps, make
+    no commit.
+
+    The records of an open transaction are held until it ends, and no more than those: with the
+    default set a transaction that creates a million partitions holds nothing but one byte a record.
+    With every type wanted a transaction takes as much memory as its records, which Kafka's own
+    loader does too; a source that cannot afford it wants fewer types.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterId,
+        wanted: Collection[str] = DEFAULT_WANTED,
+        position: Position = BEGINNING,
+    ) -> None:
+        self._cluster = cluster
+        self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
+        self._seen = position
+        self._open: _Transaction | None = None
+        self.records_read = 0
+        """Records decoded, unreadable ones included."""
+        self.records_skipped = 0
+        """Records stepped over."""
+
+    @property
+    def position(self) -> Position:
+        """The last record that is done with: passed on, skipped, or dropped.
+
+        A source that resumes after it misses nothing: while a transaction is open it stays before
+        its beginning.
+        """
+        return self._open.before if self._open else self._seen
+
+    def restart(self, position: Position) -> None:
+        """Goes on elsewhere, after a snapshot or a gap; an open transaction is forgotten."""
+        self._seen = position
+        self._open = None
+
+    def add(self, batch: Batch, seen_ms: int) -> list[Output]:
+        """What became visible with this batch, read at ``seen_ms``. Nothing is raised."""
+        if batch.last_offset <= self._seen.offset:
+            return []
+        out: list[Output] = []
+        if batch.fault:
+            self._damaged(batch, seen_ms, out)
+        else:
+            decoded = self._decoder.decode(batch)
+            self._whole(batch, decoded, seen_ms, out)
+            self.records_read += len(decoded.records)
+            self.records_skipped += len(decoded.skipped)
+        self._seen = Position(batch.last_offset, batch.leader_epoch)
+        return out
+
+    def _whole(self, batch: Batch, decoded: Decoded, seen_ms: int, out: list[Output]) -> None:
+        if not decoded.records and self._open is None:
+            return
+        for offset, reason, payload in decoded.lost:
+            if offset > self._seen.offset:
+                out.append(self._dead(f"offset {offset}", reason, payload, seen_ms))
+        first = max(batch.base_offset, self._seen.offset + 1)
+        cursor = _Cursor(decoded, batch.base_offset)
+        cursor.take(first)
+        for marker in decoded.records:
+            if marker["type"] in TRANSACTION_MARKERS and marker["offset"] >= first:
+                self._part(first, cursor.take(marker["offset"]), batch, seen_ms, out)
+                self._marker(marker, batch, seen_ms, out)
+                cursor.pass_marker()
+                first = marker["offset"] + 1
+        self._part(first, cursor.take(batch.last_offset + 1), batch, seen_ms, out)
+
+    def _part(
+        self,
+        first: int,
+        taken: tuple[list[Record], bytes],
+        batch: Batch,
+        seen_ms: int,
+        out: list[Output],
+    ) -> None:
+        """Records of a batch between two markers: a commit, or more of the open transaction."""
+        if self._open is not None:
+            self._open.extend(*taken)
+        elif taken[0]:
+            part = _Part(first)
+            part.extend(*taken)
+            last = first + len(taken[0]) + len(taken[1]) - 1
+            out.append(self._commit(part, last, CommitKind.BATCH, batch, seen_ms))
+
+    def _marker(self, marker: Record, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+        kind, offset = marker["type"], marker["offset"]
+        if (kind == BEGIN) == (self._open is not None):
+            where = "inside a transaction" if self._open else "outside of a transaction"
+            reason = f"{kind} {where}"
+            out.append(self._dead(f"offset {offset}", reason, b"", seen_ms))
+            self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, out)
+        elif self._open is None:
+            inside = offset > batch.base_offset
+            before = Position(offset - 1, batch.leader_epoch) if inside else self._seen
+            self._open = _Transaction(offset, before)
+        else:
+            transaction, self._open = self._open, None
+            transaction.skipped += _MARKER_KEYS[kind]
+            if kind == ABORT:
+                _drop(transaction)
+            if transaction.records:
+                out.append(
+                    self._commit(transaction, offset, CommitKind.TRANSACTION, batch, seen_ms)
+                )
+
+    def _damaged(self, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+        """A batch that must not be read.
+
+        An open transaction ends with it: the batch may have held its end, and to wait for another
+        one would hold back everything that follows.
+        """
+        offset, reason = batch.base_offset, batch.fault
+        part: _Part = _Part(offset)
+        if self._open is not None:
+            part, self._open = self._open, None
+            _drop(part)
+            reason = f"{reason}; the transaction from offset {part.first} on is dropped with it"
+        part.records.append(unreadable(offset, reason))
+        self.records_read += 1
+        out.append(self._dead(f"batch at offset {offset}", reason, shareable(batch), seen_ms))
+        out.append(self._commit(part, offset, CommitKind.BATCH, batch, seen_ms))
+
+    def _commit(
+        self, part: _Part, last: int, kind: CommitKind, batch: Batch, seen_ms: int
+    ) -> LogCommit:
+        return LogCommit(
+            cluster=self._cluster,
+            kind=kind,
+            first_offset=part.first,
+            last_offset=last,
+            leader_epoch=batch.leader_epoch,
+            append_ms=batch.append_ms,
+            records=part.records,
+            skipped=count_types(bytes(part.skipped)),
+            seen_ms=seen_ms,
+        )
+
+    def _dead(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
+        return DeadLetter(self._cluster, f"{LOG} {where}", reason, payload, seen_ms)
+
+
+def _drop(part: _Part) -> None:
+    """Leaves only what raft itself wrote: it is no part of a metadata transaction."""
+    part.records = [record for record in part.records if record["type"] in CONTROL_RECORDS]
