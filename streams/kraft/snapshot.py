@@ -1,0 +1,161 @@
+"""Metadata snapshots (``.checkpoint`` files and what FetchSnapshot gives) as chunks of records.
+
+A snapshot begins with one control batch whose first record is the SnapshotHeader, and ends with one
+that holds the SnapshotFooter (KIP-630; Kafka: ``RecordsSnapshotWriter``). Its own offsets start at
+0. ``bootstrap.checkpoint``, with which a cluster is formatted, has the same form.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import BinaryIO, Final
+
+import orjson
+
+from streams.events import DeadLetter, SnapshotChunk
+from streams.kraft.batch import Batch, scan
+from streams.kraft.records import Record, RecordDecoder
+from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.wanted import DEFAULT_WANTED, count_types
+from streams.types import ClusterId
+
+CHUNK_BYTES: Final = 256 << 10
+"""About how much JSON a chunk may hold: well below the 1 MiB that brokers accept in one message."""
+
+_READ_BYTES: Final = 1 << 20
+_HEADER: Final = "SNAPSHOT_HEADER"
+_FOOTER: Final = "SNAPSHOT_FOOTER"
+_HEADER_KEY: Final = b"\x83"
+_FOOTER_KEY: Final = b"\x84"
+_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+Output = SnapshotChunk | DeadLetter
+
+
+def parse_name(name: str) -> tuple[int, int]:
+    """End offset (exclusive) and leader epoch in a file name; ``bootstrap.checkpoint`` is (0, 0).
+
+    Raises `BadSnapshot` for any other name.
+    """
+    if name == "bootstrap.checkpoint":
+        return 0, 0
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise BadSnapshot(f"{name} is not the name of a metadata snapshot")
+    return int(match[1]), int(match[2])
+
+
+class SnapshotReader:
+    """Takes the bytes of one snapshot in pieces and gives chunks.
+
+    Memory is bounded by a chunk, a piece and a batch. The last chunk comes from `finish` alone, so
+    a snapshot that is cut off never looks whole. After `BadSnapshot` the reader is of no use.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterId,
+        end_offset: int,
+        leader_epoch: int,
+        wanted: Collection[str] = DEFAULT_WANTED,
+    ) -> None:
+        self._cluster = cluster
+        self._end_offset = end_offset
+        self._leader_epoch = leader_epoch
+        self._decoder = RecordDecoder(frozenset(wanted) | {_HEADER, _FOOTER})
+        self._tail = b""
+        self._position = 0
+        self._append_ms: int | None = None
+        self._complete = False
+        self._index = 0
+        self._records: list[Record] = []
+        self._size = 0
+        self._skipped = bytearray()
+
+    def feed(self, data: bytes, seen_ms: int) -> list[Output]:
+        """The next bytes of the snapshot; raises `BadSnapshot` when it cannot be trusted."""
+        found = scan(held := self._tail + data)
+        out: list[Output] = []
+        for batch in found.batches:
+            if batch.fault:
+                raise self._bad(batch.fault, batch.at)
+            self._take(batch, seen_ms, out)
+        if found.fault:
+            raise self._bad(found.fault, found.consumed)
+        self._tail = held[found.consumed :]
+        self._position += found.consumed
+        return out
+
+    def finish(self, seen_ms: int) -> SnapshotChunk:
+        """The last chunk; raises `BadSnapshot` when the snapshot ends too early."""
+        if not self._complete or self._tail:
+            raise self._bad("it is cut off before its footer", 0)
+        return self._chunk(seen_ms, last=True)
+
+    def _take(self, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+        if self._complete:
+            raise self._bad("it goes on after its footer", batch.at)
+        decoded = self._decoder.decode(batch)
+        for offset, reason, payload in decoded.lost:
+            place = f"snapshot {self._end_offset}-{self._leader_epoch} offset {offset}"
+            out.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
+        self._skipped += decoded.skipped
+        for record in decoded.records:
+            if record["type"] in (_HEADER, _FOOTER):
+                self._frame(record, batch)
+                continue
+            if self._append_ms is None:
+                raise self._bad("it does not begin with a snapshot header", batch.at)
+            size = len(orjson.dumps(record))
+            if self._records and self._size + size > CHUNK_BYTES:
+                out.append(self._chunk(seen_ms, last=False))
+            self._records.append(record)
+            self._size += size
+        if self._append_ms is None:
+            raise self._bad("it does not begin with a snapshot header", batch.at)
+
+    def _frame(self, record: Record, batch: Batch) -> None:
+        if record["type"] == _HEADER and self._append_ms is None:
+            self._append_ms = record["data"]["lastContainedLogTimestamp"]
+            self._skipped += _HEADER_KEY
+        elif record["type"] == _FOOTER and self._append_ms is not None and not self._complete:
+            self._complete = True
+            self._skipped += _FOOTER_KEY
+        else:
+            raise self._bad(f"a {record['type']} stands in a wrong place", batch.at)
+
+    def _chunk(self, seen_ms: int, *, last: bool) -> SnapshotChunk:
+        chunk = SnapshotChunk(
+            cluster=self._cluster,
+            end_offset=self._end_offset,
+            leader_epoch=self._leader_epoch,
+            index=self._index,
+            last=last,
+            append_ms=-1 if self._append_ms is None else self._append_ms,
+            records=self._records,
+            skipped=count_types(bytes(self._skipped)),
+            seen_ms=seen_ms,
+        )
+        self._index += 1
+        self._records, self._size, self._skipped = [], 0, bytearray()
+        return chunk
+
+    def _bad(self, reason: str, at: int) -> BadSnapshot:
+        where = f"snapshot {self._end_offset}-{self._leader_epoch} of cluster {self._cluster}"
+        return BadSnapshot(f"{where}, byte {self._position + at}: {reason}")
+
+
+def read_snapshot(
+    file: BinaryIO,
+    cluster: ClusterId,
+    name: str,
+    seen_ms: int,
+    wanted: Collection[str] = DEFAULT_WANTED,
+) -> Iterator[Output]:
+    """The chunks of a snapshot file, read in pieces; ``name`` is the file's name.
+
+    Raises `BadSnapshot`; the chunk that is marked as the last comes only from a whole snapshot.
+    """
+    reader = SnapshotReader(cluster, *parse_name(name), wanted)
+    while data := file.read(_READ_BYTES):
+        yield from reader.feed(data, seen_ms)
+    yield reader.finish(seen_ms)
