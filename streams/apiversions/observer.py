@@ -137,9 +137,13 @@ class Observer:
             if now != before and (len(now) > 1 or len(before) > 1):
                 said.append(Disagreement(self._cluster, feature, now, now_ms))
             self._views[feature] = now
-        self._views = {feature: view for feature, view in self._views.items() if view}
+        self._views = {
+            feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
+        }
         for node in self._nodes.values():
-            node.levels_before, node.levels = node.levels, None
+            if not node.misses or node.silent:
+                node.levels_before = node.levels
+            node.levels = None
         return said
 
     def _stable_views(self) -> dict[FeatureName, Views]:
@@ -148,7 +152,7 @@ class Observer:
             for key, node in self._nodes.items()
             if node.levels is not None and node.levels_before is not None
         }
-        names = {name for _, levels in stable.values() for name in levels}
+        names = self._views.keys() | {name for _, levels in stable.values() for name in levels}
         views: dict[FeatureName, Views] = {}
         for name in names:
             by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
@@ -180,3 +184,7 @@ class Observer:
                     payload=orjson.dumps(advertised._asdict()),
                     seen_ms=now_ms,
                 )
+
+
+def _on(views: Views) -> bool:
+    return any(view.level > 0 for view in views)

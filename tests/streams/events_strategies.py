@@ -1,0 +1,96 @@
+"""Hypothesis strategies for the events that sources publish."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from streams.cloudevents import LATEST_MS
+from streams.events import (
+    CommitKind,
+    DeadLetter,
+    Disagreement,
+    FeatureView,
+    LogCommit,
+    LogGap,
+    NodeAnswer,
+    NodeSilent,
+    SnapshotChunk,
+    SourceState,
+    SourceStatus,
+)
+from streams.types import Role
+
+names = st.text(min_size=1, max_size=30)
+texts = st.text(max_size=60)
+offsets = st.integers(0, 2**63 - 1)
+offsets_or_none = st.integers(-1, 2**63 - 1)
+int32s = st.integers(0, 2**31 - 1)
+int32s_or_none = st.integers(-1, 2**31 - 1)
+levels = st.integers(0, 2**15 - 1)
+times = st.integers(0, LATEST_MS)
+times_or_none = st.integers(-1, LATEST_MS)
+ranges = st.tuples(levels, levels).map(lambda pair: (min(pair), max(pair)))
+skipped = st.dictionaries(names, offsets, max_size=3)
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+plain_values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts
+records = st.lists(
+    st.fixed_dictionaries(
+        {
+            "offset": offsets,
+            "type": texts,
+            "version": st.integers(0, 100),
+            "data": st.dictionaries(texts, plain_values, max_size=3),
+        }
+    ),
+    max_size=4,
+)
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> LogCommit:
+    """Batches and transactions."""
+    first, last = sorted((draw(offsets), draw(offsets)))
+    kind = draw(st.sampled_from(CommitKind))
+    return LogCommit(
+        draw(names), kind, first, last, draw(int32s), draw(times_or_none), draw(records),
+        draw(skipped), draw(times),
+    )  # fmt: skip
+
+
+@st.composite
+def gaps(draw: st.DrawFn) -> LogGap:
+    """Gaps and resets."""
+    first, last = sorted((draw(offsets), draw(offsets)))
+    return LogGap(draw(names), first, last, draw(texts), draw(st.booleans()), draw(times))
+
+
+chunks = st.builds(
+    SnapshotChunk, names, offsets, int32s, int32s, st.booleans(), times_or_none, records, skipped,
+    times,
+)  # fmt: skip
+statuses = st.builds(
+    SourceStatus, names, names, st.sampled_from(SourceState), offsets_or_none, int32s_or_none,
+    offsets_or_none, int32s_or_none, int32s_or_none, texts, times,
+)  # fmt: skip
+answers = st.builds(
+    NodeAnswer, names, st.sampled_from(Role), int32s, texts,
+    st.dictionaries(names, ranges, max_size=4), st.dictionaries(names, levels, max_size=4),
+    offsets_or_none, st.booleans(), times,
+)  # fmt: skip
+silences = st.builds(
+    NodeSilent, names, st.sampled_from(Role), int32s, texts, st.booleans(), texts, times
+)
+views = st.builds(FeatureView, levels, st.lists(names, max_size=3).map(tuple))
+disagreements = st.builds(Disagreement, names, names, st.lists(views, max_size=3).map(tuple), times)
+dead_letters = st.builds(
+    DeadLetter, texts, texts, texts, st.binary(max_size=80), times,
+    st.dictionaries(names, texts, max_size=3),
+)  # fmt: skip
+
+log_events = commits() | chunks | gaps() | statuses
+api_versions_events = answers | silences | disagreements | statuses

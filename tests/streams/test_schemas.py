@@ -1,0 +1,93 @@
+"""Code and JSON Schemas say the same."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from streams.codec import MalformedEvent, decode, encode
+from streams.schemas import schema_of
+from streams.shapes import KINDS
+from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
+from tests.streams import events_strategies as some
+
+EVENTS = {  # by short name
+    METADATA_LOG.short_name: some.log_events,
+    API_VERSIONS.short_name: some.api_versions_events,
+    DEAD_LETTERS.short_name: some.dead_letters,
+}
+TOPICS = (METADATA_LOG, API_VERSIONS, DEAD_LETTERS)
+VALIDATORS = {topic.short_name: Draft202012Validator(schema_of(topic)) for topic in TOPICS}
+
+
+def definitions(topic) -> dict[str, dict[str, Any]]:
+    """The definition of each kind that a schema describes."""
+    schema = schema_of(topic)
+    found = {}
+    for choice in schema["oneOf"]:
+        definition = schema["$defs"][choice["$ref"].rpartition("/")[2]]
+        kind = definition["properties"]["kind"]
+        for name in kind.get("enum", [kind.get("const")]):
+            found[name] = definition
+    return found
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
+def test_schemas_are_schemas(topic):
+    """Each file is a valid JSON Schema of draft 2020-12, named after its topic."""
+    Draft202012Validator.check_schema(schema_of(topic))
+    assert schema_of(topic)["title"] == topic.name()
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
+def test_each_property_is_a_field_and_each_field_a_property(topic):
+    """The kinds are the same, and so are their fields, all of them required."""
+    described = definitions(topic)
+    assert described.keys() == KINDS[topic.short_name].keys()
+    for kind, shape in KINDS[topic.short_name].items():
+        fields = shape.checks.keys() | {"kind"}
+        assert described[kind]["properties"].keys() == fields
+        assert set(described[kind]["required"]) == fields
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
+@given(data=st.data())
+def test_what_is_encoded_is_valid(topic, data):
+    """Every event encodes to a document that the schema accepts."""
+    content = orjson.loads(encode(topic, data.draw(EVENTS[topic.short_name])).value)
+    VALIDATORS[topic.short_name].validate(content)
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
+@given(data=st.data())
+def test_what_the_schema_refuses_the_decoder_refuses(topic, data):
+    """With any field changed to anything, the decoder takes nothing that the schema refuses."""
+    content = orjson.loads(encode(topic, data.draw(EVENTS[topic.short_name])).value)
+    field = data.draw(st.sampled_from(sorted(content)))
+    changed = data.draw(some.json_values | st.sampled_from(near_misses(content[field])))
+    content[field] = orjson.loads(orjson.dumps(changed))
+    try:
+        decode(topic, orjson.dumps(content))
+    except MalformedEvent:
+        return
+    VALIDATORS[topic.short_name].validate(content)
+
+
+def near_misses(value: Any) -> list[Any]:
+    """Values that are almost right: such are what checks forget."""
+    match value:
+        case bool():
+            return [int(value), str(value)]
+        case int():
+            return [-1, -2, 2**15, 2**31, 2**63 - 1, value + 0.5, str(value), True]
+        case str():
+            return ["", value + "=", [value], None]
+        case list():
+            return [[*value, 1], [None], value * 2, {}]
+        case dict():
+            return [{**value, "": 1}, {**value, "x": None}, {**value, "x": [2, 1]}, [], None]
+        case _:
+            return [None]
