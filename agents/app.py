@@ -13,6 +13,8 @@ from tables.image_table import RowTable
 
 def create_app(settings: WorkerSettings, ledger: Ledger) -> DurableApp:
     """The app of a worker; must be called in the event loop in which it will run."""
+    directory = settings.data_directory / settings.worker_id
+    directory.mkdir(parents=True, exist_ok=True)
     store = "memory://" if settings.store == "memory" else "rocksdb://?driver=rocksdict"
     return DurableApp(
         settings.app_id,
@@ -27,7 +29,7 @@ def create_app(settings: WorkerSettings, ledger: Ledger) -> DurableApp:
         broker_commit_interval=0.5,
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=16 * 1024 * 1024,
-        datadir=str(settings.data_directory / settings.worker_id),
+        datadir=str(directory),
         store=store,
         Table=RowTable,
         table_standby_replicas=0,

@@ -1,5 +1,6 @@
 """The settings of a worker."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -7,6 +8,12 @@ from typing import Literal
 from streams.bus import BusSettings
 
 Store = Literal["memory", "rocksdb"]
+
+
+def default_directory() -> Path:
+    """Where a worker keeps what is its own, by the XDG rules."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "featurewatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,7 @@ class WorkerSettings:
     bus: BusSettings
     worker_id: str = "1"
     store: Store = "memory"
-    data_directory: Path = field(default_factory=lambda: Path("featurewatch-data"))
+    data_directory: Path = field(default_factory=default_directory)
     session_timeout_s: float = 10.0
     silent_after_s: float = 20.0
     state_interval_s: float = 0.5

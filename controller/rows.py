@@ -42,7 +42,8 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
 def _alert_row(state: MonitorState, subject: Subject) -> Row:
     key = row_key(state.image.cluster, f"alerts/{subject}")
     alerts = state.firing.get(subject)
-    return key, orjson.dumps((subject, alerts)) if alerts else None
+    about = list(subject.key) if isinstance(subject.key, NodeKey) else subject.key
+    return key, orjson.dumps(((subject.kind, about), alerts)) if alerts else None
 
 
 def _subject(fields: list[Any]) -> Subject:

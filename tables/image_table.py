@@ -34,8 +34,6 @@ def image_table(app: Any, partitions: int) -> Any:
         partitions=partitions,
         key_type=bytes,
         value_type=bytes,
-        key_serializer="raw",
-        value_serializer="raw",
         help="images of clusters, as rows",
     )
 
