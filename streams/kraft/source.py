@@ -1,0 +1,260 @@
+"""The source of ``metadata-log``: what a reader gives becomes events on the bus, each once.
+
+The metadata log itself is the buffer. Nothing is read while the bus takes nothing: `Sink.publish`
+waits, and the source goes on where it was. After a restart it goes on after what was published
+last.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol, cast
+
+from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
+from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
+from streams.kraft.commits import CommitAssembler, Position
+from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
+from streams.kraft.quorum_reader import Quorum, QuorumReader, monotonic_ms
+from streams.kraft.reader import LogReader
+from streams.kraft.requests import START, Place
+from streams.kraft.snapshot import read_snapshot
+from streams.kraft.source_states import Patience, Standing, next_state
+from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.wanted import DEFAULT_WANTED
+from streams.metrics import SourceReport
+from streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
+from streams.types import ClusterId
+
+SOURCE: Final = "kraft"
+_SPOOL_BYTES: Final = 8 << 20
+"""Snapshots up to this stay in memory while they arrive, larger ones go to a temporary file."""
+
+
+class Sink(Protocol):
+    """Where events go: `streams.bus.Publisher`, or a list in a test."""
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
+        """Take an event, once there is room."""
+
+    async def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class KraftSettings:
+    """What to follow, and how to speak of it.
+
+    Either ``quorum`` or ``log_directory`` (``__cluster_metadata-0`` or the directory that holds it)
+    is given.
+    """
+
+    cluster: ClusterId
+    quorum: Quorum | None = None
+    log_directory: Path | None = None
+    wanted: Collection[str] = DEFAULT_WANTED
+    heartbeat_ms: int = 3000
+    patience: Patience = field(default_factory=Patience)
+
+    def open(self, place: Place) -> LogReader:
+        """A reader of the log from ``place`` on."""
+        if self.quorum is not None:
+            return QuorumReader(self.quorum, place)
+        raise ValueError(f"neither controllers nor a log directory are given for {self.cluster}")
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class KraftSource:
+    """Follows one cluster's metadata log for as long as `run` runs.
+
+    ``resume`` says what was published last (none: nothing). ``seen_ms`` of events comes from
+    ``clock_ms``.
+    """
+
+    def __init__(
+        self,
+        settings: KraftSettings,
+        sink: Sink,
+        resume: Callable[[], Awaitable[LogPosition | None]],
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._resume = resume
+        self._clock_ms = clock_ms
+        self._assembler = CommitAssembler(settings.cluster, settings.wanted)
+        self._spool: BinaryIO | None = None
+        self._reader: LogReader | None = None
+        self._state = SourceState.CATCHING_UP
+        self._said_ms: int | None = None
+        self._caught_up_ms = monotonic_ms()
+        self._published = 0
+        self._dead_letters = 0
+        self._last_error = ""
+        self._detail = ""
+
+    @classmethod
+    def on_bus(cls, settings: KraftSettings, publisher: Publisher) -> "KraftSource":
+        """A source that resumes from and publishes to ``publisher``'s bus."""
+        return cls(
+            settings, publisher, lambda: last_log_position(publisher.bus, settings.cluster, SOURCE)
+        )
+
+    def report(self) -> SourceReport:
+        """How it stands now, for metrics and health."""
+        reader, position = self._reader, self._assembler.position
+        watermark = reader.high_watermark if reader else -1
+        return SourceReport(
+            cluster=self._settings.cluster,
+            source=SOURCE,
+            state=self._state,
+            offset=position.offset,
+            high_watermark=watermark,
+            lag=max(0, watermark - reader.place.offset) if reader and watermark >= 0 else -1,
+            records_read=self._assembler.records_read,
+            records_skipped=self._assembler.records_skipped,
+            published=self._published,
+            dead_letters=self._dead_letters,
+            last_error=self._last_error,
+            detail=self._detail,
+        )
+
+    async def run(self) -> None:
+        """Follow the log until cancelled.
+
+        Raises what the bus cannot mend: `streams.bus.BusError` and `streams.bus.PublishError`.
+        """
+        self._assembler.restart(await self._last_position())
+        try:
+            while True:
+                reader = self._reader = self._reader or self._open_reader()
+                for output in await reader.read():
+                    await self._pass_on(output)
+                await self._say()
+        finally:
+            await self._close_reader()
+
+    async def _last_position(self) -> Position:
+        while True:
+            try:
+                last = await self._resume()
+            except BusUnavailableError as error:
+                self._detail = self._last_error = str(error)
+                await asyncio.sleep(1)
+                continue
+            self._detail = ""
+            return Position(last.offset, last.epoch) if last else Position(-1, -1)
+
+    def _open_reader(self) -> LogReader:
+        last = self._assembler.position
+        place = Place(last.offset + 1, last.leader_epoch) if last.offset >= 0 else START
+        return self._settings.open(place)
+
+    async def _close_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+
+    async def _pass_on(self, output: Output) -> None:
+        match output:
+            case Commits(batches):
+                seen_ms = self._clock_ms()
+                for batch in batches:
+                    for event in self._assembler.add(batch, seen_ms):
+                        await self._publish(event)
+                # A long catching up must leave the other tasks of the loop their turn.
+                await asyncio.sleep(0)
+            case SnapshotBytes():
+                await self._take_snapshot(output)
+            case LostPlace(first, last, reason, reset):
+                # Where the log begins anew, so does what we know of it; a snapshot says so itself.
+                if reset:
+                    self._assembler.restart(Position(-1, -1))
+                self._last_error = reason
+                gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
+                await self._publish(gap)
+
+    async def _take_snapshot(self, part: SnapshotBytes) -> None:
+        """Gather a snapshot's bytes; publish its chunks once it is whole."""
+        if part.position == 0 and self._spool is not None:
+            self._spool.close()
+            self._spool = None
+        if self._spool is None:
+            self._spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(_SPOOL_BYTES))  # noqa: SIM115
+        self._spool.write(part.data)
+        if not part.last:
+            return
+        spool, self._spool = self._spool, None
+        end, epoch = part.snapshot.offset, part.snapshot.epoch
+        name = f"{end:020}-{epoch:010}.checkpoint"
+        with spool:
+            spool.seek(0)
+            cluster, wanted = self._settings.cluster, self._settings.wanted
+            try:
+                for event in read_snapshot(spool, cluster, name, self._clock_ms(), wanted):
+                    await self._publish(event)
+            except BadSnapshot as error:
+                await self._refuse_snapshot(name, str(error))
+                return
+        self._assembler.restart(Position(end - 1, epoch))
+
+    async def _refuse_snapshot(self, name: str, reason: str) -> None:
+        """Say that a snapshot is damaged, and ask again from where we were."""
+        self._last_error = reason
+        seen_ms = self._clock_ms()
+        await self._publish(DeadLetter(self._settings.cluster, name, reason, b"", seen_ms))
+        await self._close_reader()
+        await asyncio.sleep(1)
+
+    async def _publish(self, event: Event | DeadLetter) -> None:
+        topic = DEAD_LETTERS if isinstance(event, DeadLetter) else METADATA_LOG
+        await self._sink.publish(topic, event)
+        if isinstance(event, DeadLetter):
+            self._dead_letters += 1
+        else:
+            self._published += 1
+
+    async def _say(self) -> None:
+        """Publish the state where it changed, and as a heartbeat."""
+        reader = self._reader
+        if reader is None:
+            return
+        now_ms = monotonic_ms()
+        if reader.caught_up:
+            self._caught_up_ms = now_ms
+        trouble = reader.trouble
+        if trouble is not None:
+            self._last_error = trouble.line
+        standing = Standing(reader.caught_up, trouble, self._caught_up_ms, now_ms)
+        state = next_state(self._state, standing, self._settings.patience)
+        changed = state is not self._state or self._said_ms is None
+        due = self._said_ms is None or now_ms - self._said_ms >= self._settings.heartbeat_ms
+        if not (changed or due):
+            return
+        if changed and state is SourceState.FOLLOWING:
+            # It is said only when the bus has everything that came before.
+            await self._sink.flush()
+        self._state, self._said_ms = state, now_ms
+        self._detail = trouble.line if trouble and state is SourceState.STALLED else ""
+        await self._publish(self._status(reader))
+
+    def _status(self, reader: LogReader) -> SourceStatus:
+        position = self._assembler.position
+        return SourceStatus(
+            cluster=self._settings.cluster,
+            source=SOURCE,
+            state=self._state,
+            offset=position.offset,
+            offset_epoch=position.leader_epoch,
+            high_watermark=reader.high_watermark,
+            leader_id=reader.leader.id,
+            leader_epoch=reader.leader.epoch,
+            detail=self._detail,
+            seen_ms=self._clock_ms(),
+        )
