@@ -5,7 +5,12 @@ from collections.abc import Iterable
 from streams.apiversions.answers import Answer, NodeKey, read_answer
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.kraft.address import Address
-from streams.kraft.connection import Connection, open_connection
+from streams.kraft.connection import (
+    AnswerTimeoutError,
+    Connection,
+    NodeError,
+    open_connection,
+)
 from streams.kraft.security import Security
 from streams.types import Role
 
@@ -24,13 +29,19 @@ class Peers:
 
     async def ask(self, key: NodeKey, address: Address) -> Answer:
         """A node's answer; raises `NodeError` with one line that says why there is none."""
-        open_before = self._known(key.role, address)
-        connection = open_before or await self.connection(key.role, address)
+        kept = self._known(key.role, address)
+        if kept is not None:
+            try:
+                return read_answer(await kept.ask_api_versions(self._settings.timeout_s))
+            except AnswerTimeoutError:
+                raise
+            except NodeError:
+                # A node that was restarted closed what we kept: that alone is no miss.
+                await kept.close()
+        connection = await self.connection(key.role, address)
         # A new connection begins with the very question that we have.
-        response = connection.last_api_versions
-        if open_before is not None or response is None:
-            response = await connection.ask_api_versions(self._settings.timeout_s)
-        return read_answer(response)
+        first = connection.last_api_versions
+        return read_answer(first or await connection.ask_api_versions(self._settings.timeout_s))
 
     async def connection(self, role: Role, address: Address) -> Connection:
         """The connection to an address, a new one if need be; raises `NodeError`."""

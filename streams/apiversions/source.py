@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
@@ -11,7 +12,7 @@ from streams.apiversions.discovery import Found, find_nodes
 from streams.apiversions.observer import Observer, Said
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.events import DeadLetter, Event, SourceState, SourceStatus
+from streams.events import DeadLetter, Event, NodeSilent, SourceState, SourceStatus
 from streams.kraft.address import Address
 from streams.kraft.connection import NodeError
 from streams.metrics import SourceReport
@@ -68,7 +69,8 @@ class ApiVersionsSource:
         self._state = SourceState.CATCHING_UP
         self._detail = "no node was asked yet"
         self._last_error = ""
-        self._said: tuple[SourceState, str] | None = None
+        self._warned: deque[str] = deque(maxlen=100)
+        self._said: SourceState | None = None
         self._next_listing = self._next_heartbeat = 0.0
         self._cluster = settings.cluster
         self._answers = self._published = self._dead_letters = 0
@@ -114,7 +116,7 @@ class ApiVersionsSource:
         found = await find_nodes(self._settings, self._peers, self._addresses.items())
         self._found = found
         for remark in found.remarks:
-            self._note(remark)
+            self._warn(remark)
         if found.cluster is not None and found.cluster != (self._cluster or found.cluster):
             self._stall(
                 f"the nodes belong to cluster {found.cluster}, not {self._cluster}: "
@@ -165,7 +167,7 @@ class ApiVersionsSource:
             except NodeError as error:
                 answer = error
         if isinstance(answer, NodeError):
-            self._note(str(answer))
+            self._last_error = str(answer)
             await self._publish(observer.missed(key, str(answer), self._clock_ms()))
             return False
         self._answers += 1
@@ -189,22 +191,23 @@ class ApiVersionsSource:
 
     def _stall(self, detail: str) -> None:
         self._state, self._detail = SourceState.STALLED, detail
-        self._note(detail)
+        self._warn(detail)
 
-    def _note(self, text: str) -> None:
-        if text != self._last_error:
-            self._last_error = text
+    def _warn(self, text: str) -> None:
+        """Logs a trouble when it is new, not each time that it is met."""
+        self._last_error = text
+        if text not in self._warned:
             LOG.warning("%s: %s", self._cluster or "unknown cluster", text)
+            self._warned.append(text)
 
     async def _say_status(self) -> None:
         """A change of state at once, a heartbeat now and then; nothing without a cluster id."""
         if self._cluster is None:
             return
         now = asyncio.get_running_loop().time()
-        said = (self._state, self._detail)
-        if said == self._said and now < self._next_heartbeat:
+        if self._state is self._said and now < self._next_heartbeat:
             return
-        self._said, self._next_heartbeat = said, now + self._settings.heartbeat_s
+        self._said, self._next_heartbeat = self._state, now + self._settings.heartbeat_s
         if self._state is SourceState.FOLLOWING:
             # Following means that the bus has all that was said before.
             await self._publisher.flush()
@@ -228,9 +231,12 @@ class ApiVersionsSource:
                 LOG.warning("%s: %s", event.cluster, event.reason)
                 await self._publisher.publish(DEAD_LETTERS, event)
                 self._dead_letters += 1
-            else:
-                await self._publisher.publish(API_VERSIONS, event)
-                self._published += 1
+                continue
+            if isinstance(event, NodeSilent):
+                who = f"{event.role} {event.node_id}"
+                LOG.warning("%s: %s: %s", event.cluster, who, event.detail)
+            await self._publisher.publish(API_VERSIONS, event)
+            self._published += 1
 
 
 def _sentence(remarks: Iterable[str]) -> str:
