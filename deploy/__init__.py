@@ -1,0 +1,1 @@
+"""Real Kafka on this machine, and what is needed to run featurewatch elsewhere."""

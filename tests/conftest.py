@@ -1,0 +1,77 @@
+"""Running stacks that tests share. Mark every test that uses one ``@pytest.mark.stack``.
+
+- ``stack_cache``: the jar cache (fetched on first use, with progress).
+- ``quorum_391``, ``quorum_430``: three combined nodes each, started on first use and shared by the
+  whole session: use topics and names of your own, stop no node, finalize nothing. 3.9.1 stands at
+  its default level, 4.3.0 too.
+- ``bus``: one 4.3.0 node for topics.
+- ``make_cluster(spec)``: a started cluster of your own, gone after the test. The one to stop and
+  kill nodes of: ``make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))``.
+
+Each is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
+``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``, ``.node(1).metadata_log``.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from deploy.artifacts import Cache, default_cache
+from deploy.cluster import Cluster
+from deploy.specs import ClusterSpec, combined, single_bus
+
+MakeCluster = Callable[[ClusterSpec], Cluster]
+
+
+@pytest.fixture(scope="session")
+def stack_cache(pytestconfig: pytest.Config) -> Cache:
+    """The jars of both tested releases; a first fetch shows its progress past pytest's capture."""
+    cache = Cache(default_cache())
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else ExitStack():
+        for release in ("3.9.1", "4.3.0"):
+            cache.class_path(release)
+    return cache
+
+
+def _running(spec: ClusterSpec, directory: Path, cache: Cache) -> Iterator[Cluster]:
+    with Cluster(spec, directory, cache=cache, temporary=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def quorum_391(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three combined nodes of 3.9.1, shared."""
+    directory = tmp_path_factory.mktemp("quorum-391") / "cluster"
+    yield from _running(combined(["3.9.1"] * 3), directory, stack_cache)
+
+
+@pytest.fixture(scope="session")
+def quorum_430(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three combined nodes of 4.3.0, shared."""
+    directory = tmp_path_factory.mktemp("quorum-430") / "cluster"
+    yield from _running(combined(["4.3.0"] * 3), directory, stack_cache)
+
+
+@pytest.fixture(scope="session")
+def bus(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One 4.3.0 node for topics, shared."""
+    directory = tmp_path_factory.mktemp("bus") / "cluster"
+    yield from _running(single_bus(), directory, stack_cache)
+
+
+@pytest.fixture
+def make_cluster(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeCluster]:
+    """Starts clusters that belong to one test."""
+    with ExitStack() as stack:
+        made: list[Cluster] = []
+
+        def make(spec: ClusterSpec) -> Cluster:
+            directory = tmp_path / f"cluster-{len(made)}"
+            cluster = Cluster(spec, directory, cache=stack_cache, temporary=True)
+            made.append(stack.enter_context(cluster))
+            return cluster
+
+        yield make
