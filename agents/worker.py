@@ -26,6 +26,12 @@ class Worker:
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
+        self._desk: Desk | None = None
+
+    def offset(self, cluster: ClusterId) -> int:
+        """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
+        state = self._desk and self._desk.states.get(cluster)
+        return state.image.log.offset if state else -1
 
     def stop(self) -> None:
         """Asks for an orderly end: what was begun is finished, and committed."""
@@ -44,6 +50,7 @@ class Worker:
             ledger = Ledger(publisher.flush)
             app = create_app(settings, ledger)
             desk = Desk(settings.bus, publisher, ledger, changelog, self.meters)
+            self._desk = desk
             self.meters.show(desk.states)
             self._assemble(app, desk, publisher)
             await app.start()
