@@ -1,6 +1,5 @@
 """The Faust app, from a factory: importing this module starts and binds nothing."""
 
-import ssl
 from typing import Any
 
 import faust
@@ -8,6 +7,7 @@ import faust
 from agents.durable import DurableApp, Ledger
 from agents.settings import WorkerSettings
 from streams.bus import BusSettings
+from streams.kraft.security import from_properties
 from tables.image_table import RowTable
 
 
@@ -43,30 +43,14 @@ def create_app(settings: WorkerSettings, ledger: Ledger) -> DurableApp:
     )
 
 
-def _credentials(bus: BusSettings) -> faust.types.auth.CredentialsT | None:
-    """Faust's credentials from librdkafka's properties."""
-    given = {str(name): value for name, value in bus.properties.items()}
-    protocol = str(given.get("security.protocol", "plaintext")).upper()
-    if protocol == "PLAINTEXT":
-        return None
-    context = _ssl_context(given) if protocol.endswith("SSL") else None
-    if protocol == "SSL":
-        return faust.SSLCredentials(context)
-    mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "PLAIN"))
-    return faust.SASLCredentials(
-        username=given.get("sasl.username"),
-        password=given.get("sasl.password"),
-        mechanism=mechanism,
-        ssl_context=context,
-    )
-
-
-def _ssl_context(given: dict[str, Any]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=given.get("ssl.ca.location"))
-    if certificate := given.get("ssl.certificate.location"):
-        context.load_cert_chain(
-            certificate, given.get("ssl.key.location"), given.get("ssl.key.password")
+def _credentials(bus: BusSettings) -> Any:
+    """Faust's credentials from librdkafka's properties; None for a plain connection."""
+    security = from_properties({str(name): str(value) for name, value in bus.properties.items()})
+    if security.mechanism is not None:
+        return faust.SASLCredentials(
+            username=security.username,
+            password=security.password,
+            mechanism=security.mechanism,
+            ssl_context=security.tls,
         )
-    if given.get("ssl.endpoint.identification.algorithm") == "none":
-        context.check_hostname = False
-    return context
+    return faust.SSLCredentials(security.tls) if security.tls is not None else None

@@ -4,15 +4,15 @@ import asyncio
 import time
 from typing import Any
 
+from agents import api_versions, metadata_log
 from agents.app import create_app
 from agents.desk import Desk
 from agents.durable import Ledger
-from agents.listen import listen
 from agents.metrics import Meters
 from agents.settings import WorkerSettings
 from agents.timers import SilenceWatch, Watchdog, publish_states
 from streams.bus import Publisher, ensure_topics, partition_of
-from streams.topics import INPUTS
+from streams.topics import API_VERSIONS, METADATA_LOG
 from streams.types import ClusterId
 from tables.image_table import changelog_topic, image_table
 
@@ -70,8 +70,8 @@ class Worker:
     def _assemble(self, app: Any, desk: Desk, publisher: Publisher) -> None:
         settings = self.settings
         table = image_table(app, settings.bus.partitions)
-        for topic in INPUTS:
-            listen(app, topic, settings.bus.topic(topic), desk, table)
+        metadata_log.register(app, desk, table, settings.bus.topic(METADATA_LOG))
+        api_versions.register(app, desk, table, settings.bus.topic(API_VERSIONS))
 
         def owned(cluster: ClusterId) -> bool:
             partition = partition_of(cluster.encode(), settings.bus.partitions)
