@@ -216,7 +216,6 @@ _GAP = Shape(
         "reset": _flag,
         "seen_ms": _TIME,
     },
-    ordered=("from_offset", "to_offset"),
 )
 _STATUS = Shape(
     SourceStatus,

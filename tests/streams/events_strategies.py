@@ -62,13 +62,7 @@ def commits(draw: st.DrawFn) -> LogCommit:
     )  # fmt: skip
 
 
-@st.composite
-def gaps(draw: st.DrawFn) -> LogGap:
-    """Gaps and resets."""
-    first, last = sorted((draw(offsets), draw(offsets)))
-    return LogGap(draw(names), first, last, draw(texts), draw(st.booleans()), draw(times))
-
-
+gaps = st.builds(LogGap, names, offsets, offsets, texts, st.booleans(), times)
 chunks = st.builds(
     SnapshotChunk, names, offsets, int32s, int32s, st.booleans(), times_or_none, records, skipped,
     times,
@@ -92,5 +86,5 @@ dead_letters = st.builds(
     st.dictionaries(names, texts, max_size=3),
 )  # fmt: skip
 
-log_events = commits() | chunks | gaps() | statuses
+log_events = commits() | chunks | gaps | statuses
 api_versions_events = answers | silences | disagreements | statuses
