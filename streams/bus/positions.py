@@ -131,7 +131,9 @@ def _last_between(
     found: LogPosition | None = None
     deadline = time.monotonic() + timeout_s
     while True:
-        messages = consumer.consume(1000, timeout=0.5)
+        # `consume` alone would wait for its thousand messages until the timeout.
+        first = consumer.poll(0.5)
+        messages = [] if first is None else [first, *consumer.consume(1000, timeout=0)]
         for message in messages:
             if _is_end(message, end):
                 return found

@@ -1,0 +1,25 @@
+"""librdkafka's broker inside this process: a bus in milliseconds, without creation of topics."""
+
+from confluent_kafka import Producer
+
+from streams.bus import BusSettings
+
+
+class MockBus:
+    """One mock broker; keep a reference while it is in use. Topics appear when they are used."""
+
+    def __init__(self, partitions: int = 4) -> None:
+        self._owner = Producer(
+            {
+                "bootstrap.servers": "mock",
+                "test.mock.num.brokers": 1,
+                "log_level": 0,
+            }
+        )
+        (broker,) = self._owner.list_topics(timeout=10).brokers.values()
+        self.settings = BusSettings(f"{broker.host}:{broker.port}", partitions=partitions)
+
+    def put(self, topic: str, key: bytes, value: bytes, partition: int) -> None:
+        """A message as somebody else would write it, once it is on the topic."""
+        self._owner.produce(topic, value, key, partition=partition)
+        assert self._owner.flush(10) == 0

@@ -1,0 +1,134 @@
+"""The sources' metrics, and the health views over HTTP."""
+
+import socket
+
+import aiohttp
+import pytest
+
+from streams.events import SourceState
+from streams.health import HealthServer, PortTakenError, readiness
+from streams.metrics import METRICS, SourceReport, exposition, registry_of
+
+FOLLOWING = SourceReport(
+    cluster="c1",
+    source="kraft",
+    state=SourceState.FOLLOWING,
+    offset=41,
+    high_watermark=43,
+    lag=1,
+    records_read=30,
+    records_skipped=12,
+    published=9,
+    dead_letters=2,
+)
+STALLED = SourceReport(
+    cluster="c2", source="api-versions", state=SourceState.STALLED, detail="nobody listens at h:1"
+)
+
+
+class Source:
+    """A source that stands as it is told."""
+
+    def __init__(self, report):
+        self.now = report
+
+    def report(self):
+        """As it was told."""
+        return self.now
+
+
+def test_every_metric_is_exposed_for_every_source():
+    """Each definition gives one series a source, with its value."""
+    text = exposition(registry_of(lambda: [Source(FOLLOWING), Source(STALLED)])).decode()
+    for metric in METRICS:
+        assert f"# TYPE {metric.name} {metric.kind}" in text
+        value = float(metric.value(FOLLOWING))
+        assert f'{metric.name}{{cluster="c1",source="kraft"}} {value}' in text
+    assert 'featurewatch_source_lag_records{cluster="c1",source="kraft"} 1.0' in text
+    assert 'featurewatch_source_offset{cluster="c2",source="api-versions"} -1.0' in text
+    stalled = 'featurewatch_source_state{cluster="c2",source="api-versions",state="stalled"} 1.0'
+    assert stalled in text
+
+
+def test_sources_are_asked_at_each_scrape():
+    """Nothing is kept: what a source says now is what is shown, new sources included."""
+    sources = [Source(STALLED)]
+    registry = registry_of(lambda: sources)
+    assert b'following{cluster="c2",source="api-versions"} 0.0' in exposition(registry)
+    sources[0].now = FOLLOWING
+    assert b'following{cluster="c1",source="kraft"} 1.0' in exposition(registry)
+
+
+def test_metrics_are_named_after_their_kind():
+    """Counters end in _total, gauges do not, and every name and help is there once."""
+    assert all(m.name.endswith("_total") == (m.kind == "counter") for m in METRICS)
+    assert len({m.name for m in METRICS}) == len({m.help for m in METRICS}) == len(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("reports", "ready"),
+    [([], False), ([FOLLOWING], True), ([FOLLOWING, STALLED], False), ([STALLED], False)],
+)
+def test_ready_means_that_every_source_follows(reports, ready):
+    """No source at all is not ready either: unknown is not healthy."""
+    assert readiness(reports).ready is ready
+
+
+@pytest.mark.parametrize(
+    "state", [SourceState.CATCHING_UP, SourceState.STALLED, SourceState.SILENT]
+)
+def test_only_following_is_ready(state):
+    """A source that catches up has not seen the present yet."""
+    report = SourceReport("c", "kraft", state)
+    assert readiness([report]).waiting[0]["state"] == state
+
+
+async def test_the_views_over_http():
+    """200 or 503, and JSON that says which source is not ready and why."""
+    source = Source(STALLED)
+    async with (
+        HealthServer(lambda: [source], port=0) as server,
+        aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http,
+    ):
+        async with http.get("/healthz") as answer:
+            assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+        async with http.get("/readyz") as answer:
+            assert answer.status == 503
+            assert await answer.json() == {
+                "ready": False,
+                "waiting": [
+                    {
+                        "cluster": "c2",
+                        "source": "api-versions",
+                        "state": "stalled",
+                        "reason": "nobody listens at h:1",
+                    }
+                ],
+            }
+        source.now = FOLLOWING
+        async with http.get("/readyz") as answer:
+            assert (answer.status, (await answer.json())["ready"]) == (200, True)
+        async with http.get("/metrics") as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=")
+            assert "featurewatch_source_following" in await answer.text()
+
+
+async def test_without_a_source_the_reason_is_given():
+    """An empty list of sources says what to do."""
+    async with (
+        HealthServer(list, port=0) as server,
+        aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http,
+        http.get("/readyz") as answer,
+    ):
+        assert answer.status == 503
+        assert "configure at least one cluster" in (await answer.json())["reason"]
+
+
+async def test_a_taken_port_is_one_clear_line():
+    """The error names the address and says what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTakenError, match=f"127.0.0.1:{port} .*choose another port"):
+            await HealthServer(list, port=port).start()
