@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Cache:
         parse_release(release)
         if complete := self._complete(release, jars):
             return complete
-        with self._locked():
+        with self.locked():
             if complete := self._complete(release, jars):  # another process fetched it meanwhile
                 return complete
             with on_stderr() as reporter:
@@ -119,7 +119,8 @@ class Cache:
         unfinished.replace(marker)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """One process at a time writes to the cache."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / "lock").open("w")
@@ -146,10 +147,20 @@ def tool_command(
     return java_command(jars, main_class, *args, heap_mb=heap_mb)
 
 
-def java_command(jars: list[Path], main_class: str, *args: str, heap_mb: int) -> list[str]:
+def java_command(
+    jars: list[Path], main_class: str, *args: str, heap_mb: int, options: Sequence[str] = ()
+) -> list[str]:
     """A command line for a short-lived Java program: it starts fast rather than runs fast."""
-    options = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
-    return [str(java()), *options, "-cp", os.pathsep.join(map(str, jars)), main_class, *args]
+    small = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return [
+        str(java()),
+        *small,
+        *options,
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+        main_class,
+        *args,
+    ]
 
 
 def _coordinates(release: str, jars: Jars) -> list[str]:

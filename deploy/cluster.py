@@ -22,6 +22,7 @@ from deploy.ports import LOOPBACK, Ports
 from deploy.probe import live_brokers, quorum_leader
 from deploy.properties import Addresses, controllers, node_properties, voters
 from deploy.specs import ClusterSpec
+from deploy.training import train
 
 _POLL_S = 0.1
 
@@ -86,8 +87,8 @@ class Cluster:
             StartError: if a node ends or is not ready in time; the others are killed.
             ArtifactError, JavaError: if Kafka or Java cannot be had.
         """
-        for release in {node.release for node in self.nodes}:
-            self._cache.class_path(release)
+        for release in sorted({node.release for node in self.nodes}):
+            train(self._cache, release)
         try:
             self._format()
             for node in self.nodes:

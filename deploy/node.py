@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from deploy.archive import archive_options
 from deploy.artifacts import Cache, java_command
 from deploy.errors import StackError, StartError, WireError
 from deploy.java import java
@@ -26,7 +27,7 @@ class Node:
     """A node of a `deploy.cluster.Cluster`.
 
     ``properties`` are those of the cluster for this node; ``spec.release`` is what it runs, or ran
-    last. Its directory and its ports stay the same over restarts.
+    last. Its directory and its ports stay the same over restarts. ``java_options`` come last.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Node:
         heap_mb: int,
         *,
         temporary: bool,
+        java_options: Sequence[str] = (),
     ) -> None:
         self.spec = spec
         self.addresses = addresses
@@ -48,6 +50,7 @@ class Node:
         self._cache = cache
         self._heap_mb = heap_mb
         self._temporary = temporary
+        self._java_options = java_options
         self._process: Process | None = None
         self._log_start = 0
 
@@ -106,6 +109,7 @@ class Node:
             *("format", "--cluster-id", cluster_id, "--config", str(self._write_properties())),
             *arguments,
             heap_mb=128,
+            options=archive_options(self._cache, self.release),
         )
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -212,6 +216,8 @@ class Node:
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Djava.net.preferIPv4Stack=true",
+            *archive_options(self._cache, self.release),
+            *self._java_options,
             f"{logger}showDateTime=true",
             f"{logger}dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
             "-cp",

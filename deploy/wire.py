@@ -104,11 +104,10 @@ def _encode(request: Any, correlation: int) -> bytes:
 
 
 def _decode(answer: bytes, response_type: type[Response], correlation: int, peer: str) -> Response:
-    header_type: Any = response_type.__header_schema__  # type: ignore[attr-defined]
-    read: Any = entity_reader(response_type)  # type: ignore[type-var]
+    kind: Any = response_type
     try:
-        header, size = entity_reader(header_type)(answer, 0)
-        response: Response = read(answer, size)[0]
+        header, size = entity_reader(kind.__header_schema__)(answer, 0)
+        response: Response = entity_reader(kind)(answer, size)[0]
     except Exception as error:  # kio's decoder raises whatever the bytes provoke
         raise WireError(f"{peer} sent an unreadable answer: {error}") from error
     if header.correlation_id != correlation:

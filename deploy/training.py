@@ -1,0 +1,66 @@
+"""Makes a release's archive of loaded classes by starting and stopping a node of it once."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+from deploy.archive import archive_path
+from deploy.artifacts import Cache
+from deploy.errors import StackError
+from deploy.node import Node
+from deploy.ports import Ports
+from deploy.progress import on_stderr
+from deploy.properties import Addresses, node_properties
+from deploy.specs import ClusterSpec, NodeSpec
+
+_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def train(cache: Cache, release: str) -> None:
+    """Makes the archive if it is missing; takes a few seconds, once for each Java and release.
+
+    A Java that cannot make one leaves an empty file, so that it is not asked again.
+
+    Raises:
+        ArtifactError, JavaError: if Kafka or Java cannot be had.
+    """
+    path = archive_path(cache, release)
+    if path.exists():
+        return
+    with cache.locked():
+        if path.exists():  # another process made it meanwhile
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with on_stderr() as reporter:
+            reporter.say(f"Kafka {release}: first start, making the next ones faster")
+            with tempfile.TemporaryDirectory(prefix=".training-", dir=cache.directory) as directory:
+                made = Path(directory) / path.name
+                with contextlib.suppress(StackError):
+                    _run_once(cache, release, Path(directory), made)
+                if not made.exists():
+                    made.touch()
+                made.replace(path)
+
+
+def _run_once(cache: Cache, release: str, directory: Path, archive: Path) -> None:
+    ports = Ports()
+    spec = ClusterSpec([NodeSpec(1, release)])
+    addresses = {1: Addresses(broker=ports.take(), controller=ports.take())}
+    home = directory / "node-1"
+    node = Node(
+        spec.nodes[0],
+        addresses[1],
+        home,
+        node_properties(spec, spec.nodes[0], addresses, home / "data"),
+        cache,
+        spec.heap_mb,
+        temporary=True,
+        java_options=[f"-XX:ArchiveClassesAtExit={archive}"],
+    )
+    try:
+        node.format(_CLUSTER_ID, [])
+        node.start()
+        node.stop()
+    finally:
+        node.kill()
+        ports.release()

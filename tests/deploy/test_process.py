@@ -1,0 +1,146 @@
+"""Child processes do not outlive their owner, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.process import Process
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 10.0
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        os.kill(pid, 0)
+        status = Path(f"/proc/{pid}/stat")
+        return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
+    """Whether it becomes true in time."""
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def owner() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], list[int]]]]:
+    """Runs Python code as an owner; the first line that it prints is process ids."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(code: str) -> tuple[subprocess.Popen[str], list[int]]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return process, [int(word) for word in process.stdout.readline().split()]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+SLEEPER = """
+import sys, time, os, threading
+from pathlib import Path
+from deploy.process import Process
+home = Path({home!r})
+made = []
+thread = threading.Thread(target=lambda: made.append(
+    Process(["sleep", "600"], home.parent.parent / "log", {remove})))
+thread.start(); thread.join()
+{then}
+print(made[0].pid, *{more}, flush=True)
+time.sleep(600)
+"""
+
+
+def sleeper(tmp_path: Path, then: str = "", more: str = "[]") -> str:
+    """An owner's code: a guarded ``sleep``, started by a thread that then ends."""
+    home = tmp_path / "outer" / "home"
+    home.mkdir(parents=True)
+    return SLEEPER.format(home=str(home), remove="home", then=then, more=more)
+
+
+def test_killed_owner_takes_the_command_and_its_directory_along(
+    owner: Callable[[str], tuple[subprocess.Popen[str], list[int]]], tmp_path: Path
+) -> None:
+    """kill -9 of the owner ends the command at once and removes the directory named for it."""
+    process, (pid,) = owner(sleeper(tmp_path))
+    assert alive(pid)
+    process.kill()
+    assert eventually(lambda: not alive(pid))
+    assert eventually(lambda: not (tmp_path / "outer").exists())
+
+
+def test_forked_child_of_the_owner_keeps_nothing_alive(
+    owner: Callable[[str], tuple[subprocess.Popen[str], list[int]]], tmp_path: Path
+) -> None:
+    """A fork that still holds the control pipe does not count as the owner."""
+    fork = "fork = os.fork()\nif fork == 0:\n    time.sleep(600)"
+    process, (pid, child) = owner(sleeper(tmp_path, fork, "[fork]"))
+    process.kill()
+    try:
+        assert eventually(lambda: not alive(pid))
+        assert alive(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_killed_guard_takes_the_command_along(tmp_path: Path) -> None:
+    """kill -9 of the guard itself ends the command too (Linux)."""
+    process = Process(["sleep", "600"], tmp_path / "log")
+    stat = Path(f"/proc/{process.pid}/stat").read_text()
+    guard = int(stat.rsplit(")", 1)[1].split()[1])
+    os.kill(guard, signal.SIGKILL)
+    assert eventually(lambda: not alive(process.pid))
+    assert eventually(lambda: process.exit_code == 128 + signal.SIGKILL)
+
+
+def test_exit_codes_and_output(tmp_path: Path) -> None:
+    """The command's exit code comes through, and what it says is in the log."""
+    log = tmp_path / "log"
+    process = Process(["sh", "-c", "echo said; echo wrong >&2; exit 7"], log)
+    assert process.wait(DEADLINE_S) == 7
+    assert log.read_text() == "said\nwrong\n"
+    process.terminate()  # nothing to do, and no error
+
+
+def test_terminate_then_kill(tmp_path: Path) -> None:
+    """A command that ignores SIGTERM runs on until it is killed."""
+    log = tmp_path / "log"
+    process = Process(["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"], log)
+    assert eventually(lambda: log.read_text() == "up\n")
+    process.terminate()
+    assert process.wait(0.5) is None
+    process.kill()
+    assert process.wait(DEADLINE_S) == 128 + signal.SIGKILL
+
+
+def test_unknown_command_is_said_in_the_log(tmp_path: Path) -> None:
+    """A command that does not exist ends with 127 and its name in the log."""
+    log = tmp_path / "log"
+    process = Process(["/does/not/exist"], log)
+    assert process.wait(DEADLINE_S) == 127
+    assert "/does/not/exist: No such file or directory" in log.read_text()
