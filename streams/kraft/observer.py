@@ -11,6 +11,7 @@ from typing import Final
 
 from streams.kraft import requests as rq
 from streams.kraft.address import Address
+from streams.kraft.batch import scan
 from streams.kraft.controllers import Controllers
 from streams.kraft.observer_states import (
     DEFAULT_PACE,
@@ -269,7 +270,7 @@ class Observer:
     def _append(self, answer: FetchAnswer) -> int:
         if self._tail_is_full:
             return 0
-        appended = self._tail.append(answer.records, self.leader.epoch)
+        appended = len(self._tail.append(scan(answer.records), self.leader.epoch))
         if appended or not answer.records:
             self._max_bytes = self._pace.max_bytes
         elif self._max_bytes < self._pace.most_bytes:

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
 from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
 from streams.kraft.commits import CommitAssembler, Position
+from streams.kraft.logdir import LogDirectoryReader
+from streams.kraft.logdir_rule import SETTLE_MS
 from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
 from streams.kraft.quorum_reader import Quorum, QuorumReader, monotonic_ms
 from streams.kraft.reader import LogReader
@@ -54,6 +56,7 @@ class KraftSettings:
     cluster: ClusterId
     quorum: Quorum | None = None
     log_directory: Path | None = None
+    log_directory_settle_ms: int = SETTLE_MS
     wanted: Collection[str] = DEFAULT_WANTED
     heartbeat_ms: int = 3000
     patience: Patience = field(default_factory=Patience)
@@ -62,6 +65,10 @@ class KraftSettings:
         """A reader of the log from ``place`` on."""
         if self.quorum is not None:
             return QuorumReader(self.quorum, place)
+        if self.log_directory is not None:
+            return LogDirectoryReader(
+                self.log_directory, self.cluster, place, self.log_directory_settle_ms
+            )
         raise ValueError(f"neither controllers nor a log directory are given for {self.cluster}")
 
 

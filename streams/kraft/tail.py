@@ -1,6 +1,6 @@
 """What an observer has fetched and must hold back until it is known to be committed."""
 
-from streams.kraft.batch import Batch, scan
+from streams.kraft.batch import Batch, Scan
 from streams.kraft.requests import Place
 
 
@@ -28,15 +28,19 @@ class Tail:
         """The place after the last batch held: where to fetch next."""
         return _after(self._batches[-1]) if self._batches else self.committed
 
-    def append(self, records: bytes, newest_epoch: int) -> int:
-        """Hold the batches that follow `end`; gives how many did.
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """What is held, in order."""
+        return tuple(self._batches)
+
+    def append(self, found: Scan, newest_epoch: int) -> list[Batch]:
+        """Hold the batches that follow `end`; gives those that do.
 
         Batches that lie wholly before `end` are passed over, and one that is cut off at the end is
         left for the next fetch. Where offsets leave a hole, or an epoch goes back or is newer than
         ``newest_epoch``, or where there is no batch at all, `MalformedLogError` is raised and
         nothing is held. A damaged batch is held like any other: who decodes it reports it.
         """
-        found = scan(records)
         if found.fault and not found.batches:
             raise MalformedLogError(found.fault)
         held: list[Batch] = []
@@ -58,7 +62,7 @@ class Tail:
             end, after_fault = _after(batch), bool(batch.fault)
         self._hold(self._batches + held)
         self._after_fault = after_fault
-        return len(held)
+        return held
 
     def release(self, high_watermark: int) -> tuple[Batch, ...]:
         """Give away the batches that lie wholly below ``high_watermark``."""

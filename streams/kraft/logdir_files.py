@@ -1,0 +1,155 @@
+"""The files of a metadata log directory, opened for reading only."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from streams.kraft.batch import HEADER_BYTES, Batch, Scan, scan
+from streams.kraft.requests import Place
+from streams.kraft.snapshot import parse_name
+from streams.kraft.unreadable import BadSnapshot
+
+PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
+READ_BYTES: Final = 1 << 20
+_LARGEST_READ_BYTES: Final = 72 << 20
+"""A batch of the largest size that is believed, and the read that it does not fit into."""
+
+
+def metadata_directory(directory: Path) -> Path:
+    """The log's own directory, given it or the ``metadata.log.dir`` that holds it."""
+    inner = directory / PARTITION_DIRECTORY
+    return inner if inner.is_dir() else directory
+
+
+def cluster_id_of(directory: Path) -> str | None:
+    """The cluster id in ``meta.properties`` beside the log; none where that is not mounted."""
+    path = metadata_directory(directory).parent / "meta.properties"
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    found = (line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
+    return next(found, None)
+
+
+def segments(directory: Path) -> list[int]:
+    """The base offsets of the segments, ascending."""
+    names = (name.removesuffix(".log") for name in os.listdir(directory) if name.endswith(".log"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def snapshots(directory: Path) -> list[Place]:
+    """The snapshots that replace the log before them, ascending; without the bootstrap one."""
+    found = []
+    for name in os.listdir(directory):
+        try:
+            end, epoch = parse_name(name)
+        except BadSnapshot:
+            continue
+        if end > 0:
+            found.append(Place(end, epoch))
+    return sorted(found)
+
+
+def snapshot_path(directory: Path, snapshot: Place) -> Path:
+    """Where a snapshot is."""
+    return directory / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A batch that was read, to be found again unchanged."""
+
+    at: int
+    header: bytes
+
+
+class Segment:
+    """A segment file that is read forward.
+
+    A batch is known by its header: the offset and leader epoch in it name one batch in the history
+    of the log, and, by Raft's log matching, all before it.
+    """
+
+    def __init__(self, directory: Path, base: int) -> None:
+        self.base = base
+        self._path = directory / f"{base:020}.log"
+        self._fd = os.open(self._path, os.O_RDONLY)
+        self._position = 0
+        self._size = READ_BYTES
+        self._mark: _Mark | None = None
+        self._doubted = -1
+        self._last_read = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    @property
+    def intact(self) -> bool:
+        """Whether the batch that was read last still stands where it stood."""
+        mark = self._mark
+        return mark is None or os.pread(self._fd, len(mark.header), mark.at) == mark.header
+
+    @property
+    def attached(self) -> bool:
+        """Whether the file is still the one of its name: deleted ones are renamed first."""
+        try:
+            return self._path.stat().st_ino == os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            return False
+
+    def read(self) -> Scan:
+        """The whole batches that follow; none at the end of the file, and none of a torn write.
+
+        A damaged batch is given only when it looks the same a second time: it may be half written.
+        """
+        data = os.pread(self._fd, self._size, self._position)
+        found = scan(data)
+        if not found.batches and not found.fault and len(data) == self._size:
+            self._size = min(self._size * 8, _LARGEST_READ_BYTES)
+        if found.fault and not any(data[found.consumed :]):
+            # A preallocated file ends in zeros.
+            found = found._replace(fault="")
+        return self._taken(self._without_doubtful(found))
+
+    def seek(self, batch: Batch) -> None:
+        """Go back to ``batch``, which the last `read` gave."""
+        self._position += batch.at - self._last_read
+        self._mark = None
+
+    def _taken(self, found: Scan) -> Scan:
+        self._last_read = found.consumed
+        if found.batches:
+            last = found.batches[-1]
+            header = last.buffer[last.at : last.at + HEADER_BYTES]
+            self._mark = _Mark(self._position + last.at, header)
+            self._size = READ_BYTES
+        self._position += found.consumed
+        return found
+
+    def _without_doubtful(self, found: Scan) -> Scan:
+        for index, batch in enumerate(found.batches):
+            if batch.fault and self._doubted != self._position + batch.at:
+                self._doubted = self._position + batch.at
+                return Scan(found.batches[:index], batch.at, "")
+        return found
+
+    def batches(self) -> Iterator[Batch]:
+        """All batches from here on to the present end."""
+        while (found := self.read()).batches:
+            yield from found.batches
