@@ -80,6 +80,10 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogP
             auto_offset_reset="earliest",
             enable_partition_eof=True,
             queued_max_messages_kbytes=16 * 1024,
+            # The defaults wait half a second at the end of the log and a whole one after each full
+            # queue, which is most of what a long scan would take.
+            fetch_wait_max_ms=10,
+            fetch_queue_backoff_ms=10,
         ),
         logger=LOG,
     )

@@ -40,11 +40,10 @@ def ensure_topics(
     admin = AdminClient(bus.client(), logger=LOG)
     deadline = time.monotonic() + timeout_s
     there = _metadata(admin, bus, deadline)
-    missing = [name for name in wanted if name not in there]
-    if missing:
-        _create(admin, bus, {name: wanted[name] for name in missing}, deadline)
+    missing = {name: config for name, config in wanted.items() if name not in there}
+    created = _create(admin, bus, missing, deadline) if missing else set()
     _wait_for_leaders(admin, bus, wanted, deadline)
-    _check_policies(admin, bus, {name: wanted[name] for name in wanted if name not in missing})
+    _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
 
 
 def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str, TopicMetadata]:
@@ -60,7 +59,8 @@ def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str
 
 def _create(
     admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], deadline: float
-) -> None:
+) -> set[str]:
+    """The names of those that were not there yet after all."""
     new = [
         NewTopic(
             name,
@@ -72,9 +72,11 @@ def _create(
     ]
     left_s = max(deadline - time.monotonic(), 1)
     futures = admin.create_topics(new, operation_timeout=left_s, request_timeout=left_s)
+    created = set()
     for name, future in futures.items():
         try:
             future.result()
+            created.add(name)
         except KafkaException as exception:
             error = exception.args[0]
             # Somebody else may have been a moment faster.
@@ -83,6 +85,7 @@ def _create(
                     f"topic {name} could not be created ({error.str()}): create it with "
                     f"{bus.partitions} partitions, or allow its creation"
                 ) from exception
+    return created
 
 
 def _wait_for_leaders(
