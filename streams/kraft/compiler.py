@@ -36,6 +36,7 @@ _SEQUENCES = {"string": "string", "[]string": "strings", "[]int32": "ints", "[]u
 _QUICK = {
     "string": ("{n} - 1", "b[p:q].decode()"),
     "[]int32": ("4 * {n} - 4", "[*INTS[{n} - 1](b, p)]"),
+    "[]uuid": ("16 * {n} - 16", "[*UUID_LISTS[b[p:q]]]"),
 }
 """How a length below 128 is read in place: the size in bytes, and the value."""
 

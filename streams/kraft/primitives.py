@@ -38,7 +38,21 @@ class UuidTexts(dict[bytes, str]):
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
+class UuidLists(dict[bytes, tuple[str, ...]]):
+    """The texts of UUIDs in a row: the log directories of a partition are those of many others."""
+
+    LIMIT = 1 << 10
+
+    def __missing__(self, raw: bytes) -> tuple[str, ...]:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        texts = tuple(UUIDS[raw[at : at + 16]] for at in range(0, len(raw), 16))
+        self[raw] = texts
+        return texts
+
+
 UUIDS = UuidTexts()
+UUID_LISTS = UuidLists()
 
 INTS: list[Callable[..., tuple[int, ...]]] = [Struct(f">{n}i").unpack_from for n in range(127)]
 """Readers of that many int32 in a row."""
@@ -147,5 +161,5 @@ def misfit(at: int, end: int) -> Unreadable:
 NAMES: dict[str, Any] = {
     each.__name__: each
     for each in (count, required, string, strings, ints, uuids, number, tag_head, skip_tags, misfit)
-} | {"UUIDS": UUIDS, "INTS": INTS, "Unreadable": Unreadable}
+} | {"UUIDS": UUIDS, "UUID_LISTS": UUID_LISTS, "INTS": INTS, "Unreadable": Unreadable}
 """What the source of a generated decoder may name."""

@@ -14,8 +14,13 @@ from streams.kraft.schema import Field, RecordSchema, table
 from streams.kraft.varint import write_uvarint, write_varint
 
 _FIXED = {
-    **dict.fromkeys(["bool"], "?"),
-    **{"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d"},
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "int64": "q",
+    "float64": "d",
 }
 
 

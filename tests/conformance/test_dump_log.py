@@ -1,0 +1,183 @@
+"""The decoder against Kafka: the same log gives the same JSON as ``kafka-dump-log``."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from hypothesis import given, settings
+from kio.schema.alter_client_quotas.v1.request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+
+from deploy.artifacts import Cache
+from deploy.cluster import Cluster
+from deploy.wire import Connection, check
+from streams.kraft.batch import scan
+from streams.kraft.schema import RecordSchema
+from tests.conformance.dump_log import differences, kafkas, ours
+from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, metadata_value
+from tests.streams.kraft.record_strategies import VERSIONS, record_data
+
+pytestmark = pytest.mark.stack
+
+GONE_BEFORE_4_3 = {"ACCESS_CONTROL_RECORD"}
+"""Types that the newest tool no longer knows."""
+
+
+def some(schema: RecordSchema, version: int, number: int) -> list[dict[str, Any]]:
+    """That many contents for a record, the same in each run."""
+    found: list[dict[str, Any]] = []
+
+    @settings(max_examples=number, derandomize=True, database=None, deadline=None)
+    @given(record_data(schema, version))
+    def collect(content: dict[str, Any]) -> None:
+        found.append(content)
+
+    collect()
+    return found
+
+
+def test_every_version_of_every_type_reads_as_kafka_reads_it(
+    stack_cache: Cache, tmp_path: Path
+) -> None:
+    """M-12: Kafka 4.3.0 and this decoder read a log with every record version alike."""
+    values = [
+        metadata_value(schema, version, content, {200: b"unknown"} if number % 5 == 0 else None)
+        for schema, version in VERSIONS
+        if schema.type not in GONE_BEFORE_4_3
+        for number, content in enumerate(some(schema, version, 30))
+    ]
+    voter = {"voterId": 1}
+    full_voter = {
+        "voterId": 2,
+        "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "endpoints": [{"name": "CONTROLLER", "host": "h", "port": 65535}],
+        "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+    }
+    controls = [
+        (2, {"version": 0, "leaderId": 1, "voters": [voter], "grantingVoters": [voter]}),
+        (3, {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}),
+        (5, {"version": 0, "kRaftVersion": 1}),
+        (6, {"version": 0, "voters": [full_voter]}),
+        (4, {"version": 0}),
+    ]
+    framed = [control_framed(kind, data, delta) for delta, (kind, data) in enumerate(controls)]
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(batch_of(framed, control=True) + data_batch(values, base_offset=len(framed)))
+    kafka = kafkas(log, "4.3.0", stack_cache)
+    assert len(kafka) == len(framed) + len(values)
+    assert differences(kafka, ours(log)) == []
+
+
+def change_everything(cluster: Cluster, name: str) -> None:
+    """Has a real cluster write records of many types."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    topics = [f"{name}-{suffix}" for suffix in ("kept", "gone")]
+    for future in admin.create_topics(
+        [NewTopic(t, num_partitions=3, replication_factor=2) for t in topics]
+    ).values():
+        future.result(30)
+    entry = ConfigEntry("retention.ms", "3600000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topics[0], incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    change: Any
+    for change in (
+        UserScramCredentialUpsertion(name, credential, b"a password"),
+        UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_256),
+    ):
+        admin.alter_user_scram_credentials([change])[name].result(30)
+    host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
+    with Connection(host, int(port), timeout_s=30) as broker:
+        _quota(broker, name)
+        _reassign(broker, topics[0])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(30)
+    for future in admin.delete_topics(topics[1:]).values():
+        future.result(30)
+
+
+def _quota(broker: Connection, user: str) -> None:
+    request: Any = AlterClientQuotasRequest(
+        entries=(
+            EntryData(
+                entity=(EntityData(entity_type="user", entity_name=user),),
+                ops=(OpData(key="request_percentage", value=12.75, remove=False),),
+            ),
+        ),
+        validate_only=False,
+    )
+    for entry in broker.ask(request, AlterClientQuotasResponse).entries:
+        check("a quota", entry.error_code, entry.error_message)
+
+
+def _reassign(broker: Connection, topic: str) -> None:
+    request: Any = AlterPartitionReassignmentsRequest(
+        topics=(
+            ReassignableTopic(
+                name=topic,
+                partitions=tuple(
+                    ReassignablePartition(partition_index=0, replicas=replicas)
+                    for replicas in [(3, 1)]
+                ),
+            ),
+        )
+    )
+    answer = broker.ask(request, AlterPartitionReassignmentsResponse)
+    check("a reassignment", answer.error_code, answer.error_message)
+
+
+def copied(cluster: Cluster, directory: Path) -> Path:
+    """The first log segment of a controller, as far as it is whole."""
+    (segment, *_) = sorted(cluster.leader().metadata_log.glob("*.log"))
+    content = segment.read_bytes()
+    copy = directory / segment.name
+    copy.write_bytes(content[: scan(content).consumed])
+    return copy
+
+
+MANY_TYPES = {
+    *("LEADER_CHANGE", "FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD", "TOPIC_RECORD"),
+    *("REGISTER_CONTROLLER_RECORD", "BROKER_REGISTRATION_CHANGE_RECORD", "PARTITION_RECORD"),
+    *("PARTITION_CHANGE_RECORD", "CONFIG_RECORD", "REMOVE_TOPIC_RECORD", "PRODUCER_IDS_RECORD"),
+    *("USER_SCRAM_CREDENTIAL_RECORD", "REMOVE_USER_SCRAM_CREDENTIAL_RECORD", "NO_OP_RECORD"),
+    *("CLIENT_QUOTA_RECORD", "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD"),
+}
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+def test_log_of_a_real_cluster_reads_as_kafka_reads_it(
+    release: str, request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
+) -> None:
+    """A log that real nodes wrote gives the JSON that the same release's own tool prints."""
+    cluster = request.getfixturevalue(f"quorum_{release.replace('.', '')}")
+    change_everything(cluster, "conformance")
+    log = copied(cluster, tmp_path)
+    kafka = kafkas(log, release, stack_cache)
+    assert {record["type"] for record in kafka} >= MANY_TYPES
+    assert differences(kafka, ours(log)) == []
