@@ -1,0 +1,1 @@
+"""Changes to real clusters, which only a person's command makes."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, Final
 
 from agents import api_versions, metadata_log
 from agents.app import create_app
@@ -16,6 +16,9 @@ from streams.topics import API_VERSIONS, METADATA_LOG
 from streams.types import ClusterId
 from tables.image_table import changelog_topic, image_table
 
+_BEHIND: Final = 100
+"""Messages that a worker may be behind and still be ready: they come in while it works."""
+
 
 class Worker:
     """One worker process's work; ``await run()`` until `stop` is called or something fails."""
@@ -26,6 +29,7 @@ class Worker:
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
+        self._app: Any = None
         self._desk: Desk | None = None
 
     def offset(self, cluster: ClusterId) -> int:
@@ -36,6 +40,21 @@ class Worker:
     def stop(self) -> None:
         """Asks for an orderly end: what was begun is finished, and committed."""
         self._stop.set()
+
+    def waiting(self) -> list[str]:
+        """What the worker has not got to yet, in words; nothing: it is ready."""
+        if not self.ready.is_set():
+            return ["the tables are being recovered"]
+        consumer = self._app.consumer
+        behind = []
+        for topic in (METADATA_LOG, API_VERSIONS):
+            name = self.settings.bus.topic(topic)
+            for partition in sorted(tp for tp in consumer.assignment() if tp.topic == name):
+                end, read = consumer.highwater(partition), consumer._read_offset[partition]
+                left = (end or 0) - (read + 1 if read is not None else 0)
+                if end is None or (read is not None and left > _BEHIND):
+                    behind.append(f"{name} partition {partition.partition}: {left} messages left")
+        return behind
 
     async def run(self) -> None:
         """Runs until it is stopped.
@@ -48,7 +67,7 @@ class Worker:
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
         async with Publisher(settings.bus) as publisher:
             ledger = Ledger(publisher.flush)
-            app = create_app(settings, ledger)
+            app = self._app = create_app(settings, ledger)
             desk = Desk(settings.bus, publisher, ledger, changelog, self.meters)
             self._desk = desk
             self.meters.show(desk.states)

@@ -223,8 +223,8 @@ Event = LogEvent | ApiVersionsEvent
 class DeadLetter:
     """Bytes that could not be read, with the reason and the place where they were found.
 
-    ``place`` is a topic, partition and offset, or a log and its offset, in words. ``payload`` stands
-    as base64 on the topic.
+    ``place`` is a topic, partition and offset, or a log and its offset, in words. ``payload``
+    stands as base64 on the topic.
     """
 
     cluster: str

@@ -1,4 +1,4 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of the process that runs the sources."""
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a process."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -45,23 +45,40 @@ def readiness(reports: Iterable[SourceReport]) -> Readiness:
     return Readiness(bool(reports) and not waiting, waiting)
 
 
-def make_app(sources: Sources) -> web.Application:
-    """The three views over the sources that are there at each request."""
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What is shown: the metrics as Prometheus' text, and whether all is ready with a JSON body."""
+
+    metrics: Callable[[], bytes]
+    readiness: Callable[[], tuple[bool, dict[str, Any]]]
+
+
+def source_views(sources: Sources) -> Views:
+    """The views over the sources that are there at each request."""
     registry = metrics.registry_of(sources)
 
+    def ready() -> tuple[bool, dict[str, Any]]:
+        state = readiness(source.report() for source in sources())
+        body: dict[str, Any] = {"ready": state.ready, "waiting": state.waiting}
+        if not state.ready and not state.waiting:
+            body["reason"] = "no source runs: configure at least one cluster"
+        return state.ready, body
+
+    return Views(lambda: metrics.exposition(registry), ready)
+
+
+def make_app(views: Views) -> web.Application:
+    """The web application of the three views."""
+
     async def show_metrics(_: web.Request) -> web.Response:
-        body = metrics.exposition(registry)
-        return web.Response(body=body, headers={"Content-Type": metrics.CONTENT_TYPE})
+        return web.Response(body=views.metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def show_health(_: web.Request) -> web.Response:
         return _json({"status": "ok"})
 
     async def show_readiness(_: web.Request) -> web.Response:
-        state = readiness(source.report() for source in sources())
-        body: dict[str, Any] = {"ready": state.ready, "waiting": state.waiting}
-        if not state.ready and not state.waiting:
-            body["reason"] = "no source runs: configure at least one cluster"
-        return _json(body, status=200 if state.ready else 503)
+        ready, body = views.readiness()
+        return _json(body, status=200 if ready else 503)
 
     app = web.Application()
     app.router.add_get("/metrics", show_metrics)
@@ -77,16 +94,16 @@ def _json(body: object, status: int = 200) -> web.Response:
 
 
 class HealthServer:
-    """Serves the views; use as ``async with HealthServer(sources, port=6067) as server``.
+    """Serves the views; use as ``async with HealthServer(views, port=9584) as server``.
 
     ``port`` 0 takes any free one; `port` says which. Binds to loopback unless told otherwise:
     the views have no authentication. Raises `PortTakenError` at start.
     """
 
-    def __init__(self, sources: Sources, *, port: int, host: str = LOOPBACK) -> None:
+    def __init__(self, views: Views, *, port: int, host: str = LOOPBACK) -> None:
         self.host = host
         self.port = port
-        self._runner = web.AppRunner(make_app(sources), access_log=None)
+        self._runner = web.AppRunner(make_app(views), access_log=None)
 
     async def start(self) -> None:
         """Begins to listen; raises `PortTakenError`."""

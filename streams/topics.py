@@ -10,7 +10,8 @@ PREFIX = "featurewatch"
 class Topic:
     """A topic: its short name, what stands on it, and the settings that it is created with.
 
-    The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says otherwise.
+    The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says
+    otherwise.
     """
 
     short_name: str

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from streams.events import SourceState
-from streams.health import HealthServer, PortTakenError, readiness
+from streams.health import HealthServer, PortTakenError, readiness, source_views
 from streams.metrics import METRICS, SourceReport, exposition, registry_of
 
 FOLLOWING = SourceReport(
@@ -87,7 +87,7 @@ async def test_the_views_over_http():
     """200 or 503, and JSON that says which source is not ready and why."""
     source = Source(STALLED)
     async with (
-        HealthServer(lambda: [source], port=0) as server,
+        HealthServer(source_views(lambda: [source]), port=0) as server,
         aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http,
     ):
         async with http.get("/healthz") as answer:
@@ -116,7 +116,7 @@ async def test_the_views_over_http():
 async def test_without_a_source_the_reason_is_given():
     """An empty list of sources says what to do."""
     async with (
-        HealthServer(list, port=0) as server,
+        HealthServer(source_views(list), port=0) as server,
         aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http,
         http.get("/readyz") as answer,
     ):
@@ -131,4 +131,4 @@ async def test_a_taken_port_is_one_clear_line():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(PortTakenError, match=f"127.0.0.1:{port} .*choose another port"):
-            await HealthServer(list, port=port).start()
+            await HealthServer(source_views(list), port=port).start()

@@ -1,0 +1,20 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` of the worker."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from prometheus_client import generate_latest
+
+from agents.worker import Worker
+from streams.health import HealthServer, Views
+
+
+def serve(worker: Worker, host: str, port: int) -> AbstractAsyncContextManager[Any]:
+    """Serves the views of a worker; ready once it has read its topics to their end."""
+
+    def readiness() -> tuple[bool, dict[str, Any]]:
+        waiting = worker.waiting()
+        return not waiting, {"ready": not waiting, "waiting": waiting}
+
+    views = Views(lambda: generate_latest(worker.meters.registry), readiness)
+    return HealthServer(views, port=port, host=host)

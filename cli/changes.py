@@ -1,0 +1,36 @@
+"""``featurewatch changes``: every change of a finalized level."""
+
+import typer
+
+from cli import listing, options, showing
+from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
+from cli.settings import load
+from streams.output_codec import decode_change
+from streams.topics import FEATURE_CHANGES
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(changes)
+
+
+def changes(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    cluster: OnlyCluster = "",
+    follow: Follow = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every change of a finalized level, oldest first."""
+    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+    listing.print_topic(
+        settings,
+        FEATURE_CHANGES,
+        decode_change,
+        showing.change_line,
+        lambda change: (change.append_ms, change.revision),
+        cluster=cluster,
+        follow=follow,
+        as_json=as_json,
+    )

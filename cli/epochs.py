@@ -1,0 +1,36 @@
+"""``featurewatch epochs``: the state of a cluster at each of its feature revisions."""
+
+import typer
+
+from cli import listing, options, showing
+from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
+from cli.settings import load
+from streams.output_codec import decode_snapshot
+from streams.topics import EPOCHS
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(epochs)
+
+
+def epochs(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    cluster: OnlyCluster = "",
+    follow: Follow = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the state at each feature revision, oldest first."""
+    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+    listing.print_topic(
+        settings,
+        EPOCHS,
+        decode_snapshot,
+        showing.snapshot_line,
+        lambda snapshot: (snapshot.at_ms, snapshot.revision),
+        cluster=cluster,
+        follow=follow,
+        as_json=as_json,
+    )

@@ -1,0 +1,19 @@
+"""Errors of the command line, and its exit codes."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What a command's exit code says."""
+
+    GOOD = 0
+    FAILED = 1
+    USAGE = 2
+    NO = 3
+    """The answer is no."""
+    UNKNOWN = 4
+    """The answer cannot be known now."""
+
+
+class UsageError(ValueError):
+    """The command was given something that cannot be: one line that says what to give."""

@@ -1,0 +1,56 @@
+"""``featurewatch up``: everything in one process."""
+
+import asyncio
+import sys
+
+import typer
+
+from cli import options
+from cli.embedded import bus_for
+from cli.options import (
+    BusServers,
+    ClusterIdOption,
+    CommandConfig,
+    ConfigFile,
+    Controllers,
+    LogDirectory,
+    Prefix,
+    Servers,
+)
+from cli.running import run_until_signal, run_worker
+from cli.settings import Settings, load
+from cli.watching import Watch, run_all
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(up)
+
+
+def up(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    controllers: Controllers = "",
+    servers: Servers = "",
+    log_directory: LogDirectory = None,
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+) -> None:
+    """Run everything here: the sources, a worker, and a bus of its own if none is named."""
+    clusters = options.cluster_flags(
+        controllers, servers, log_directory, cluster_id, command_config
+    )
+    settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    watch = Watch(settings)
+    with bus_for(settings):
+        sys.stderr.write(
+            f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
+            "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
+        )
+        run_until_signal(_run(watch, settings))
+
+
+async def _run(watch: Watch, settings: Settings) -> None:
+    worker = run_worker(settings.worker_settings(), settings.web)
+    await asyncio.shield(asyncio.ensure_future(run_all([watch.run(), worker])))

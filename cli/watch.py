@@ -1,0 +1,41 @@
+"""``featurewatch watch``: the sources."""
+
+import typer
+
+from cli import options
+from cli.options import (
+    BusServers,
+    ClusterIdOption,
+    CommandConfig,
+    ConfigFile,
+    Controllers,
+    LogDirectory,
+    Prefix,
+    Servers,
+)
+from cli.running import run_until_signal
+from cli.settings import load
+from cli.watching import Watch
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(watch)
+
+
+def watch(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    controllers: Controllers = "",
+    servers: Servers = "",
+    log_directory: LogDirectory = None,
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+) -> None:
+    """Follow clusters and publish what happens to them; reads only."""
+    clusters = options.cluster_flags(
+        controllers, servers, log_directory, cluster_id, command_config
+    )
+    settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    run_until_signal(Watch(settings).run())

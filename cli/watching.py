@@ -1,0 +1,160 @@
+"""Runs the sources of all configured clusters in this process."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from cli.errors import UsageError
+from cli.properties import read_properties
+from cli.settings import Cluster, Settings, answers_settings, kraft_settings, security
+from streams.apiversions.discovery import find_nodes
+from streams.apiversions.peers import Peers
+from streams.apiversions.settings import ApiVersionsSettings
+from streams.apiversions.source import ApiVersionsSource
+from streams.bus import Publisher, ensure_topics
+from streams.events import SourceState
+from streams.health import HealthServer, source_views
+from streams.kraft.source import KraftSource
+from streams.metrics import Reports, SourceReport
+from streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.watch")
+
+_RETRY_S: Final = 2.0
+
+
+class Watched:
+    """One configured cluster: first its id is learned, then its sources run."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        if not (cluster.controllers or cluster.servers or cluster.log_directory):
+            raise UsageError(
+                "a cluster has neither controllers nor servers nor a log directory: give at "
+                "least one of them"
+            )
+        self._cluster = cluster
+        self._trouble = "its cluster id is not known yet"
+        self.sources: list[Reports] = []
+
+    @property
+    def name(self) -> str:
+        """How the cluster is called before its id is known."""
+        cluster = self._cluster
+        given = cluster.cluster_id or cluster.controllers or cluster.servers
+        return given or str(cluster.log_directory)
+
+    def reports(self) -> Iterable[Reports]:
+        """The sources; until there are any, this one speaks for them."""
+        return self.sources or [self]
+
+    def report(self) -> SourceReport:
+        """That nothing can be read yet, and why."""
+        return SourceReport(self.name, "none", SourceState.STALLED, detail=self._trouble)
+
+    async def run(self, publisher: Publisher) -> None:
+        """Follows the cluster until cancelled; raises what the bus cannot mend."""
+        cluster_id = await self._learn()
+        running = []
+        cluster = self._cluster
+        if cluster.controllers or cluster.log_directory:
+            log = KraftSource.on_bus(kraft_settings(cluster, cluster_id), publisher)
+            self.sources.append(log)
+            running.append(log.run())
+        if cluster.servers:
+            answers = ApiVersionsSource(answers_settings(cluster), publisher)
+            self.sources.append(answers)
+            running.append(answers.run())
+        await run_all(running)
+
+    async def _learn(self) -> ClusterId:
+        """The cluster's id, from the settings or from whoever tells it first."""
+        cluster = self._cluster
+        if cluster.cluster_id:
+            return ClusterId(cluster.cluster_id)
+        if cluster.log_directory is not None:
+            return id_of_directory(cluster.log_directory)
+        settings = ApiVersionsSettings.parse(
+            cluster.servers, cluster.controllers, security=security(cluster)
+        )
+        while True:
+            found = await find_nodes(settings, Peers(settings), ())
+            if found.cluster is not None:
+                return found.cluster
+            why = "; ".join(found.remarks) or f"{self.name} does not answer"
+            trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
+            if trouble != self._trouble:
+                LOG.warning("%s: %s", self.name, trouble)
+                self._trouble = trouble
+            await asyncio.sleep(_RETRY_S)
+
+
+def id_of_directory(directory: Path) -> ClusterId:
+    """The cluster id in the ``meta.properties`` of a metadata log directory or its parent.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for place in (directory, directory.parent):
+        file = place / "meta.properties"
+        if file.is_file() and (found := read_properties(file).get("cluster.id")):
+            return ClusterId(found)
+    raise UsageError(
+        f"{directory} has no meta.properties with a cluster.id: give the metadata.log.dir of a "
+        "node, or set cluster_id"
+    )
+
+
+class Watch:
+    """All watched clusters of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clusters = [Watched(cluster) for cluster in settings.clusters]
+        if not self.clusters:
+            raise UsageError(
+                "there is no cluster to watch: give --controllers, --servers or --log-directory, "
+                "or list clusters in the configuration file"
+            )
+
+    def sources(self) -> Iterable[Reports]:
+        """Every source, for metrics and health."""
+        return [report for cluster in self.clusters for report in cluster.reports()]
+
+    async def run(self) -> None:
+        """Watches until cancelled.
+
+        Raises:
+            streams.bus.BusError: The bus cannot be used as it is set up.
+            streams.health.PortTakenError: Somebody else listens on our port.
+        """
+        bus = self.settings.bus_settings()
+        web = self.settings.web
+        await asyncio.to_thread(ensure_topics, bus)
+        async with (
+            HealthServer(source_views(self.sources), port=web.source_port, host=web.host) as health,
+            Publisher(bus, on_trouble=_tell) as publisher,
+        ):
+            LOG.info("health and metrics on http://%s:%d", health.host, health.port)
+            await run_all([cluster.run(publisher) for cluster in self.clusters])
+
+
+async def run_all(running: Iterable[object]) -> None:
+    """Runs coroutines until one fails, and raises what it raised; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in running]  # type: ignore[call-overload]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tell(trouble: str | None) -> None:
+    if trouble:
+        LOG.warning("%s", trouble)
+    else:
+        LOG.info("the bus takes messages again")
