@@ -1,0 +1,139 @@
+"""The observer against a simulated quorum under random events: nothing false, nothing missing."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.kraft.batch import scan
+from streams.kraft.observer import Observer
+from streams.kraft.observer_states import Commits, LostPlace, Output, Pause, SnapshotBytes
+from streams.kraft.requests import START, Failure, Place
+from streams.kraft.tail import Tail
+from tests.streams.kraft.log_bytes import log
+from tests.streams.kraft.simulated_quorum import Quorum
+
+EVENTS = ("ask", "ask", "ask", "fail", "append", "replicate", "elect", "trim", "restart")
+VERSIONS = (13, 17, 18)
+
+
+class Auditor:
+    """Knows the truth and checks each output against it."""
+
+    def __init__(self, quorum: Quorum) -> None:
+        self.quorum = quorum
+        self.next = 0
+        self.watermark = -1
+
+    def check(self, observer: Observer, outputs: list[Output]) -> None:
+        """Offsets follow each other, what is released is committed, the watermark only grows."""
+        for output in outputs:
+            match output:
+                case Commits(batches):
+                    for batch in batches:
+                        assert batch.base_offset == self.next
+                        entry = (batch.base_offset, batch.last_offset, batch.leader_epoch)
+                        assert entry in self.quorum.committed
+                        self.next = batch.last_offset + 1
+                case LostPlace(first, last, _, reset):
+                    assert not reset
+                    assert first == self.next
+                    assert last < self.quorum.watermark
+                case SnapshotBytes(snapshot, _, _, last_part):
+                    assert snapshot.offset > self.next
+                    if last_part:
+                        self.next = snapshot.offset
+        assert observer.place.offset == self.next
+        assert self.watermark <= observer.high_watermark <= self.quorum.watermark
+        self.watermark = observer.high_watermark
+
+
+class Run:
+    """An observer, a quorum and an auditor, with a clock."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.quorum = Quorum()
+        self.auditor = Auditor(self.quorum)
+        self.version = VERSIONS[seed % len(VERSIONS)]
+        self.now_ms = 0
+        self.observer = self._observer(START)
+
+    def _observer(self, place: Place) -> Observer:
+        bootstrap = [node.address for node in self.quorum.nodes]
+        return Observer(bootstrap, place, "simulated", self.random.random)
+
+    def event(self, name: str, number: int) -> None:
+        """One thing that happens."""
+        if name in ("ask", "fail"):
+            self._ask(number, lost=name == "fail")
+        elif name == "restart":
+            # Only what was passed on survives a crash.
+            self.observer = self._observer(self.observer.place)
+            self.auditor.watermark = -1
+        elif name == "append":
+            self.quorum.append(1 + number % 4)
+        else:
+            getattr(self.quorum, name)(number)
+
+    def _ask(self, number: int, *, lost: bool) -> None:
+        step = self.observer.next(self.now_ms)
+        if isinstance(step, Pause):
+            self.now_ms += step.ms
+            return
+        answer = self.quorum.answer(step, self.version, number)
+        if lost or answer is None:
+            self.observer.failure(Failure("lost"), self.now_ms)
+            return
+        self.auditor.check(self.observer, self.observer.answer(answer, self.now_ms))
+
+    def settle(self) -> None:
+        """Nothing goes wrong any more: the observer must catch up."""
+        self.quorum.append(1)
+        for number in range(3):
+            self.quorum.replicate(number)
+        for _ in range(300):
+            self._ask(0, lost=False)
+            if self.observer.caught_up and self.auditor.next == self.quorum.watermark:
+                return
+        raise AssertionError(f"stuck at {self.observer.place}, {self.observer.trouble}")
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 10**6)), max_size=80),
+)
+def test_whatever_happens_each_committed_record_is_given_out_once(
+    seed: int, events: list[tuple[str, int]]
+) -> None:
+    """Elections, lost and cut answers, snapshots, crashes: the truth, in order, once, whole."""
+    run = Run(seed)
+    for name, number in events:
+        run.event(name, number)
+    run.settle()
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    st.lists(st.integers(0, 2000), max_size=12),
+    st.integers(0, 50),
+)
+def test_every_split_of_the_log_gives_the_same_batches(
+    counts: list[int], cuts: list[int], watermark: int
+) -> None:
+    """However answers are cut, the tail holds the same batches and releases the same ones."""
+    spans, first = [], 0
+    for count in counts:
+        spans.append((first, first + count - 1))
+        first += count
+    pieces = [log(f"{a}-{b}@1") for a, b in spans]
+    tail = Tail(START)
+    for cut in [*cuts, 10**6]:
+        rest = b"".join(
+            p for (_, last), p in zip(spans, pieces, strict=True) if last >= tail.end.offset
+        )
+        tail.append(scan(rest[:cut]), 1)
+    released = [(batch.base_offset, batch.last_offset) for batch in tail.release(watermark)]
+    assert released == [span for span in spans if span[1] < watermark]
+    assert tail.end.offset == first
