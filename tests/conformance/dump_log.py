@@ -17,6 +17,9 @@ _LINE = re.compile(
     r"^\| offset: (?P<offset>\d+) .*? headerKeys: \[\]"
     r"(?: payload: | (?P<control>\w+):? )(?P<json>\{.*\})$"
 )
+_CONTROL_TYPE = re.compile(r"^\| offset: (?P<offset>\d+) .* controlType: (?P<type>\w+)\(\d+\)$")
+"""How tools before 4.0 print a control record: its type alone."""
+
 _CONTROLS = {
     "LeaderChange": "LEADER_CHANGE",
     "SnapshotHeader": "SNAPSHOT_HEADER",
@@ -49,6 +52,9 @@ def _printed(text: str) -> Iterator[Record]:
     for line in text.split("\n"):
         if not line.startswith("| offset"):
             continue
+        if control := _CONTROL_TYPE.match(line):
+            yield {"offset": int(control["offset"]), "type": control["type"]}
+            continue
         match = _LINE.match(line)
         assert match is not None, f"a line of another form: {line}"
         offset, content = int(match["offset"]), json.loads(match["json"])
@@ -76,6 +82,8 @@ def differences(kafka: list[Record], mine: list[Record]) -> list[tuple[Any, Any]
         if theirs["type"] in WITHHELD:
             shown = {name: theirs["data"][name] for name in WITHHELD[theirs["type"]]}
             theirs = {**theirs, "data": shown}
+        if "data" not in theirs:
+            our = {name: our[name] for name in theirs}
         if theirs != our:
             pairs.append((theirs, our))
     return pairs
