@@ -78,6 +78,13 @@ class Quorum:
         first = self.leader.end.offset
         self.leader.log.append((first, first + count - 1, self.leader.epoch))
 
+    def append_apart(self, number: int) -> None:
+        """A node that still leads an older epoch writes what will never be committed."""
+        node = self.nodes[number % 3]
+        if node.leader == node.id and node is not self.leader:
+            first = node.end.offset
+            node.log.append((first, first + number % 3, node.epoch))
+
     def replicate(self, to: int) -> None:
         """A node fetches everything from the leader; the watermark follows."""
         node, leader = self.nodes[to % 3], self.leader
@@ -124,13 +131,14 @@ class Quorum:
             return rq.FENCED_LEADER_EPOCH
         if ask.epoch > node.epoch:
             return rq.UNKNOWN_LEADER_EPOCH
-        return 0 if node is self.leader else rq.NOT_LEADER_OR_FOLLOWER
+        return 0 if node.leader == node.id else rq.NOT_LEADER_OR_FOLLOWER
 
     def _content(
         self, node: Node, ask: rq.FetchAsk, told: rq.Leader, version: int, chaos: int
     ) -> rq.FetchAnswer:
-        own = [e for e in self.committed if e[2] == node.epoch]
-        watermark = self.watermark if own else -1
+        # A leader says no watermark before it has committed something of its own epoch.
+        own = [entry[1] + 1 for entry in self.committed if entry[2] == node.epoch]
+        watermark = own[-1] if own else -1
         place, snapshot = ask.place, node.snapshot
         answer = {"error": 0, "version": version, "leader": told, "log_start": node.start}
         lost = snapshot is not None and (
