@@ -141,8 +141,8 @@ class Cluster:
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Asks every node to shut down, brokers first, and kills those that have not in time.
 
-        A KRaft broker's controlled shutdown needs a quorum, so the last nodes of a combined cluster
-        would wait for nobody: those are killed after a few seconds with nothing left to save.
+        Controllers that stop together wait five seconds for a quorum that is gone (Kafka's
+        KafkaRaftClient.shutdown); `close` does not ask and is at once.
         """
         brokers = [n for n in self.nodes if not n.spec.roles.is_controller]
         rest = [n for n in self.nodes if n.spec.roles.is_controller]

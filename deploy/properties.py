@@ -86,5 +86,7 @@ def _small(replicas: int) -> dict[str, str]:
         "num.network.threads": "1",
         "num.io.threads": "2",
         "log.cleaner.dedupe.buffer.size": str(4 << 20),  # 128 MiB by default: half the heap
-        "controlled.shutdown.retry.backoff.ms": "500",
+        # A killed broker may register again only when its old session is over: 9 s by default.
+        "broker.session.timeout.ms": "6000",
+        "broker.heartbeat.interval.ms": "1000",
     }

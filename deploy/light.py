@@ -1,0 +1,255 @@
+"""Light nodes: registrations and heartbeats to a real controller, without a process behind them.
+
+    with LightNodes(cluster.controllers, cluster.cluster_id) as light:
+        refused = light.register(LightBroker(n, {"metadata.version": (7, 30)}) for n in range(1000))
+
+Kafka's controller cannot tell them from brokers, so everything that it says about ranges, fencing,
+refusals and readiness is its own word. Give the controller ``LONG_SESSIONS`` to keep thousands
+without a heartbeat. Needs controllers of 3.9 or newer.
+"""
+
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.types import BrokerId
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+from deploy import requests
+from deploy.errors import RefusedError, StackError
+from deploy.leader import LeaderPool
+from deploy.requests import Ranges
+from deploy.wire import check
+
+LONG_SESSIONS: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "600000"}
+"""Controller properties under which a light broker stays unfenced for ten minutes unheard."""
+
+
+@dataclass(frozen=True, slots=True)
+class LightBroker:
+    """A broker as the controller sees it: id, supported ranges, rack.
+
+    A new ``incarnation`` is a new process (a restart, a roll); Kafka refuses it with
+    DUPLICATE_BROKER_REGISTRATION while the old one's session lasts.
+    """
+
+    id: int
+    ranges: Ranges
+    rack: str | None = None
+    incarnation: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the controller answered instead of registering a broker.
+
+    ``text`` is Kafka's message where the response carries one; a BrokerRegistration response does
+    not, so there it is the error's name alone (the controller's log has the rest).
+    """
+
+    id: int
+    code: int
+    text: str
+
+
+class LightNodes:
+    """The light brokers and controllers of one cluster; use from one thread.
+
+    ``connections``: how many requests wait for their commit together.
+    """
+
+    def __init__(self, controllers: str, cluster_id: str, connections: int = 16) -> None:
+        self._pool = LeaderPool(controllers, connections)
+        self._cluster_id = cluster_id
+        self._epochs: dict[int, int] = {}
+        self._log_dirs: dict[int, uuid.UUID] = {}
+
+    @property
+    def ids(self) -> list[int]:
+        """The brokers that registered and were not unregistered or forgotten since, sorted."""
+        return sorted(self._epochs)
+
+    def register(self, brokers: Iterable[LightBroker], *, unfence: bool = True) -> list[Refusal]:
+        """Registers brokers, again with other ranges or another incarnation if they are known.
+
+        Returns what was refused; with ``unfence`` the others have sent one heartbeat and are live.
+
+        Raises:
+            WireError: if no controller answers.
+        """
+
+        def one(broker: LightBroker) -> Refusal | None:
+            request = requests.register_broker(
+                broker.id,
+                self._cluster_id,
+                broker.incarnation,
+                broker.ranges,
+                broker.rack,
+                self._log_dirs.setdefault(broker.id, uuid.uuid4()),
+            )
+            what = f"registration of broker {broker.id}"
+            try:
+                answer = self._pool.ask(
+                    request, BrokerRegistrationResponse, lambda r: check(what, r.error_code)
+                )
+            except RefusedError as error:
+                return Refusal(broker.id, error.code, error.message or error.name)
+            self._epochs[broker.id] = int(answer.broker_epoch)
+            if unfence:
+                self._heartbeat(broker.id)
+            return None
+
+        return [refusal for refusal in self._pool.each(one, brokers) if refusal is not None]
+
+    def heartbeat(self, ids: Sequence[int] | None = None) -> None:
+        """One heartbeat of each (all if none are named): they stay, or become, unfenced.
+
+        Raises:
+            RefusedError: if the controller knows a broker no more, or by another epoch.
+        """
+        self._pool.each(self._heartbeat, self.ids if ids is None else ids)
+
+    def fence(self, ids: Sequence[int]) -> None:
+        """A heartbeat that asks to be fenced, as a broker that starts up sends."""
+        self._pool.each(lambda i: self._heartbeat(i, want_fence=True), ids)
+
+    def shut_down(self, ids: Sequence[int]) -> None:
+        """A controlled shutdown (KIP-631): asks until the controller lets each go, then forgets it.
+
+        It ends fenced and registered, and may register again at once as another incarnation.
+
+        Raises:
+            StackError: if the controller does not let a broker go after fifty heartbeats.
+        """
+
+        def one(broker_id: int) -> None:
+            for _ in range(50):
+                if self._heartbeat(broker_id, want_shut_down=True).should_shut_down:
+                    return
+            raise StackError(f"the controller does not let broker {broker_id} shut down")
+
+        self._pool.each(one, ids)
+        self.forget(ids)
+
+    def forget(self, ids: Iterable[int]) -> None:
+        """Sends no more heartbeats for them; the controller fences each when its session ends."""
+        for broker_id in ids:
+            self._epochs.pop(broker_id, None)
+
+    def unregister(self, ids: Sequence[int]) -> None:
+        """Removes the registrations, as ``kafka-cluster unregister`` does.
+
+        Raises:
+            RefusedError: with Kafka's text, e.g. for an unknown broker.
+        """
+
+        def one(broker_id: int) -> None:
+            what = f"unregistering broker {broker_id}"
+            self._pool.ask(
+                UnregisterBrokerRequest(broker_id=BrokerId(broker_id)),
+                UnregisterBrokerResponse,
+                lambda r: check(what, r.error_code, r.error_message),
+            )
+
+        self._pool.each(one, ids)
+        self.forget(ids)
+
+    def register_controller(
+        self, controller_id: int, ranges: Ranges, incarnation: uuid.UUID | None = None
+    ) -> None:
+        """Registers a controller that is none: a ghost, which then counts for every upgrade.
+
+        Raises:
+            RefusedError: with Kafka's text, e.g. below metadata.version 15.
+        """
+        self._pool.ask(
+            requests.register_controller(controller_id, incarnation or uuid.uuid4(), ranges),
+            ControllerRegistrationResponse,
+            lambda r: check(
+                f"registration of controller {controller_id}", r.error_code, r.error_message
+            ),
+        )
+
+    def create_topic(self, name: str, partitions: int, replicas: int = 1) -> None:
+        """Creates a topic on the light brokers: one PartitionRecord for each partition.
+
+        Kafka takes 10,000 partitions in one request at most (its limit on records of one batch);
+        make several topics for a larger log.
+
+        Raises:
+            RefusedError: with Kafka's text.
+        """
+
+        def checked(response: CreateTopicsResponse) -> None:
+            for topic in response.topics:
+                check(f"creating topic {name}", topic.error_code, topic.error_message)
+
+        self._pool.ask(
+            requests.create_topic(name, partitions, replicas), CreateTopicsResponse, checked
+        )
+
+    @contextmanager
+    def kept_alive(self, interval_s: float = 2.0) -> Iterator[None]:
+        """Heartbeats of all registered brokers from a thread while the block lasts.
+
+        Raises:
+            WireError: at the end of the block, if a heartbeat failed in between.
+        """
+        done = threading.Event()
+        failed: list[StackError] = []
+
+        def beat() -> None:
+            while not done.wait(interval_s):
+                try:
+                    self.heartbeat()
+                except StackError as error:
+                    failed.append(error)
+                    return
+
+        thread = threading.Thread(target=beat, name="light-heartbeats", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def close(self) -> None:
+        """Closes the connections; the registrations stay."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _heartbeat(
+        self, broker_id: int, *, want_fence: bool = False, want_shut_down: bool = False
+    ) -> BrokerHeartbeatResponse:
+        if broker_id not in self._epochs:
+            raise StackError(f"light broker {broker_id} is not registered")
+        request = requests.heartbeat(
+            broker_id,
+            self._epochs[broker_id],
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+        )
+        what = f"heartbeat of broker {broker_id}"
+        return self._pool.ask(request, BrokerHeartbeatResponse, lambda r: check(what, r.error_code))
