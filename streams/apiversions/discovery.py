@@ -1,5 +1,6 @@
 """Finds out which nodes a cluster has. A shell: `streams.apiversions.listing` has the sense."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -115,7 +116,7 @@ async def _ask_controllers(
             read = listing.read_cluster(answer, Role.CONTROLLER)
             if read.refusal is None:
                 return [read], []
-            trouble.append(read.refusal)
+            trouble.append(f"{address}: {read.refusal}")
         except NodeError as error:
             trouble.append(str(error))
     return [], trouble
@@ -138,6 +139,7 @@ def _what_is_not_seen(
             f"controllers {', '.join(map(str, hidden))} are not asked, their addresses are not "
             "known: configure them as id@host:port"
         )
+    remarks += _shared_addresses(nodes)
     seen = set(nodes.values())
     remarks += [
         f"the controller at {controller.address} is not asked, its id is not known: configure it "
@@ -146,3 +148,16 @@ def _what_is_not_seen(
         if controller.address not in seen
     ]
     return remarks
+
+
+def _shared_addresses(nodes: dict[NodeKey, Address]) -> Iterable[str]:
+    """An answer does not say who gives it: nodes of one address cannot be told apart."""
+    at: defaultdict[tuple[Role, Address], list[NodeKey]] = defaultdict(list)
+    for key, address in sorted(nodes.items()):
+        at[key.role, address].append(key)
+    for (_, address), keys in at.items():
+        if len(keys) > 1:
+            yield (
+                f"{' and '.join(map(str, keys))} all advertise {address}, so one of them answers "
+                "for all: correct their advertised.listeners"
+            )

@@ -136,10 +136,15 @@ def read_quorum(response: DescribeQuorumResponse) -> Listing:
 
 
 def _refusal(code: ErrorCode, request: str, role: Role) -> str:
-    if code is ErrorCode.cluster_authorization_failed:
-        right = "DESCRIBE" if request == "DescribeQuorum" else "ALTER"
-        return (
-            f"{role}s are not listed for lack of {right} on the cluster: allow it, or configure "
-            "controllers as id@host:port"
-        )
-    return f"{role}s are not listed: {request} was answered with {code.name}"
+    match code:
+        case ErrorCode.cluster_authorization_failed:
+            right = "DESCRIBE" if request == "DescribeQuorum" else "ALTER"
+            return (
+                f"{role}s are not listed for lack of {right} on the cluster: allow it, or "
+                "configure controllers as id@host:port"
+            )
+        case ErrorCode.mismatched_endpoint_type:
+            other = next(other for other in Role if other is not role)
+            return f"a {other} listens here: give the address of a {role}"
+        case _:
+            return f"{role}s are not listed: {request} was answered with {code.name}"
