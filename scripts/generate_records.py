@@ -6,7 +6,7 @@ This script fetches one jar a release from Maven Central, lays the releases over
 writes what a decoder needs. It stops when two releases lay out the same version of a record
 differently in a way that is not explained in `CHANGED_IN_PLACE`.
 
-Usage: ``python scripts/generate_records.py [--check]``. With ``--check`` nothing is written and the
+Usage: ``python -m scripts.generate_records [--check]``. With ``--check`` nothing is written and the
 exit code says whether the table is what the jars say.
 """
 
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from jgo.maven import MavenContext
+
+from deploy.artifacts import Cache, default_cache
 
 Schema = dict[str, Any]
 
@@ -46,7 +48,8 @@ TABLE = Path(__file__).resolve().parent.parent / "streams" / "kraft" / "records.
 
 def schemas(artifact: str, release: str, folder: str) -> dict[str, Schema]:
     """The message schemas by name that one jar of Kafka carries in ``folder``."""
-    component = MavenContext(timeout=120).project("org.apache.kafka", artifact).at_version(release)
+    context = MavenContext(repo_cache=Cache(default_cache()).repository, timeout=120)
+    component = context.project("org.apache.kafka", artifact).at_version(release)
     found = {}
     with zipfile.ZipFile(component.artifact().resolve()) as jar:
         for entry in jar.namelist():
@@ -173,7 +176,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         return 0 if TABLE.read_text() == table else 3
     if arguments:
-        sys.stderr.write("usage: generate_records.py [--check]\n")
+        sys.stderr.write("usage: python -m scripts.generate_records [--check]\n")
         return 2
     TABLE.write_text(table)
     return 0
