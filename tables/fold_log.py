@@ -1,6 +1,6 @@
 """The fold of what stands on ``featurewatch.metadata-log``."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from immutables import Map
@@ -17,8 +17,9 @@ from tables.image import (
     Resync,
     Unreadable,
 )
+from tables.nodes import NodeKey
 from tables.provenance import NOWHERE, LogProvenance
-from tables.records import REPLAYS, Replay
+from tables.records import REPLAYS, OrphanError, Replay
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
@@ -130,7 +131,7 @@ def _under_log(image: ClusterImage) -> ClusterImage:
 
 
 def _resynced(
-    resync: Resync, records: Iterable[RecordJson], provenance: LogProvenance
+    resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
 ) -> tuple[Resync, Replay]:
     replay = Replay(resync.nodes, provenance)
     unreadable = _replay_all(replay, records, resync.unreadable)
@@ -144,7 +145,7 @@ def _resynced(
 
 
 def _replay_all(
-    replay: Replay, records: Iterable[RecordJson], unreadable: Map[str, Unreadable]
+    replay: Replay, records: Sequence[RecordJson], unreadable: Map[str, Unreadable]
 ) -> Map[str, Unreadable]:
     """Replays records, and returns ``unreadable`` with those added that could not be read."""
     replays = REPLAYS
@@ -153,13 +154,26 @@ def _replay_all(
         act = replays.get(kind)
         if act is None:
             if kind == UNREADABLE:
-                unreadable = _count(unreadable, record, record["data"]["reason"])
+                reason = str(record["data"].get("reason", "no reason is given"))
+                unreadable = _count(unreadable, record, reason)
             continue
         try:
             act(replay, record["data"])
+        except OrphanError as error:
+            if not _unregisters(records, error.key):
+                unreadable = _count(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
             unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")
     return unreadable
+
+
+def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
+    """Whether the broker leaves by these records: it may be gone already, before a crash."""
+    return any(
+        record["type"] == "UNREGISTER_BROKER_RECORD"
+        and record["data"].get("brokerId") == key.node_id
+        for record in records
+    )
 
 
 def _count(

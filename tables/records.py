@@ -16,7 +16,11 @@ Data = Mapping[str, Any]
 
 
 class OrphanError(ValueError):
-    """A change of a broker that never registered: a registration was missed."""
+    """A change of a broker that is not registered: a registration was missed."""
+
+    def __init__(self, key: NodeKey) -> None:
+        super().__init__(f"{key} changes and is not registered")
+        self.key = key
 
 
 @dataclass(slots=True)
@@ -37,10 +41,10 @@ class Replay:
         Raises:
             OrphanError: No such broker is registered.
         """
-        key = NodeKey(Role.BROKER, data[name])
+        key = _broker_key(data, name)
         node = self.nodes[key] if key in self.nodes else self.base.nodes.get(key)
         if node is None:
-            raise OrphanError(f"broker {key.node_id} changes and never registered")
+            raise OrphanError(key)
         return node
 
     def set(self, node: Node) -> None:
@@ -48,10 +52,43 @@ class Replay:
         self.nodes[node.key] = node
 
 
-def _ranges(features: list[dict[str, Any]]) -> Capabilities:
+def _int(data: Data, name: str) -> int:
+    """A field that must be a whole number.
+
+    Topics are checked for the form of records and not for their content, and what is no number
+    here would end the process far away, where the image is judged or kept.
+    """
+    value = data[name]
+    if type(value) is int:
+        return value
+    raise TypeError(f"{name} is not a whole number")
+
+
+def _flag(data: Data, name: str) -> bool:
+    value = data.get(name, False)
+    if type(value) is bool:
+        return value
+    raise TypeError(f"{name} is neither true nor false")
+
+
+def _text(data: Data, name: str) -> str:
+    value = data[name]
+    if type(value) is str:
+        return value
+    raise TypeError(f"{name} is not a string")
+
+
+def _broker_key(data: Data, name: str) -> NodeKey:
+    return NodeKey(Role.BROKER, NodeId(_int(data, name)))
+
+
+def _ranges(data: Data) -> Capabilities:
     ranges: dict[FeatureName, Range] = {
-        item["name"]: (item["minSupportedVersion"], item["maxSupportedVersion"])
-        for item in features
+        FeatureName(_text(item, "name")): (
+            _int(item, "minSupportedVersion"),
+            _int(item, "maxSupportedVersion"),
+        )
+        for item in data["features"]
     }
     return capabilities(ranges)
 
@@ -59,13 +96,13 @@ def _ranges(features: list[dict[str, Any]]) -> Capabilities:
 def _register_broker(replay: Replay, data: Data) -> None:
     replay.set(
         Node(
-            key=NodeKey(Role.BROKER, data["brokerId"]),
-            capabilities=_ranges(data["features"]),
-            incarnation=data["incarnationId"],
-            epoch=data["brokerEpoch"],
-            fenced=data["fenced"],
-            shutting_down=data.get("inControlledShutdown", False),
-            migrating=data.get("isMigratingZkBroker", False),
+            key=_broker_key(data, "brokerId"),
+            capabilities=_ranges(data),
+            incarnation=_text(data, "incarnationId"),
+            epoch=_int(data, "brokerEpoch"),
+            fenced=_flag(data, "fenced"),
+            shutting_down=_flag(data, "inControlledShutdown"),
+            migrating=_flag(data, "isMigratingZkBroker"),
             silent=False,
             provenance=replay.provenance,
         )
@@ -75,13 +112,13 @@ def _register_broker(replay: Replay, data: Data) -> None:
 def _register_controller(replay: Replay, data: Data) -> None:
     replay.set(
         Node(
-            key=NodeKey(Role.CONTROLLER, data["controllerId"]),
-            capabilities=_ranges(data["features"]),
-            incarnation=data["incarnationId"],
+            key=NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId"))),
+            capabilities=_ranges(data),
+            incarnation=_text(data, "incarnationId"),
             epoch=-1,
             fenced=False,
             shutting_down=False,
-            migrating=data.get("zkMigrationReady", False),
+            migrating=_flag(data, "zkMigrationReady"),
             silent=False,
             provenance=replay.provenance,
         )
@@ -89,7 +126,8 @@ def _register_controller(replay: Replay, data: Data) -> None:
 
 
 def _unregister_broker(replay: Replay, data: Data) -> None:
-    replay.nodes[replay.broker(data, "brokerId").key] = None
+    """A broker that is not there may have been removed by this very event, before a crash."""
+    replay.nodes[_broker_key(data, "brokerId")] = None
 
 
 def _fence(replay: Replay, data: Data) -> None:
@@ -111,26 +149,27 @@ def _change_registration(replay: Replay, data: Data) -> None:
 
 def _set_level(replay: Replay, data: Data) -> None:
     """Kafka skips such records for kraft.version, whose truth is a control record (KAFKA-18979)."""
-    name, level = data["name"], data["featureLevel"]
+    name, level = FeatureName(_text(data, "name")), FeatureLevel(_int(data, "featureLevel"))
     if name != KRAFT_VERSION:
-        replay.levels[name] = FeatureLevel(int(level))
+        replay.levels[name] = level
 
 
 def _kraft_version(replay: Replay, data: Data) -> None:
-    replay.levels[KRAFT_VERSION] = FeatureLevel(int(data["kRaftVersion"]))
+    replay.levels[KRAFT_VERSION] = FeatureLevel(_int(data, "kRaftVersion"))
 
 
 def _leader_change(replay: Replay, data: Data) -> None:
-    replay.leader_id = int(data["leaderId"])
-    replay.voters = tuple(sorted(NodeId(voter["voterId"]) for voter in data["voters"]))
+    leader_id = _int(data, "leaderId")
+    _voters(replay, data)
+    replay.leader_id = leader_id
 
 
 def _voters(replay: Replay, data: Data) -> None:
-    replay.voters = tuple(sorted(NodeId(voter["voterId"]) for voter in data["voters"]))
+    replay.voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
 
 
 def _migration(replay: Replay, data: Data) -> None:
-    replay.migration = int(data["zkMigrationState"])
+    replay.migration = _int(data, "zkMigrationState")
 
 
 REPLAYS: Final[Mapping[str, Callable[[Replay, Data], None]]] = {

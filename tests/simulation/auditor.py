@@ -1,0 +1,136 @@
+"""An independent auditor: what must fire, judged from scratch, and what must hold at each step.
+
+It calls none of the rules' own helpers: it reads images and applies KIP-584 in its own words.
+"""
+
+from collections import defaultdict
+
+from controller.monitor import MonitorState, Outcome
+from streams.events import SourceState
+from streams.outputs import AlertState
+from streams.types import Role
+from tables.image import ClusterImage
+from tables.provenance import LogProvenance
+
+
+def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
+    """The ids of all alerts that must fire; while not ready nodes and features stay as they were."""
+    cluster = image.cluster
+    found: set[str] = set()
+    for name, status in image.sources.items():
+        if status.state in (SourceState.STALLED, SourceState.SILENT):
+            found.add(f"{cluster}/source-stalled/source/{name}")
+    for kind in image.unreadable:
+        found.add(f"{cluster}/unreadable/record/{kind}")
+    if image.log.offset < image.log_high:
+        found.add(f"{cluster}/epoch-regression/log")
+    if image.gap:
+        found.add(f"{cluster}/log-gap/log")
+    if not image.ready:
+        kept = {i for i in firing if i.split("/")[2] in ("node", "feature")}
+        return found | kept
+    levels = dict(image.features.levels.items())
+    for node in image.nodes.nodes.values():
+        role, node_id = node.key
+        subject = f"node/{role.value}-{node_id}"
+        ranges = dict(node.capabilities.ranges)
+        for feature, (low, high) in ranges.items():
+            if low > high:
+                found.add(f"{cluster}/invalid-range/{subject}/{feature}")
+        for feature, level in levels.items():
+            if feature not in ranges:
+                found.add(f"{cluster}/missing-feature/{subject}/{feature}")
+                if node.capabilities.complete:
+                    found.add(f"{cluster}/level-above-support/feature/{feature}")
+                continue
+            low, high = ranges[feature]
+            if low <= high and not low <= level <= high:
+                found.add(f"{cluster}/incompatible-node/{subject}/{feature}")
+            if low <= high < level:
+                found.add(f"{cluster}/level-above-support/feature/{feature}")
+    for feature, views in image.disagreements.items():
+        if len(views) > 1:
+            found.add(f"{cluster}/nodes-disagree/feature/{feature}")
+    return found
+
+
+def firing_ids(state: MonitorState) -> set[str]:
+    """The ids of the alerts that fire."""
+    return {alert.id for alerts in state.firing.values() for alert in alerts}
+
+
+def _classes(image: ClusterImage) -> dict[tuple[Role, object], set[int]]:
+    found: dict[tuple[Role, object], set[int]] = defaultdict(set)
+    for key, node in image.nodes.nodes.items():
+        ranges = tuple(sorted(node.capabilities.ranges.items()))
+        found[key.role, (ranges, node.capabilities.complete)].add(key.node_id)
+    return dict(found)
+
+
+class Auditor:
+    """Looks at each step; an assertion fails where something is not as it must be.
+
+    It also keeps the ledger of all that was said: fired minus resolved is what fires.
+    """
+
+    def __init__(self) -> None:
+        self.open: set[str] = set()
+
+    def look(self, before: MonitorState, outcome: Outcome) -> None:
+        """Audit one step."""
+        old, new = before.image, outcome.state.image
+        self._levels(old, new, outcome)
+        self._places(old, new)
+        self._alerts(before, outcome)
+        said = {
+            (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
+            for key in new.nodes.classes
+        }
+        assert len(said) == len(new.nodes.classes), "two classes of the same ranges"
+        by_class = {
+            (key.role, (tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)):
+            set(members)
+            for key, members in new.nodes.classes.items()
+        }  # fmt: skip
+        assert by_class == _classes(new), "the classes are not those of the nodes"
+
+    def _levels(self, old: ClusterImage, new: ClusterImage, outcome: Outcome) -> None:
+        differ = {
+            name
+            for name in {*old.features.levels, *new.features.levels}
+            if old.features.levels.get(name) != new.features.levels.get(name)
+        }
+        assert new.features.revision == old.features.revision + bool(differ)
+        assert {change.feature for change in outcome.changes} == differ
+        assert (outcome.snapshot is not None) == bool(differ)
+        assert all(level > 0 for level in new.features.levels.values())
+        if outcome.snapshot is not None:
+            assert outcome.snapshot.revision == new.features.revision
+            assert dict(outcome.snapshot.finalized) == dict(new.features.levels)
+        for change in outcome.changes:
+            assert change.before == old.features.levels.get(change.feature, 0)
+            assert change.after == new.features.levels.get(change.feature, 0)
+            assert change.revision == new.features.revision
+
+    def _places(self, old: ClusterImage, new: ClusterImage) -> None:
+        assert new.log_high >= old.log_high
+        assert new.log_high >= new.log.offset
+        fell = new.log.offset < old.log.offset
+        assert not fell or (new.log.offset == -1 and new.resync is not None), "a place fell"
+        here, there = old.features.provenance, new.features.provenance
+        regressed = new.log.offset < new.log_high
+        if isinstance(here, LogProvenance) and isinstance(there, LogProvenance) and not regressed:
+            assert new.features.epoch >= old.features.epoch or old.log.offset < old.log_high
+
+    def _alerts(self, before: MonitorState, outcome: Outcome) -> None:
+        for alert in outcome.alerts:
+            if alert.state is AlertState.FIRING:
+                self.open.add(alert.id)
+            else:
+                assert alert.id in self.open, f"{alert.id} ends and never began"
+                self.open.remove(alert.id)
+            assert alert.since_ms <= alert.at_ms or outcome.state.image.log_high >= 0
+        firing = firing_ids(outcome.state)
+        assert self.open == firing, "what was said is not what fires"
+        expected = expected_ids(outcome.state.image, firing_ids(before))
+        assert firing == expected, (sorted(firing - expected), sorted(expected - firing))

@@ -1,0 +1,76 @@
+"""An engine for tests: it takes in events as the worker does, and may be killed between any rows."""
+
+from collections.abc import Iterable, Sequence
+
+from controller.monitor import MonitorState, Outcome, step
+from controller.rows import rows_of_step, states_of_rows
+from streams.events import Event
+from streams.output_codec import encode_output
+from streams.outputs import Alert, FeatureChange, Snapshot
+from streams.types import ClusterId
+from tests.simulation.auditor import Auditor
+from tests.simulation.records import CLUSTER
+
+Output = FeatureChange | Alert | Snapshot
+Said = tuple[str, bytes]
+
+
+class Engine:
+    """A state, the table's rows, and all that was said; nothing else survives `restart`."""
+
+    def __init__(
+        self, rows: Iterable[tuple[str, bytes]] = (), cluster: ClusterId = CLUSTER
+    ) -> None:
+        self.cluster = cluster
+        self.rows: dict[str, bytes] = dict(rows)
+        self.said: list[Said] = []
+        self.state = MonitorState.of(cluster)
+        self.auditor: Auditor | None = None
+        if self.rows:
+            self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but the rows."""
+        found = states_of_rows(self.rows.items())
+        self.state = found.get(self.cluster, MonitorState.of(self.cluster))
+
+    def take(self, event: Event, rows_written: int | None = None) -> Outcome:
+        """Say, then keep; with ``rows_written`` the process dies after so many rows."""
+        outcome = step(self.state, event)
+        if self.auditor is not None:
+            self.auditor.look(self.state, outcome)
+        self.said += said(outcome)
+        rows = rows_of_step(self.state, outcome) if outcome.state is not self.state else []
+        for key, value in rows if rows_written is None else rows[:rows_written]:
+            if value is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = value
+        if rows_written is None:
+            self.state = outcome.state
+        else:
+            self.restart()
+        return outcome
+
+    def take_all(self, events: Sequence[Event]) -> None:
+        """Take in events in order."""
+        for event in events:
+            self.take(event)
+
+
+def said(outcome: Outcome) -> list[Said]:
+    """Each output's id (the ``ce_id``), and its value as it goes to the topic."""
+    outputs: list[Output] = [*outcome.changes, *outcome.alerts]
+    if outcome.snapshot is not None:
+        outputs.append(outcome.snapshot)
+    found = []
+    for output in outputs:
+        message = encode_output(output)
+        found.append((dict(message.headers)["ce_id"].decode(), message.value or b""))
+    return found
+
+
+def rows_of(state: MonitorState, event: Event) -> int:
+    """How many rows taking in an event writes."""
+    outcome = step(state, event)
+    return 0 if outcome.state is state else len(rows_of_step(state, outcome))

@@ -1,0 +1,201 @@
+"""Metadata records and events as short function calls: what tests are written in."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from streams.events import (
+    UNREADABLE,
+    CommitKind,
+    Disagreement,
+    FeatureView,
+    LogCommit,
+    LogGap,
+    NodeAnswer,
+    NodeSilent,
+    RecordJson,
+    SnapshotChunk,
+    SourceState,
+    SourceStatus,
+)
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+
+CLUSTER = ClusterId("k3nkSGPhQsiT8EDDBw8qVg")
+MV = FeatureName("metadata.version")
+KV = FeatureName("kraft.version")
+TV = FeatureName("transaction.version")
+GV = FeatureName("group.version")
+
+Ranges = Mapping[str, Range]
+
+
+def _features(ranges: Ranges) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in ranges.items()
+    ]
+
+
+def record(kind: str, data: Mapping[str, Any], offset: int = 0) -> RecordJson:
+    """Any record."""
+    return {"offset": offset, "type": kind, "version": 0, "data": dict(data)}
+
+
+def register(node_id: int, ranges: Ranges, *, fenced: bool = True, epoch: int = 1) -> RecordJson:
+    """A broker registers."""
+    data = {
+        "brokerId": node_id,
+        "incarnationId": f"i{node_id}-{epoch}",
+        "brokerEpoch": epoch,
+        "features": _features(ranges),
+        "fenced": fenced,
+    }
+    return record("REGISTER_BROKER_RECORD", data)
+
+
+def register_controller(node_id: int, ranges: Ranges) -> RecordJson:
+    """A controller registers."""
+    data = {
+        "controllerId": node_id,
+        "incarnationId": f"c{node_id}",
+        "zkMigrationReady": False,
+        "features": _features(ranges),
+    }
+    return record("REGISTER_CONTROLLER_RECORD", data)
+
+
+def unregister(node_id: int) -> RecordJson:
+    """A broker is unregistered."""
+    return record("UNREGISTER_BROKER_RECORD", {"brokerId": node_id, "brokerEpoch": 1})
+
+
+def fence(node_id: int) -> RecordJson:
+    """A broker is fenced, in the words of releases before 3.3-IV2."""
+    return record("FENCE_BROKER_RECORD", {"id": node_id, "epoch": 1})
+
+
+def unfence(node_id: int) -> RecordJson:
+    """A broker is unfenced, in the words of releases before 3.3-IV2."""
+    return record("UNFENCE_BROKER_RECORD", {"id": node_id, "epoch": 1})
+
+
+def change(node_id: int, fenced: int = 0, shutdown: int = 0) -> RecordJson:
+    """A broker's registration changes; ``fenced`` is 1 to fence, -1 to unfence."""
+    data = {
+        "brokerId": node_id,
+        "brokerEpoch": 1,
+        "fenced": fenced,
+        "inControlledShutdown": shutdown,
+    }
+    return record("BROKER_REGISTRATION_CHANGE_RECORD", data)
+
+
+def level(name: str, value: int) -> RecordJson:
+    """A level is finalized."""
+    return record("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": value})
+
+
+def kraft_version(value: int) -> RecordJson:
+    """The control record that is the truth of kraft.version."""
+    return record("KRAFT_VERSION", {"version": 0, "kRaftVersion": value})
+
+
+def leader_change(leader_id: int, voters: Iterable[int]) -> RecordJson:
+    """The first record of a leader epoch."""
+    data = {"leaderId": leader_id, "voters": [{"voterId": voter} for voter in voters]}
+    return record("LEADER_CHANGE", data)
+
+
+def unreadable(reason: str = "unknown type 99") -> RecordJson:
+    """A record that the source could not read."""
+    return record(UNREADABLE, {"reason": reason})
+
+
+def commit(last: int, *records: RecordJson, epoch: int = 1, first: int | None = None) -> LogCommit:
+    """A batch up to ``last``; it is appended and seen at ``last`` × 10 ms."""
+    return LogCommit(
+        cluster=CLUSTER,
+        kind=CommitKind.BATCH,
+        first_offset=max(0, last - len(records) + 1) if first is None else first,
+        last_offset=last,
+        leader_epoch=epoch,
+        append_ms=last * 10,
+        records=records,
+        skipped={},
+        seen_ms=last * 10,
+    )
+
+
+def chunk(
+    end: int, index: int, *records: RecordJson, last: bool = False, epoch: int = 1, seen_ms: int = 0
+) -> SnapshotChunk:
+    """A part of a snapshot."""
+    seen_ms = seen_ms or end * 10
+    return SnapshotChunk(CLUSTER, end, epoch, index, last, end * 10, records, {}, seen_ms)
+
+
+def gap(first: int, last: int, *, reset: bool = False, seen_ms: int = 0) -> LogGap:
+    """A part of the log that is lost, or not true any more."""
+    return LogGap(CLUSTER, first, last, "lost", reset, seen_ms or last * 10)
+
+
+def status(
+    state: SourceState,
+    offset: int = 0,
+    *,
+    source: str = "kraft",
+    behind: int = 0,
+    seen_ms: int = 0,
+) -> SourceStatus:
+    """A source's word; ``behind`` is how many offsets below the high watermark it stands."""
+    high = offset + 1 + behind
+    detail = "it cannot read" if state is SourceState.STALLED else ""
+    return SourceStatus(
+        CLUSTER, source, state, offset, 1, high, 1, 1, detail, seen_ms or offset * 10
+    )
+
+
+def following(offset: int = 0, *, source: str = "kraft", seen_ms: int = 0) -> SourceStatus:
+    """A source is caught up."""
+    return status(SourceState.FOLLOWING, offset, source=source, seen_ms=seen_ms)
+
+
+def catching_up(offset: int = 0, *, source: str = "kraft", seen_ms: int = 0) -> SourceStatus:
+    """A source is behind."""
+    return status(SourceState.CATCHING_UP, offset, source=source, behind=9, seen_ms=seen_ms)
+
+
+def answer(
+    node_id: int,
+    supported: Ranges,
+    finalized: Mapping[str, int],
+    epoch: int,
+    seen_ms: int,
+    *,
+    role: Role = Role.BROKER,
+    complete: bool = True,
+) -> NodeAnswer:
+    """What a node says by ApiVersions."""
+    return NodeAnswer(
+        cluster=CLUSTER,
+        role=role,
+        node_id=NodeId(node_id),
+        address=f"n{node_id}:9092",
+        supported={FeatureName(name): bounds for name, bounds in supported.items()},
+        finalized={FeatureName(name): FeatureLevel(n) for name, n in finalized.items()},
+        epoch=epoch,
+        complete=complete,
+        seen_ms=seen_ms,
+    )
+
+
+def silent(
+    node_id: int, seen_ms: int, *, gone: bool = False, role: Role = Role.BROKER
+) -> NodeSilent:
+    """A node does not answer, or is listed no more."""
+    return NodeSilent(CLUSTER, role, NodeId(node_id), f"n{node_id}:9092", gone, "refused", seen_ms)
+
+
+def disagreement(feature: str, views: int, seen_ms: int) -> Disagreement:
+    """Some nodes see some levels of a feature; with fewer than two views they agree."""
+    found = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
+    return Disagreement(CLUSTER, FeatureName(feature), found, seen_ms)

@@ -1,0 +1,50 @@
+"""The worker may die between any two rows: nothing is lost, and nothing is said with another key."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.simulation.engine import Engine, rows_of, said
+from tests.simulation.world import World
+
+
+def crash_everywhere(seed: int, steps: int) -> None:
+    """Dies after each row of each event of a history, and takes the event in again."""
+    engine = Engine()
+    for number, event in enumerate(World(Random(seed)).history(steps)):
+        rows, state = dict(engine.rows), engine.state
+        expected = said(engine.take(event))
+        for written in range(rows_of(state, event) + 1):
+            crashed = Engine(rows)
+            crashed.take(event, rows_written=written)
+            crashed.take(event)
+            where = f"seed {seed}, event {number}, killed after {written} rows: {event}"
+            assert crashed.state == engine.state, where
+            assert Engine(crashed.rows).state == engine.state, where
+            assert set(crashed.said) == set(expected), where
+
+
+def test_killed_after_any_row_of_any_event() -> None:
+    """Whatever prefix of an event's rows was kept, the event taken in again leads to one state,
+    and what was said twice is the same byte by byte."""
+    for seed in range(150):
+        crash_everywhere(seed, steps=20)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
+def test_killed_again_and_again(seed: int, dice: Random) -> None:
+    """Many deaths in one history end in the state, and in the outputs, of a life without."""
+    events = World(Random(seed)).history(steps=25)
+    calm, killed = Engine(), Engine()
+    for event in events:
+        calm.take(event)
+        while dice.random() < 0.4:
+            killed.take(event, rows_written=dice.randint(0, rows_of(killed.state, event)))
+        killed.take(event)
+    assert killed.state == calm.state
+    assert Engine(killed.rows).state == calm.state
+    assert set(killed.said) == set(calm.said)
+    ids = [one for one, _ in set(killed.said)]
+    assert len(ids) == len(set(ids)), "one key, two contents"
