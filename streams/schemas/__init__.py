@@ -12,3 +12,12 @@ def schema_of(topic: Topic) -> dict[str, Any]:
     """The JSON Schema (2020-12) of the values on a topic; `FileNotFoundError` if it has none."""
     text = files(__name__).joinpath(f"{topic.short_name}.json").read_bytes()
     return cast("dict[str, Any]", orjson.loads(text))
+
+
+def described() -> frozenset[str]:
+    """The short names of the topics that have a schema."""
+    return frozenset(
+        file.name.removesuffix(".json")
+        for file in files(__name__).iterdir()
+        if file.name.endswith(".json")
+    )

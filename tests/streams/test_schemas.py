@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from streams.codec import MalformedEvent, decode, encode
-from streams.schemas import schema_of
+from streams.schemas import described, schema_of
 from streams.shapes import KINDS
-from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
+from streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG
 from tests.streams import events_strategies as some
 
 EVENTS = {  # by short name
@@ -33,6 +33,12 @@ def definitions(topic) -> dict[str, dict[str, Any]]:
         for name in kind.get("enum", [kind.get("const")]):
             found[name] = definition
     return found
+
+
+def test_every_schema_belongs_to_a_topic():
+    """There is no schema without a topic, and each input topic has one."""
+    names = {topic.short_name for topic in ALL}
+    assert {topic.short_name for topic in TOPICS} <= described() <= names
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)

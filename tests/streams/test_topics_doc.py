@@ -1,0 +1,85 @@
+"""``docs/topics.md`` says what is: its table, its headers and its examples are checked."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+from jsonschema import Draft202012Validator
+
+from streams.codec import decode, encode
+from streams.output_codec import decode_alert, decode_change, decode_snapshot
+from streams.schemas import described, schema_of
+from streams.shapes import KINDS
+from streams.topics import ALERTS, ALL, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE
+
+DOC = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
+
+DECODERS = {
+    FEATURE_CHANGES.short_name: decode_change,
+    ALERTS.short_name: decode_alert,
+    EPOCHS.short_name: decode_snapshot,
+    STATE.short_name: decode_snapshot,
+}
+
+
+def section(topic) -> str:
+    """The part of the document on a topic."""
+    return DOC.partition(f"## {topic.name()}\n")[2].partition("\n## ")[0]
+
+
+def example(topic) -> bytes:
+    """The one example value of a topic."""
+    (block,) = re.findall(r"```json\n(.*?)```", section(topic), re.S)
+    return orjson.dumps(orjson.loads(block))
+
+
+def test_the_table_is_the_registry():
+    """Each topic with what it holds, in order, and whether it is compacted."""
+    rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \| (\w+) \|$", DOC, re.M)
+    assert rows == [
+        (
+            topic.name(),
+            topic.about.partition(";")[0],
+            topic.about.partition("key: ")[2] or "cluster id",
+            topic.config.get("cleanup.policy", "delete"),
+        )
+        for topic in ALL
+    ]
+
+
+@pytest.mark.parametrize("topic", ALL, ids=lambda topic: topic.short_name)
+def test_the_example_of_each_topic_is_one(topic):
+    """It is what the decoder takes, and it has every field."""
+    if topic.short_name in DECODERS:
+        decoded = DECODERS[topic.short_name](example(topic))
+        assert set(orjson.loads(example(topic))) == set(decoded.__slots__)
+    else:
+        decoded = decode(topic, example(topic))
+        assert orjson.loads(encode(topic, decoded).value) == orjson.loads(example(topic))
+
+
+@pytest.mark.parametrize(
+    "topic", [t for t in ALL if t.short_name in described()], ids=lambda topic: topic.short_name
+)
+def test_the_example_of_each_topic_is_valid(topic):
+    """It is what the topic's JSON Schema accepts."""
+    Draft202012Validator(schema_of(topic)).validate(orjson.loads(example(topic)))
+
+
+@pytest.mark.parametrize(
+    "topic", [t for t in ALL if t.short_name in KINDS], ids=lambda topic: topic.short_name
+)
+def test_every_kind_is_described(topic):
+    """The table of kinds has each of them."""
+    if len(KINDS[topic.short_name]) > 1:
+        first_cells = "".join(re.findall(r"^\|([^|]*)\|", section(topic), re.M))
+        named = set(re.findall(r"`([\w-]+)`", first_cells)) - {"kind"}
+        assert named == KINDS[topic.short_name].keys()
+
+
+def test_the_headers_are_those_of_the_example():
+    """The block shows exactly what the example's message has."""
+    (block,) = re.findall(r"```text\n(.*?)```", DOC, re.S)
+    message = encode(METADATA_LOG, decode(METADATA_LOG, example(METADATA_LOG)))
+    assert block == "".join(f"{name}: {value.decode()}\n" for name, value in message.headers)
