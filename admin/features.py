@@ -1,12 +1,12 @@
 """Asks a cluster to change finalized levels: ``UpdateFeatures`` (KIP-584, KIP-778)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from kio.schema.errors import ErrorCode
-from kio.schema.update_features import v1, v2
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16
 
 from streams.kraft.address import Address
@@ -63,19 +63,16 @@ async def update_features(
 async def _update(
     connection: Connection,
     updates: tuple[Update, ...],
-    dry_run: bool,  # noqa: FBT001 - private, and named by its caller
+    dry_run: bool,
     timeout_s: float,
 ) -> None:
-    version = connection.version_of(UPDATE_FEATURES, (1, 2))
-    if version is None:
-        raise NodeError(
-            f"{connection.address} does not offer UpdateFeatures: Kafka 3.3 and newer do"
-        )
-    forms: Mapping[int, Any] = {1: v1, 2: v2}
-    form = forms[version]
-    request = form.UpdateFeaturesRequest(
+    # Version 1 is what every release from 3.3 on takes. A broker of a mixed cluster may offer more
+    # than the active controller that it forwards to, and then closes the connection.
+    if connection.version_of(UPDATE_FEATURES, (1, 1)) is None:
+        raise NodeError(f"{connection.address} does not offer UpdateFeatures 1: Kafka 3.3+ does")
+    request = UpdateFeaturesRequest(
         feature_updates=tuple(
-            form.FeatureUpdateKey(
+            FeatureUpdateKey(
                 feature=update.feature,
                 max_version_level=i16(update.level),
                 upgrade_type=i8(update.kind),
@@ -84,14 +81,11 @@ async def _update(
         ),
         validate_only=dry_run,
     )
-    answer = await connection.request(request, form.UpdateFeaturesResponse, timeout_s)
-    refusals = [answer.error_message or answer.error_code.name] if _failed(answer) else []
-    for result in getattr(answer, "results", ()):
-        if _failed(result):
-            refusals.append(result.error_message or result.error_code.name)
+    answer = await connection.request(request, UpdateFeaturesResponse, timeout_s)
+    refusals = [
+        each.error_message or each.error_code.name
+        for each in (answer, *answer.results)
+        if each.error_code is not ErrorCode.none
+    ]
     if refusals:
         raise UpdateRefusedError("; ".join(refusals))
-
-
-def _failed(answer: Any) -> bool:
-    return bool(answer.error_code is not ErrorCode.none)

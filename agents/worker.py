@@ -14,6 +14,7 @@ from agents.timers import SilenceWatch, Watchdog, publish_states
 from streams.bus import Publisher, ensure_topics, partition_of
 from streams.topics import API_VERSIONS, METADATA_LOG
 from streams.types import ClusterId
+from tables.image import ClusterImage
 from tables.image_table import changelog_topic, image_table
 
 _BEHIND: Final = 100
@@ -34,8 +35,13 @@ class Worker:
 
     def offset(self, cluster: ClusterId) -> int:
         """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
+        image = self.image(cluster)
+        return image.log.offset if image is not None else -1
+
+    def image(self, cluster: ClusterId) -> ClusterImage | None:
+        """What is known of a cluster (None: nothing)."""
         state = self._desk and self._desk.states.get(cluster)
-        return state.image.log.offset if state else -1
+        return state.image if state else None
 
     def stop(self) -> None:
         """Asks for an orderly end: what was begun is finished, and committed."""

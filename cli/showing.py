@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.levels import level_name
-from streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
+from streams.outputs import Alert, AlertState, CapabilityClass, FeatureChange, Severity, Snapshot
 from streams.types import FeatureLevel, NodeId
 
 STYLES = {
@@ -108,18 +108,29 @@ def _matrix(snapshot: Snapshot) -> Table:
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("feature")
     table.add_column("finalized")
-    for each in snapshot.classes:
-        table.add_column(f"{each.role}s {ids(each.nodes)}{_notes(each.fenced, each.silent)}")
+    columns = _columns(snapshot.classes)
+    for title, _ in columns:
+        table.add_column(title)
     features = {name for each in snapshot.classes for name in each.ranges}
     bad = {(item.role, item.node_id, item.feature) for item in snapshot.incompatible}
     for name in sorted(features | set(snapshot.finalized)):
         level = snapshot.finalized.get(name, FeatureLevel(0))
         cells = [
             _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
-            for each in snapshot.classes
+            for _, each in columns
         ]
         table.add_row(plain(name), level_name(name, level), *cells)
     return table
+
+
+def _columns(classes: Iterable[CapabilityClass]) -> list[tuple[str, CapabilityClass]]:
+    """One column a class; combined nodes, alike in both roles, share one."""
+    columns: dict[tuple[Any, ...], tuple[list[str], CapabilityClass]] = {}
+    for each in classes:
+        key = (each.nodes, tuple(sorted(each.ranges.items())), each.complete)
+        roles, _ = columns.setdefault(key, ([], each))
+        roles.append(f"{each.role}s{_notes(each.fenced, each.silent)}")
+    return [(f"{' and '.join(roles)} {ids(each.nodes)}", each) for roles, each in columns.values()]
 
 
 def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:

@@ -1,0 +1,40 @@
+"""``featurewatch demo``: a rolling upgrade of a real cluster, seen live."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.demo.narrator import Narrator
+from cli.demo.play import play
+from cli.errors import Exit
+from cli.options import AsJson
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(demo)
+
+
+def demo(
+    as_json: AsJson = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave everything up at the end, until Ctrl-C.")
+    ] = False,
+    directory: Annotated[
+        Path | None, typer.Option(help="Where the nodes live (default: a temporary directory).")
+    ] = None,
+) -> None:
+    """Start a real cluster of Kafka 3.9.1, roll it to 4.3.0, and watch it happen.
+
+    Exits with 1 if a change was lost or said twice.
+    """
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            made = tempfile.TemporaryDirectory(prefix="featurewatch-", ignore_cleanup_errors=True)
+            directory = Path(stack.enter_context(made))
+        summary = play(directory, Narrator(as_json=as_json), keep=keep)
+    if summary["lost"] or summary["duplicated"]:
+        raise typer.Exit(Exit.FAILED)

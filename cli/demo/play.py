@@ -1,0 +1,202 @@
+"""The demo's script: what is done to the cluster, act by act."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from cli.demo.feed import Feed
+from cli.demo.ghost import Ghost
+from cli.demo.monitor import Monitor
+from cli.demo.narrator import Narrator
+from cli.demo.summary import summarize
+from cli.settings import Bus, Settings, Web, Worker
+from cli.settings import Cluster as WatchedCluster
+from controller.compatibility import Blocker, blockers
+from controller.levels import level_name
+from deploy.cluster import Cluster
+from deploy.specs import combined, single_bus
+from streams.bus import BusSettings
+from streams.kraft.address import parse_addresses
+from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
+from tables.image import ClusterImage
+from tables.nodes import NodeKey
+
+OLD, NEW = "3.9.1", "4.3.0"
+START, TARGET = FeatureLevel(19), FeatureLevel(30)
+OLD_RANGE, NEW_RANGE = (1, 19), (7, 30)
+GHOST = NodeId(9)
+
+
+def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
+    """Plays the demo in a directory; returns the summary. Everything it starts ends with it."""
+    with ExitStack() as stack:
+        narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
+        bus = Cluster(single_bus(), directory / "bus", temporary=True)
+        cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
+        with ThreadPoolExecutor(2) as pool:
+            for started in [pool.submit(stack.enter_context, each) for each in (bus, cluster)]:
+                started.result()
+        settings = _settings(bus, cluster, directory)
+        monitor = stack.enter_context(Monitor(settings))
+        bus_settings = settings.bus_settings()
+        monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
+        feed = stack.enter_context(Feed(bus_settings, narrator))
+        drama = _Drama(cluster, monitor, feed, narrator)
+        drama.play()
+        summary = summarize(cluster, feed)
+        narrator.summary(summary)
+        if keep:
+            _keep(narrator, bus_settings, cluster)
+    return summary
+
+
+def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
+    watched = WatchedCluster(cluster_id=cluster.cluster_id, controllers=cluster.controllers)
+    return Settings(
+        bus=Bus(bootstrap_servers=bus.bootstrap_servers, replication_factor=1, partitions=4),
+        clusters=[watched],
+        worker=Worker(data_directory=directory / "featurewatch"),
+        web=Web(source_port=0, worker_port=0),
+    )
+
+
+def _keep(narrator: Narrator, bus: BusSettings, cluster: Cluster) -> None:
+    narrator.step("Left up to play with; Ctrl-C stops everything")
+    narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
+    for command in ("state --follow", "changes --follow", "alerts"):
+        narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
+    threading.Event().wait()
+
+
+class _Drama:
+    """The acts; each waits until featurewatch has seen what was done."""
+
+    def __init__(self, cluster: Cluster, monitor: Monitor, feed: Feed, narrator: Narrator) -> None:
+        self.id = ClusterId(cluster.cluster_id)
+        self._cluster = cluster
+        self._monitor = monitor
+        self._feed = feed
+        self._narrator = narrator
+        self._ghost = Ghost(cluster.controllers, GHOST)
+
+    def play(self) -> None:
+        """All acts."""
+        self._feed.live = True
+        self._show()
+        self._haunt()
+        self._roll([1])
+        self._narrator.step("Too early: somebody raises metadata.version")
+        self._update(TARGET)
+        self._roll([2, 3])
+        self._narrator.step("All nodes are new, and it is refused again")
+        self._update(TARGET)
+        self._narrator.did(f"the way out: controller {GHOST} is started once more, on {NEW}")
+        self._ghost_says(NEW_RANGE)
+        self._update(TARGET)
+        self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
+        self._show()
+        self._old_controller()
+        self._narrator.step("No way back: 4.3-IV0 writes records that 3.7-IV4 cannot say")
+        self._update(START, UpgradeType.SAFE_DOWNGRADE)
+        self._kill()
+        self._burst(25)
+
+    def _haunt(self) -> None:
+        self._narrator.step(f"Controller {GHOST} registers and is never seen again")
+        self._ghost_says(OLD_RANGE)
+        self._narrator.did("it supports metadata.version 1-19; Kafka has no way to unregister it")
+
+    def _roll(self, nodes: list[int]) -> None:
+        for node_id in nodes:
+            self._narrator.step(f"Node {node_id}: {OLD} → {NEW}")
+            node = self._cluster.node(node_id)
+            node.stop()
+            node.start(NEW)
+            for role in Role:
+                self._wait_for_range(NodeKey(role, NodeId(node_id)), NEW_RANGE)
+            self._wait(lambda image, key=NodeKey(Role.BROKER, NodeId(node_id)): _alive(image, key))
+            self._show()
+
+    def _update(self, level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
+        request = f"metadata.version {level_name(METADATA_VERSION, level)}"
+        address = parse_addresses(self._cluster.bootstrap_servers)[0]
+        try:
+            asyncio.run(update_features(address, (Update(METADATA_VERSION, level, kind),)))
+        except UpdateRefusedError as refusal:
+            image = self._monitor.image(self.id)
+            found = blockers(image, METADATA_VERSION, level) if image else ()
+            self._narrator.refused(request, str(refusal), [_blocker(each) for each in found])
+        else:
+            self._narrator.did(f"Kafka accepted {request}")
+
+    def _old_controller(self) -> None:
+        self._narrator.step(f"Controller {GHOST} comes back on old software")
+        self._ghost_says(OLD_RANGE)
+        self._narrator.did("Kafka lets it register; it could not load the log")
+        self._ghost_says(NEW_RANGE)
+
+    def _kill(self) -> None:
+        leader = self._cluster.leader()
+        self._narrator.step(f"kill -9 of node {leader.id}, the active controller")
+        leader.kill()
+        self._wait(lambda image: image.quorum.leader_id not in (-1, leader.id))
+        image = self._monitor.image(self.id)
+        self._narrator.did(f"node {image.quorum.leader_id if image else '?'} leads now")
+        key = NodeKey(Role.BROKER, NodeId(leader.id))
+        self._wait(lambda image: not _alive(image, key))
+        self._narrator.did(f"broker {leader.id} is fenced")
+        leader.start()
+        self._wait(lambda image: _alive(image, key))
+        self._narrator.did(f"broker {leader.id} is back")
+
+    def _burst(self, times: int) -> None:
+        self._narrator.step(f"Controller {GHOST} flaps between releases {times} times")
+        self._feed.quiet = True
+        for _ in range(times):
+            self._ghost_says(OLD_RANGE)
+            self._ghost_says(NEW_RANGE)
+        self._feed.quiet = False
+        self._narrator.did(f"{len(self._feed.alerts)} alerts began or ended so far")
+
+    def _ghost_says(self, supported: tuple[int, int]) -> None:
+        """The ghost registers, and featurewatch knows and has said all that follows."""
+        asyncio.run(self._ghost.register({"metadata.version": supported, "kraft.version": (0, 1)}))
+        self._wait_for_range(NodeKey(Role.CONTROLLER, GHOST), supported)
+
+    def _wait_for_range(self, key: NodeKey, supported: tuple[int, int]) -> None:
+        def done(image: ClusterImage) -> bool:
+            node = image.nodes.get(key)
+            return node is not None and node.capabilities.ranges.get(METADATA_VERSION) == supported
+
+        self._wait(done)
+
+    def _wait(self, done: Any) -> None:
+        self._monitor.wait(self.id, done)
+
+    def _show(self) -> None:
+        if self._feed.newest is not None:
+            self._narrator.state(self._feed.newest, self._feed.firing)
+
+
+def _alive(image: ClusterImage, key: NodeKey) -> bool:
+    node = image.nodes.get(key)
+    return node is not None and not node.fenced
+
+
+def _blocker(blocker: Blocker) -> dict[str, Any]:
+    name = f"{blocker.node.role} {blocker.node.node_id}"
+    bounds = "nothing of it" if blocker.range is None else f"{blocker.range[0]}-{blocker.range[1]}"
+    fenced = " (fenced)" if blocker.fenced else ""
+    text = f"{name}{fenced} supports {bounds}" if blocker.registered else f"{name} never registered"
+    return {
+        "role": str(blocker.node.role),
+        "node": blocker.node.node_id,
+        "range": blocker.range,
+        "registered": blocker.registered,
+        "fenced": blocker.fenced,
+        "text": text,
+    }
