@@ -1,5 +1,7 @@
 """The decoder against Kafka: the same log gives the same JSON as ``kafka-dump-log``."""
 
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,15 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
+from deploy.specs import ClusterSpec, NodeSpec
 from deploy.wire import Connection, check
+from streams.events import SnapshotChunk
 from streams.kraft.batch import scan
 from streams.kraft.schema import RecordSchema
+from streams.kraft.snapshot import parse_name, read_snapshot
+from streams.types import ClusterId
 from tests.conformance.dump_log import differences, kafkas, ours
+from tests.conftest import MakeCluster
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, metadata_value
 from tests.streams.kraft.record_strategies import VERSIONS, record_data
 
@@ -181,3 +188,37 @@ def test_log_of_a_real_cluster_reads_as_kafka_reads_it(
     kafka = kafkas(log, release, stack_cache)
     assert {record["type"] for record in kafka} >= MANY_TYPES
     assert differences(kafka, ours(log)) == []
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+def test_snapshots_of_a_real_cluster_read_as_kafka_reads_them(
+    release: str, make_cluster: MakeCluster, stack_cache: Cache, tmp_path: Path
+) -> None:
+    """M-65: the snapshot of a format, and one that a node made, read as Kafka reads them."""
+    spec = ClusterSpec(
+        [NodeSpec(1, release)],
+        properties={"metadata.log.max.record.bytes.between.snapshots": "4000"},
+        dynamic_voters=True,
+    )
+    cluster = make_cluster(spec)
+    directory = cluster.node(1).metadata_log
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic("some", num_partitions=90)])["some"].result(30)
+    snapshots: list[Path] = []
+    deadline = time.monotonic() + 60
+    while not any(parse_name(path.name)[0] > 0 for path in snapshots):
+        assert time.monotonic() < deadline, "no snapshot was made"
+        time.sleep(0.2)
+        found = [*directory.glob("*.checkpoint"), *directory.parent.glob("*.checkpoint")]
+        snapshots = sorted(found, key=lambda path: path.name)
+    kinds = set()
+    for number, snapshot in enumerate(snapshots):
+        copy = tmp_path / str(number) / snapshot.name
+        copy.parent.mkdir()
+        shutil.copyfile(snapshot, copy)
+        assert differences(kafkas(copy, release, stack_cache), ours(copy)) == []
+        with copy.open("rb") as file:
+            (chunk,) = read_snapshot(file, ClusterId(cluster.cluster_id), copy.name, 1)
+        assert isinstance(chunk, SnapshotChunk)
+        kinds |= {record["type"] for record in chunk.records}
+    assert kinds >= {"FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD", "KRAFT_VOTERS"}

@@ -1,0 +1,180 @@
+"""Snapshots: whole ones become chunks, others are refused."""
+
+import io
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.events import DeadLetter, SnapshotChunk
+from streams.kraft.batch import scan
+from streams.kraft.snapshot import (
+    CHUNK_BYTES,
+    Output,
+    SnapshotReader,
+    parse_name,
+    read_snapshot,
+)
+from streams.kraft.unreadable import BadSnapshot
+from streams.types import ClusterId
+from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
+
+CLUSTER = ClusterId("a-cluster")
+NAME = "00000000000000001234-0000000007.checkpoint"
+HEADER = {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}
+
+
+def broker(number: int) -> bytes:
+    """A registration of some size."""
+    content: dict[str, Any] = {
+        "brokerId": number,
+        "incarnationId": "GHlH5OERRkutVAcVWWoDyA",
+        "brokerEpoch": number,
+        "endPoints": [{"name": "A", "host": "h" * 60, "port": 9092, "securityProtocol": 0}],
+        "features": [
+            {"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": 21}
+        ],
+        "rack": None,
+        "fenced": True,
+    }
+    return record_of("REGISTER_BROKER_RECORD", content)
+
+
+TOPIC = record_of("TOPIC_RECORD", {"name": "t", "topicId": "A" * 22})
+
+
+def parts(values: list[bytes], batch_size: int = 100) -> list[bytes]:
+    """The batches of a snapshot."""
+    head = [control_framed(3, HEADER, 0), control_framed(5, {"version": 0, "kRaftVersion": 1}, 1)]
+    out, offset = [batch_of(head, 0, leader_epoch=7, control=True)], 2
+    for start in range(0, len(values), batch_size):
+        some = values[start : start + batch_size]
+        out.append(data_batch(some, offset, leader_epoch=7))
+        offset += len(some)
+    foot = [control_framed(4, {"version": 0}, 0)]
+    return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]
+
+
+def read(content: bytes) -> list[Output]:
+    """A snapshot file, read."""
+    return list(read_snapshot(io.BytesIO(content), CLUSTER, NAME, seen_ms=5))
+
+
+def test_snapshot_becomes_one_chunk() -> None:
+    """M-65: a small snapshot is one chunk, with its place, its time and what was skipped."""
+    (chunk,) = read(b"".join(parts([broker(1), TOPIC, broker(2)])))
+    assert isinstance(chunk, SnapshotChunk)
+    assert (chunk.end_offset, chunk.leader_epoch, chunk.append_ms) == (1234, 7, 1_700_000_000_000)
+    assert (chunk.index, chunk.last, chunk.seen_ms) == (0, True, 5)
+    assert [(r["offset"], r["type"]) for r in chunk.records] == [
+        (1, "KRAFT_VERSION"),
+        (2, "REGISTER_BROKER_RECORD"),
+        (4, "REGISTER_BROKER_RECORD"),
+    ]
+    assert chunk.skipped == {"TOPIC_RECORD": 1, "SNAPSHOT_HEADER": 1, "SNAPSHOT_FOOTER": 1}
+
+
+def test_large_snapshot_becomes_chunks_of_bounded_size() -> None:
+    """No chunk is above its size, only the last is marked, and together they hold everything."""
+    chunks = read(b"".join(parts([broker(number) for number in range(3000)])))
+    assert all(isinstance(chunk, SnapshotChunk) for chunk in chunks)
+    found = [chunk for chunk in chunks if isinstance(chunk, SnapshotChunk)]
+    assert [chunk.index for chunk in found] == list(range(len(found)))
+    assert [chunk.last for chunk in found] == [False] * (len(found) - 1) + [True]
+    assert len(found) > 2
+    assert all(len(orjson.dumps(chunk.records)) <= CHUNK_BYTES * 1.01 for chunk in found)
+    records = [record for chunk in found for record in chunk.records]
+    assert [r["data"]["brokerId"] for r in records[1:]] == list(range(3000))
+
+
+def test_record_larger_than_a_chunk_has_one_of_its_own() -> None:
+    """A single record above a chunk's size is not split, and takes no other with it."""
+    big = record_of("FEATURE_LEVEL_RECORD", {"name": "x" * (CHUNK_BYTES + 1), "featureLevel": 1})
+    chunks = read(b"".join(parts([broker(1), big, broker(2)])))
+    assert [len(c.records) for c in chunks if isinstance(c, SnapshotChunk)] == [2, 1, 1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(cuts=st.lists(st.integers(0, 20_000), max_size=6))
+def test_every_split_gives_the_same(cuts: list[int]) -> None:
+    """However the bytes arrive, the chunks are the same."""
+    content = b"".join(parts([broker(number) for number in range(100)], batch_size=7))
+    ends = [*sorted(cut % len(content) for cut in cuts), len(content)]
+    reader = SnapshotReader(CLUSTER, 1234, 7)
+    events: list[Output] = []
+    for start, end in zip([0, *ends], ends, strict=False):
+        events += reader.feed(content[start:end], 5)
+    assert [*events, reader.finish(5)] == read(content)
+
+
+def test_snapshot_cut_off_anywhere_never_looks_whole() -> None:
+    """Of a snapshot without its end no chunk is marked as the last, wherever it is cut."""
+    content = b"".join(parts([broker(1), broker(2)], batch_size=1))
+    for size in range(len(content)):
+        with pytest.raises(BadSnapshot, match="it is cut off before its footer"):
+            read(content[:size])
+
+
+HEAD, BODY, FOOT = parts([broker(1)])
+FLIPPED = BODY[:80] + bytes([BODY[80] ^ 1]) + BODY[81:]
+
+
+@pytest.mark.parametrize(
+    ("content", "byte", "reason"),
+    [
+        (BODY + FOOT, 0, "it does not begin with a snapshot header"),
+        (FOOT, 0, "a SNAPSHOT_FOOTER stands in a wrong place"),
+        (HEAD + HEAD + FOOT, len(HEAD), "a SNAPSHOT_HEADER stands in a wrong place"),
+        (HEAD + FOOT + BODY, len(HEAD) + len(FOOT), "it goes on after its footer"),
+        (
+            HEAD + FLIPPED + FOOT,
+            len(HEAD),
+            "the checksum of the record batch does not match its content",
+        ),
+        (HEAD + b"\x7f" * 80, len(HEAD), "a record batch cannot have 2139062155 bytes"),
+        (data_batch([TOPIC]) + FOOT, 0, "it does not begin with a snapshot header"),
+    ],
+)
+def test_snapshot_that_cannot_be_trusted_is_refused(content: bytes, byte: int, reason: str) -> None:
+    """A damaged or misplaced batch refuses the whole snapshot and says where."""
+    with pytest.raises(BadSnapshot) as refused:
+        read(content)
+    assert refused.value.reason == f"snapshot 1234-7 of cluster a-cluster, byte {byte}: {reason}"
+
+
+def test_unreadable_record_goes_to_the_dead_letters() -> None:
+    """One record that cannot be read stands in its place, its bytes apart; the rest is good."""
+    letter, chunk = read(b"".join(parts([broker(1), b"\x01\x7e\x00", broker(2)])))
+    assert isinstance(letter, DeadLetter)
+    assert letter.place == "snapshot 1234-7 offset 3"
+    assert (letter.reason, letter.payload) == ("record type 126 is not known", b"\x01\x7e\x00")
+    assert isinstance(chunk, SnapshotChunk)
+    assert [record["type"] for record in chunk.records[1:]] == [
+        "REGISTER_BROKER_RECORD",
+        "UNREADABLE",
+        "REGISTER_BROKER_RECORD",
+    ]
+
+
+def test_names() -> None:
+    """A file name gives the end offset and the epoch; another name is refused."""
+    assert parse_name(NAME) == (1234, 7)
+    assert parse_name("bootstrap.checkpoint") == (0, 0)
+    for other in ("1234-7.checkpoint", NAME + ".part", NAME + ".deleted", "x"):
+        with pytest.raises(BadSnapshot, match="is not the name of a metadata snapshot"):
+            parse_name(other)
+
+
+def test_pieces_are_all_that_is_held() -> None:
+    """The bytes of batches that were read are not kept."""
+    reader = SnapshotReader(CLUSTER, 1, 1)
+    content = b"".join(parts([TOPIC] * 5000))
+    held = []
+    for start in range(0, len(content), 1000):
+        reader.feed(content[start : start + 1000], 5)
+        held.append(len(reader._tail))
+    batch = scan(content).batches[1]
+    assert max(held) < batch.end - batch.start + 1000
+    reader.finish(5)
