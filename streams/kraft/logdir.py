@@ -70,6 +70,11 @@ class LogDirectoryReader:
         return self._tail.committed
 
     @property
+    def fetched(self) -> Place:
+        """The place after the last record that was read, committed or not."""
+        return self._tail.end
+
+    @property
     def leader(self) -> Leader:
         """The leader of the newest epoch in the log."""
         return self._rule.leader

@@ -81,6 +81,11 @@ class Observer:
         return self._tail.committed
 
     @property
+    def fetched(self) -> Place:
+        """The place after the last record that was fetched, committed or not."""
+        return self._tail.end
+
+    @property
     def leader(self) -> rq.Leader:
         """The leader as far as it is known."""
         return self._controllers.leader

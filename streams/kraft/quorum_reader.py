@@ -52,6 +52,11 @@ class QuorumReader:
         return self._observer.place
 
     @property
+    def fetched(self) -> Place:
+        """The place after the last record that was fetched, committed or not."""
+        return self._observer.fetched
+
+    @property
     def high_watermark(self) -> int:
         """Where the committed log ends as far as it is known (-1: not at all)."""
         return self._observer.high_watermark

@@ -15,6 +15,10 @@ class LogReader(Protocol):
         """The place after the last record that was given out."""
 
     @property
+    def fetched(self) -> Place:
+        """The place after the last record that was read, committed or not."""
+
+    @property
     def high_watermark(self) -> int:
         """Where the committed log ends as far as it is known (-1: not at all)."""
 

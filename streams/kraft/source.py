@@ -132,6 +132,11 @@ class KraftSource:
             detail=self._detail,
         )
 
+    @property
+    def fetched_offset(self) -> int:
+        """The offset that is read next; what lies above the high watermark is held, not given."""
+        return self._reader.fetched.offset if self._reader else 0
+
     async def run(self) -> None:
         """Follow the log until cancelled.
 
