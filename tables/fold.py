@@ -52,9 +52,15 @@ def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImag
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
-    """A source's word; when the log is followed again, a reading from its start is complete."""
+    """A source's word; when the log is read to its end again, a reading from its start is complete.
+
+    The word *following* alone does not say so: a source that was following when the log went
+    backwards may keep the word for a moment while it reads.
+    """
     image = image.with_source(event)
     reading_log = image.resync is not None and image.resync.reads_log
-    if event.source == Authority.LOG and event.state is SourceState.FOLLOWING and reading_log:
+    at_end = 0 <= event.offset and event.high_watermark <= event.offset + 1
+    following = event.state is SourceState.FOLLOWING and at_end
+    if event.source == Authority.LOG and following and reading_log:
         return end_resync(image)
     return image, NOTHING

@@ -18,12 +18,19 @@ def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
     """Takes in what a node says; it is the registration where no log is followed."""
     node = _node(event)
     before = image.answers.get(node.key) or image.nodes.get(node.key)
-    if before is not None and _heard_ms(before) >= event.seen_ms:
+    if before is not None and _heard_ms(before) > event.seen_ms:
         return image, SKIPPED
+    if before is not None and _heard_ms(before) == event.seen_ms:
+        # Taken in before; but after a crash perhaps the node only, and not yet the levels.
+        node = before
     if image.authority is Authority.LOG:
+        if node is before:
+            return image, SKIPPED
         changes = {node.key: node}
         return replace(image, answers=image.answers.changed(changes)), ClusterDelta(answers=changes)
     features = _adopted(image, event)
+    if node is before and features is image.features and image.authority is Authority.ANSWERS:
+        return image, SKIPPED
     after = replace(
         image,
         authority=Authority.ANSWERS,
@@ -39,7 +46,7 @@ def fold_silence(image: ClusterImage, event: NodeSilent) -> Folded:
     key = NodeKey(event.role, event.node_id)
     as_answer = image.authority is Authority.LOG
     before = (image.answers if as_answer else image.nodes).get(key)
-    if before is None:
+    if before is None or _heard_ms(before) >= event.seen_ms:
         return image, SKIPPED
     changes = {key: None if event.gone else before._replace(silent=True)}
     if as_answer:
@@ -81,7 +88,8 @@ def _adopted(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
 
     An answer counts only if its epoch is 0 or more (KIP-778). A broker's epoch is the highest
     offset of its image, a controller's the offset of the last change, so the two do not compare:
-    once a broker has spoken controllers are not asked.
+    once a broker has spoken controllers are not asked. One way they do: a broker whose image ends
+    before a change that a controller has told of does not know that change yet.
     """
     if event.epoch < 0:
         return image.features
@@ -89,7 +97,7 @@ def _adopted(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
     if isinstance(known, AnswerProvenance):
         if known.role is Role.BROKER and event.role is Role.CONTROLLER:
             return image.features
-        if known.role is event.role and event.epoch < known.epoch:
+        if event.epoch < known.epoch:
             return image.features
     provenance = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
     levels = Map({name: level for name, level in event.finalized.items() if level > 0})

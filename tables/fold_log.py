@@ -67,9 +67,9 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     image = _under_log(image)
     if event.end_offset - 1 <= image.log.offset:
         return image, SKIPPED
-    resync = image.resync
     if event.index == 0:
-        resync = Resync(end_offset=event.end_offset, leader_epoch=event.leader_epoch)
+        image = image.read_anew(event.end_offset, event.leader_epoch)
+    resync = image.resync
     if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
@@ -89,11 +89,16 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
 
 
 def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
-    """Takes in that a stretch of the log is lost, or that the log itself went backwards."""
-    after = replace(_under_log(image), gap=event.reason)
+    """Takes in that a stretch of the log is lost, or that the log itself went backwards.
+
+    A stretch that a snapshot has bridged since is not lost.
+    """
+    image = _under_log(image)
     if event.reset:
-        after = replace(after, log=NOWHERE, resync=Resync())
-    return after, NOTHING
+        return replace(image, gap=event.reason, log=NOWHERE).read_anew(), NOTHING
+    if event.to_offset <= image.log.offset:
+        return image, SKIPPED
+    return replace(image, gap=event.reason), NOTHING
 
 
 def end_resync(image: ClusterImage) -> Folded:
@@ -126,8 +131,8 @@ def _under_log(image: ClusterImage) -> ClusterImage:
     """
     if image.authority is Authority.LOG:
         return image
-    resync = Resync() if image.authority is Authority.ANSWERS else None
-    return replace(image, authority=Authority.LOG, resync=resync)
+    after = replace(image, authority=Authority.LOG)
+    return after.read_anew() if image.authority is Authority.ANSWERS else after
 
 
 def _resynced(

@@ -46,9 +46,11 @@ class Resync:
 
     It becomes the image at its end, so that what was known stays until then and only what really
     differs is a change. ``end_offset`` and ``leader_epoch`` name the snapshot (-1: the log itself)
-    and ``next_index`` is the chunk that must come next.
+    and ``next_index`` is the chunk that must come next. ``serial`` tells the rows of this reading
+    from those of one before; it says nothing of the cluster, and so does not count in comparisons.
     """
 
+    serial: int = field(compare=False)
     end_offset: int = -1
     leader_epoch: int = -1
     next_index: int = 0
@@ -69,7 +71,8 @@ class ClusterImage:
     ``log`` is the last place of the metadata log taken in, ``log_high`` the furthest ever: they
     differ only after the log went backwards. ``answers`` holds what nodes say themselves where the
     log is the authority; otherwise they are the ``nodes``. ``gap`` is the reason of a gap that no
-    snapshot has filled yet.
+    snapshot has filled yet. ``caught_up`` are the sources that have reached the end of what they
+    read, and have not said since that they are behind. ``resyncs`` counts readings anew.
     """
 
     cluster: ClusterId
@@ -86,18 +89,31 @@ class ClusterImage:
     unreadable: Map[str, Unreadable] = field(default_factory=Map)
     resync: Resync | None = None
     gap: str = ""
+    caught_up: frozenset[str] = frozenset()
+    resyncs: int = field(default=0, compare=False)
 
     @property
     def ready(self) -> bool:
-        """Whether the source of authority has caught up; until then nothing is judged."""
-        source = self.sources.get(self.authority)
-        return (
-            source is not None and source.state is not SourceState.CATCHING_UP and not self.resync
-        )
+        """Whether the source of authority has caught up; until then nothing is judged.
+
+        A source that stalls or falls silent leaves what it told as true as it was: all of the
+        cluster if it had caught up, and a part of it if it had not.
+        """
+        return self.authority in self.caught_up and self.resync is None
 
     def with_source(self, status: SourceStatus) -> "ClusterImage":
         """This image with one source's newest status."""
-        return replace(self, sources=self.sources.set(status.source, status))
+        caught_up = self.caught_up
+        if status.state is SourceState.FOLLOWING:
+            caught_up = caught_up | {status.source}
+        elif status.state is SourceState.CATCHING_UP:
+            caught_up = caught_up - {status.source}
+        return replace(self, sources=self.sources.set(status.source, status), caught_up=caught_up)
+
+    def read_anew(self, end_offset: int = -1, leader_epoch: int = -1) -> "ClusterImage":
+        """This image with a new `Resync`, from a snapshot or from the log itself."""
+        serial = self.resyncs + 1
+        return replace(self, resyncs=serial, resync=Resync(serial, end_offset, leader_epoch))
 
 
 @dataclass(frozen=True, slots=True)

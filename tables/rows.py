@@ -1,15 +1,16 @@
 """An image as rows of a table, and back: the form in which it outlives the process.
 
 Rows are written so that their *order* keeps an image whole. The rows of one event come nodes first
-and the cluster's own row, which holds the place in the log, last; so whatever prefix of the rows
-survives a crash, the place never claims more than the rows hold, and the event is taken in again.
+and the cluster's own row, which holds the place in the log, after them; so whatever prefix of the
+rows survives a crash, the place never claims more than the rows hold, and the event is taken in
+again. Only rows that the cluster's row has made void are deleted after it: each row of a reading
+anew has the serial number of its reading, and counts only while that one goes on.
 
 A row of nodes holds `PAGE` neighbours by id: one changed node costs one small row, and ten thousand
 nodes are read back in a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -61,11 +62,9 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
     touched = {"nodes": delta.nodes, "answers": delta.answers, "pending": delta.pending}
     rows: list[Row] = []
     for family, pick in _FAMILIES.items():
-        keys: Iterable[NodeKey] = touched[family]
-        if family == "pending" and before.resync is not None and _restarted(before, after):
-            keys = chain(keys, before.resync.nodes.nodes)
-        rows.extend(_pages(after, family, pick(after), keys))
+        rows.extend(_pages(after, family, pick(after), touched[family]))
     rows.append((row_key(after.cluster, "cluster"), orjson.dumps(_cluster(after))))
+    rows.extend(_void_pages(before, after, delta))
     return rows
 
 
@@ -73,7 +72,7 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
     """The image that rows hold; ``rows`` maps names, as `cluster_of` gives them, to values."""
     head = orjson.loads(rows["cluster"]) if "cluster" in rows else None
     resync = head and head["resync"]
-    tags = {"pending": [resync["end_offset"], resync["leader_epoch"]]} if resync else {}
+    tags = {"pending": resync["serial"]} if resync else {}
     nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}
     for name, value in rows.items():
         family = name.partition("/")[0]
@@ -87,15 +86,15 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
     return _image(cluster, head, images)
 
 
-def _restarted(before: ClusterImage, after: ClusterImage) -> bool:
-    """Whether a resync ended, or another one took its place."""
-    one, other = before.resync, after.resync
-    if one is None or other is None:
-        return True
-    return (one.end_offset, one.leader_epoch) != (
-        other.end_offset,
-        other.leader_epoch,
-    ) or other.next_index < one.next_index
+def _void_pages(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterator[Row]:
+    """Deletes the pages of a resync that ended, or whose place another one took."""
+    old, new = before.resync, after.resync
+    if old is None or (new is not None and new.serial == old.serial):
+        return
+    written = {(key.role, key.node_id // PAGE) for key in delta.pending}
+    for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in old.nodes.nodes):
+        if (role, page) not in written:
+            yield row_key(after.cluster, f"pending/{role}/{page}"), None
 
 
 def _pages(
@@ -109,12 +108,9 @@ def _pages(
         yield key, orjson.dumps((_tag(image, family), members)) if members else None
 
 
-def _tag(image: ClusterImage, family: str) -> tuple[int, int] | None:
+def _tag(image: ClusterImage, family: str) -> int | None:
     """Which resync pending nodes belong to: those of one that came to nothing count no more."""
-    resync = image.resync
-    if family != "pending" or resync is None:
-        return None
-    return resync.end_offset, resync.leader_epoch
+    return image.resync.serial if family == "pending" and image.resync is not None else None
 
 
 def _packed(node: Node) -> tuple[Any, ...]:
@@ -180,8 +176,11 @@ def _cluster(image: ClusterImage) -> dict[str, Any]:
         "disagreements": dict(image.disagreements.items()),
         "unreadable": dict(image.unreadable.items()),
         "gap": image.gap,
+        "caught_up": sorted(image.caught_up),
+        "resyncs": image.resyncs,
         "resync": resync
         and {
+            "serial": resync.serial,
             "end_offset": resync.end_offset,
             "leader_epoch": resync.leader_epoch,
             "next_index": resync.next_index,
@@ -219,8 +218,11 @@ def _image(
         ),
         unreadable=_unreadable(head["unreadable"]),
         gap=head["gap"],
+        caught_up=frozenset(head["caught_up"]),
+        resyncs=head["resyncs"],
         resync=resync
         and Resync(
+            resync["serial"],
             resync["end_offset"],
             resync["leader_epoch"],
             resync["next_index"],

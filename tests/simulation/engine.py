@@ -1,6 +1,6 @@
 """An engine for tests: it takes in events as the worker does, and may be killed between any rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.monitor import MonitorState, Outcome, step
 from controller.rows import rows_of_step, states_of_rows
@@ -19,10 +19,10 @@ class Engine:
     """A state, the table's rows, and all that was said; nothing else survives `restart`."""
 
     def __init__(
-        self, rows: Iterable[tuple[str, bytes]] = (), cluster: ClusterId = CLUSTER
+        self, rows: Mapping[str, bytes] | None = None, cluster: ClusterId = CLUSTER
     ) -> None:
         self.cluster = cluster
-        self.rows: dict[str, bytes] = dict(rows)
+        self.rows: dict[str, bytes] = dict(rows or {})
         self.said: list[Said] = []
         self.state = MonitorState.of(cluster)
         self.auditor: Auditor | None = None
