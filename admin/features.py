@@ -82,10 +82,8 @@ async def _update(
         validate_only=dry_run,
     )
     answer = await connection.request(request, UpdateFeaturesResponse, timeout_s)
-    refusals = [
-        each.error_message or each.error_code.name
-        for each in (answer, *answer.results)
-        if each.error_code is not ErrorCode.none
-    ]
+    said = [(answer.error_code, answer.error_message)]
+    said += [(result.error_code, result.error_message) for result in answer.results]
+    refusals = [text or code.name for code, text in said if code is not ErrorCode.none]
     if refusals:
         raise UpdateRefusedError("; ".join(refusals))

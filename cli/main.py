@@ -11,7 +11,7 @@ from cli import alerts, changes, demo, epochs, stack, state, up, watch, worker
 from cli.errors import Exit, UsageError
 from deploy.errors import StackError
 from streams.bus import BusError
-from streams.health import PortTakenError
+from streams.errors import PortTakenError
 
 app = typer.Typer(
     name="featurewatch",

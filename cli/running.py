@@ -9,7 +9,8 @@ from typing import Any
 from agents.settings import WorkerSettings
 from agents.web import serve
 from agents.worker import Worker
-from cli.settings import Web
+from cli.settings import Settings, Web
+from cli.watching import Watch, run_all
 
 
 def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
@@ -36,3 +37,8 @@ async def run_worker(settings: WorkerSettings, web: Web) -> None:
         except asyncio.CancelledError:
             worker.stop()
             await running
+
+
+async def run_everything(watch: Watch, settings: Settings) -> None:
+    """Runs the sources and a worker until cancelled, or until one of them fails."""
+    await run_all([watch.run(), run_worker(settings.worker_settings(), settings.web)])

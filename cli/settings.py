@@ -16,14 +16,7 @@ from pydantic_settings import (
 from agents.settings import WorkerSettings, default_directory
 from cli.errors import UsageError
 from cli.properties import read_properties
-from streams.apiversions.settings import ApiVersionsSettings
 from streams.bus import BusSettings
-from streams.kraft.address import parse_addresses
-from streams.kraft.quorum_reader import Quorum
-from streams.kraft.security import PLAINTEXT, Security, from_properties
-from streams.kraft.source import KraftSettings
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
-from streams.types import ClusterId
 
 ENVIRONMENT = "FEATUREWATCH_"
 
@@ -163,38 +156,6 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
         raise UsageError(f"the setting {place} is wrong: {first['msg']}") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{named} is no YAML: {' '.join(str(error).split())}") from None
-
-
-def kraft_settings(cluster: Cluster, cluster_id: ClusterId) -> KraftSettings:
-    """How the metadata log of a cluster is followed; raises `UsageError`."""
-    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_WANTED
-    if cluster.log_directory is not None:
-        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
-    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers), security(cluster))
-    return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
-
-
-def answers_settings(cluster: Cluster) -> ApiVersionsSettings:
-    """How the nodes of a cluster are asked; raises `UsageError`."""
-    try:
-        return ApiVersionsSettings.parse(
-            cluster.servers,
-            "",
-            cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
-            security=security(cluster),
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def security(cluster: Cluster) -> Security:
-    """TLS and SASL towards a cluster's nodes; raises `UsageError`."""
-    if cluster.command_config is None:
-        return PLAINTEXT
-    try:
-        return from_properties(read_properties(cluster.command_config))
-    except ValueError as error:
-        raise UsageError(f"{cluster.command_config}: {error}") from None
 
 
 def embedded_bus_file(data_directory: Path) -> Path:

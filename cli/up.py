@@ -1,12 +1,10 @@
 """``featurewatch up``: everything in one process."""
 
-import asyncio
 import sys
 
 import typer
 
 from cli import options
-from cli.embedded import bus_for
 from cli.options import (
     BusServers,
     ClusterIdOption,
@@ -17,9 +15,7 @@ from cli.options import (
     Prefix,
     Servers,
 )
-from cli.running import run_until_signal, run_worker
-from cli.settings import Settings, load
-from cli.watching import Watch, run_all
+from cli.settings import load
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +34,11 @@ def up(
     command_config: CommandConfig = None,
 ) -> None:
     """Run everything here: the sources, a worker, and a bus of its own if none is named."""
+    # Here, so that the other commands start without the engines.
+    from cli.embedded import bus_for
+    from cli.running import run_everything, run_until_signal
+    from cli.watching import Watch
+
     clusters = options.cluster_flags(
         controllers, servers, log_directory, cluster_id, command_config
     )
@@ -48,9 +49,4 @@ def up(
             f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
             "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
         )
-        run_until_signal(_run(watch, settings))
-
-
-async def _run(watch: Watch, settings: Settings) -> None:
-    worker = run_worker(settings.worker_settings(), settings.web)
-    await asyncio.shield(asyncio.ensure_future(run_all([watch.run(), worker])))
+        run_until_signal(run_everything(watch, settings))

@@ -13,9 +13,7 @@ from cli.options import (
     Prefix,
     Servers,
 )
-from cli.running import run_until_signal
 from cli.settings import load
-from cli.watching import Watch
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +32,10 @@ def watch(
     command_config: CommandConfig = None,
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
+    # Here, so that the other commands start without the engines.
+    from cli.running import run_until_signal
+    from cli.watching import Watch
+
     clusters = options.cluster_flags(
         controllers, servers, log_directory, cluster_id, command_config
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.errors import UsageError
 from cli.properties import read_properties
-from cli.settings import Cluster, Settings, answers_settings, kraft_settings, security
+from cli.settings import Cluster, Settings
 from streams.apiversions.discovery import find_nodes
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
@@ -16,7 +16,11 @@ from streams.apiversions.source import ApiVersionsSource
 from streams.bus import Publisher, ensure_topics
 from streams.events import SourceState
 from streams.health import HealthServer, source_views
-from streams.kraft.source import KraftSource
+from streams.kraft.address import parse_addresses
+from streams.kraft.quorum_reader import Quorum
+from streams.kraft.security import PLAINTEXT, Security, from_properties
+from streams.kraft.source import KraftSettings, KraftSource
+from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
 from streams.metrics import Reports, SourceReport
 from streams.types import ClusterId
 
@@ -104,6 +108,38 @@ def id_of_directory(directory: Path) -> ClusterId:
         f"{directory} has no meta.properties with a cluster.id: give the metadata.log.dir of a "
         "node, or set cluster_id"
     )
+
+
+def kraft_settings(cluster: Cluster, cluster_id: ClusterId) -> KraftSettings:
+    """How the metadata log of a cluster is followed; raises `UsageError`."""
+    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_WANTED
+    if cluster.log_directory is not None:
+        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
+    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers), security(cluster))
+    return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
+
+
+def answers_settings(cluster: Cluster) -> ApiVersionsSettings:
+    """How the nodes of a cluster are asked; raises `UsageError`."""
+    try:
+        return ApiVersionsSettings.parse(
+            cluster.servers,
+            "",
+            cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
+            security=security(cluster),
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def security(cluster: Cluster) -> Security:
+    """TLS and SASL towards a cluster's nodes; raises `UsageError`."""
+    if cluster.command_config is None:
+        return PLAINTEXT
+    try:
+        return from_properties(read_properties(cluster.command_config))
+    except ValueError as error:
+        raise UsageError(f"{cluster.command_config}: {error}") from None
 
 
 class Watch:

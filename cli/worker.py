@@ -6,7 +6,6 @@ import typer
 
 from cli import options
 from cli.options import BusServers, ConfigFile, Prefix
-from cli.running import run_until_signal, run_worker
 from cli.settings import load
 
 
@@ -25,6 +24,9 @@ def worker(
     store: Annotated[str, typer.Option(help="memory or rocksdb.")] = "",
 ) -> None:
     """Run a worker: it keeps the tables and says what changed and what is wrong."""
+    # Here, so that the other commands start without the engines.
+    from cli.running import run_until_signal, run_worker
+
     given = {"id": worker_id, "store": store}
     flags = {name: value for name, value in given.items() if value}
     settings = load(config, bus=options.bus_flags(bus, prefix), worker=flags)

@@ -9,16 +9,13 @@ import orjson
 from aiohttp import web
 
 from streams import metrics
+from streams.errors import PortTakenError
 from streams.events import SourceState
 from streams.metrics import Reports, SourceReport
 
 Sources = Callable[[], Iterable[Reports]]
 
 LOOPBACK: Final = "127.0.0.1"
-
-
-class PortTakenError(Exception):
-    """The address cannot be listened on; the text says which and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cli.demo.narrator import Narrator
-from cli.demo.play import play
 from cli.errors import Exit
 from cli.options import AsJson
 
@@ -31,6 +29,10 @@ def demo(
 
     Exits with 1 if a change was lost or said twice.
     """
+    # Here, so that the other commands start without the engines.
+    from cli.demo.narrator import Narrator
+    from cli.demo.play import play
+
     with contextlib.ExitStack() as stack:
         if directory is None:
             made = tempfile.TemporaryDirectory(prefix="featurewatch-", ignore_cleanup_errors=True)

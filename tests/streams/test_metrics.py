@@ -5,8 +5,9 @@ import socket
 import aiohttp
 import pytest
 
+from streams.errors import PortTakenError
 from streams.events import SourceState
-from streams.health import HealthServer, PortTakenError, readiness, source_views
+from streams.health import HealthServer, readiness, source_views
 from streams.metrics import METRICS, SourceReport, exposition, registry_of
 
 FOLLOWING = SourceReport(

@@ -1,0 +1,44 @@
+# featurewatch. `make` alone lists the targets.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first Python on PATH that is new enough.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	&& echo $$p && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast lint format bench clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "featurewatch needs Python 3.11 or newer on the PATH." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv module: install it (on Debian: python3-venv)." >&2; exit 1; }
+	@echo "Setting up an environment in $(VENV); this takes a minute the first time."
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and watch it (KEEP=1: leave it up).
+	@$(BIN)/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
+
+test: $(VENV)/ready ## Run every test, against real Kafka.
+	@$(BIN)/python -m pytest $(PYTEST)
+
+test-fast: $(VENV)/ready ## Run the tests that need no Kafka.
+	@$(BIN)/python -m pytest -m 'not stack' $(PYTEST)
+
+lint: $(VENV)/ready ## Check style, types and the layers.
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+format: $(VENV)/ready ## Lay the code out.
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
+	@$(BIN)/python -m tests.bench $(BENCH)
+
+clean: ## Remove the environment and what tools left behind.
+	rm -rf $(VENV) build dist *.egg-info .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
