@@ -81,7 +81,7 @@ class LightNodes:
     def register(self, brokers: Iterable[LightBroker], *, unfence: bool = True) -> list[Refusal]:
         """Registers brokers, again with other ranges or another incarnation if they are known.
 
-        Returns what was refused; with ``unfence`` the others have sent one heartbeat and are live.
+        Returns what was refused; with ``unfence`` the others have sent heartbeats and are live.
 
         Raises:
             WireError: if no controller answers.
@@ -105,6 +105,9 @@ class LightNodes:
                 return Refusal(broker.id, error.code, error.message or error.name)
             self._epochs[broker.id] = int(answer.broker_epoch)
             if unfence:
+                self._heartbeat(broker.id)
+                # The controller forgets the offset of the heartbeat that unfences, and lets nobody
+                # shut down while it knows of an active broker without one.
                 self._heartbeat(broker.id)
             return None
 

@@ -3,6 +3,8 @@
 import datetime
 import uuid
 
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.fetch.v13.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v13.response import FetchResponse
 from kio.schema.metadata.v12.request import MetadataRequest
@@ -11,7 +13,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from deploy.errors import WireError
-from deploy.wire import Connection
+from deploy.wire import CLIENT_ID, Connection, check
 
 METADATA_TOPIC_ID = uuid.UUID(int=1)
 """``__cluster_metadata``: Kafka's Uuid.METADATA_TOPIC_ID."""
@@ -61,3 +63,19 @@ def live_brokers(host: str, port: int, timeout_s: float = 2.0) -> set[int]:
     with Connection(host, port, timeout_s) as connection:
         response = connection.ask(request, MetadataResponse)
     return {int(broker.node_id) for broker in response.brokers}
+
+
+def supported_ranges(host: str, port: int, timeout_s: float = 2.0) -> dict[str, tuple[int, int]]:
+    """What the node at this address supports, by feature (ApiVersions v4: 3.9 and newer).
+
+    Raises:
+        WireError: if it does not answer.
+    """
+    request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
+    with Connection(host, port, timeout_s) as connection:
+        response = connection.ask(request, ApiVersionsResponse)
+    check(f"ApiVersions of {host}:{port}", response.error_code)
+    return {
+        str(feature.name): (int(feature.min_version), int(feature.max_version))
+        for feature in response.supported_features
+    }

@@ -1,0 +1,207 @@
+"""``featurewatch stack``: real Kafka clusters on this machine."""
+
+import json
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.errors import Exit, UsageError
+from deploy import remote, stackfile
+from deploy.errors import StackError
+from deploy.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
+from deploy.stackfile import StackFile
+
+app = typer.Typer(help="Real Kafka clusters on this machine.", no_args_is_help=True)
+node_app = typer.Typer(help="Stop, kill and start one node of a stack.", no_args_is_help=True)
+app.add_typer(node_app, name="node")
+
+Directory = Annotated[
+    Path | None,
+    typer.Option("--directory", "-d", help="The stack's directory.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+NodeId = Annotated[int, typer.Argument(help="The node's id.")]
+
+
+@app.command()
+def up(
+    nodes: Annotated[int | None, typer.Option(help="How many nodes [3].", min=1)] = None,
+    release: Annotated[str | None, typer.Option(help=f"Of all nodes [{NEWEST_TESTED}].")] = None,
+    releases: Annotated[str | None, typer.Option(help="Node by node: 3.9.1,4.3.0,…")] = None,
+    metadata_version: Annotated[str | None, typer.Option(help="At format: 3.7-IV4, 3.9, …")] = None,
+    light_brokers: Annotated[
+        int | None, typer.Option(help="Registrations without a process.", min=0)
+    ] = None,
+    directory: Directory = None,
+    foreground: Annotated[bool, typer.Option(help="Stay, and end with Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a stack and leave it running; a directory that holds one is taken up as it was."""
+    where = _directory(directory)
+    given = (nodes, release, releases, metadata_version, light_brokers)
+    described = stackfile.read(where)
+    if described is None:
+        described = _describe(nodes, release, releases, metadata_version, light_brokers or 0)
+        described.write(where)
+    elif any(value is not None for value in given):
+        raise UsageError(
+            f"{where} holds a stack already: take it up without options, choose another "
+            "--directory, or remove it: featurewatch stack down --remove"
+        )
+    else:
+        _refuse_if_running(where)
+    if foreground:
+        _stay(where, as_json)
+        return
+    status = remote.launch(where)
+    _show(status, as_json, _describe_up)
+
+
+@app.command()
+def down(
+    directory: Directory = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete the stack's data too.")] = False,
+) -> None:
+    """Stop a stack; its data is kept unless it shall be removed."""
+    where = _directory(directory)
+    ran = True
+    try:
+        remote.ask(where, "down")
+        remote.wait_until_gone(where)
+    except remote.NotRunningError as error:
+        ran = False
+        if not remove:
+            _say(str(error))
+            raise typer.Exit(Exit.NO) from error
+    if remove:
+        if stackfile.read(where) is None:
+            raise StackError(f"{where} holds no stack; nothing was removed")
+        shutil.rmtree(where)
+    _say(("stopped" if ran else "was not running") + (", removed" if remove else ""))
+
+
+@app.command()
+def status(directory: Directory = None, as_json: Json = False) -> None:
+    """How a stack does; exit code 3 if it does not run or a node is not ready."""
+    where = _directory(directory)
+    try:
+        answer = remote.ask(where, "status")
+    except remote.NotRunningError as error:
+        if as_json:
+            print(json.dumps({"directory": str(where), "running": False, "nodes": []}))
+        _say(str(error))
+        raise typer.Exit(Exit.NO) from error
+    _show(answer | {"running": True}, as_json, _describe_status)
+    if not all(node["ready"] for node in answer["nodes"]):
+        raise typer.Exit(Exit.NO)
+
+
+@node_app.command()
+def stop(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
+    """Shut a node down (SIGTERM)."""
+    _show(remote.ask(_directory(directory), "stop", node=node), as_json, _describe_node)
+
+
+@node_app.command()
+def kill(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
+    """Kill a node (SIGKILL)."""
+    _show(remote.ask(_directory(directory), "kill", node=node), as_json, _describe_node)
+
+
+@node_app.command()
+def start(
+    node: NodeId,
+    release: Annotated[str | None, typer.Option(help="On another release than before.")] = None,
+    directory: Directory = None,
+    wait: Annotated[bool, typer.Option(help="Until the node is ready.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Start a node again, with its directory kept."""
+    where = _directory(directory)
+    _show(
+        remote.ask(where, "start", node=node, release=release, wait=wait), as_json, _describe_node
+    )
+
+
+def _directory(given: Path | None) -> Path:
+    return given.expanduser().absolute() if given is not None else remote.default_directory()
+
+
+def _refuse_if_running(where: Path) -> None:
+    try:
+        remote.ask(where, "status")
+    except remote.NotRunningError:
+        return
+    raise StackError(f"the stack in {where} runs already; see: featurewatch stack status")
+
+
+def _describe(
+    nodes: int | None,
+    release: str | None,
+    releases: str | None,
+    metadata_version: str | None,
+    light_brokers: int,
+) -> StackFile:
+    if releases is not None and (nodes is not None or release is not None):
+        raise UsageError("--releases names every node; leave out --nodes and --release")
+    if releases is not None:
+        each = [word.strip() for word in releases.split(",")]
+    else:
+        each = [release or NEWEST_TESTED] * (nodes or 3)
+    # Heartbeats of light brokers go out at about 2,000 a second: sessions last longer with more.
+    session_ms = max(6_000, 10 * light_brokers)
+    try:
+        spec = ClusterSpec(
+            [NodeSpec(number, name) for number, name in enumerate(each, start=1)],
+            metadata_version,
+            {"broker.session.timeout.ms": str(session_ms)} if light_brokers else {},
+        )
+    except StackError as error:
+        raise UsageError(str(error)) from error
+    return StackFile(spec, light_brokers)
+
+
+def _stay(where: Path, as_json: bool) -> None:
+    from deploy.supervisor import Supervisor
+
+    supervisor = Supervisor(where)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: supervisor.interrupt())
+    with supervisor.running():
+        _show(supervisor.status(), as_json, _describe_up)
+        supervisor.serve()
+
+
+def _show(answer: dict[str, Any], as_json: bool, describe: Callable[[dict[str, Any]], str]) -> None:
+    print(json.dumps(answer) if as_json else describe(answer), flush=True)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _describe_up(answer: dict[str, Any]) -> str:
+    where = answer["directory"]
+    return f"{_describe_status(answer)}\nend it      featurewatch stack down --directory {where}"
+
+
+def _describe_status(answer: dict[str, Any]) -> str:
+    lines = [
+        f"directory   {answer['directory']}",
+        f"cluster     {answer['cluster_id']}",
+        f"bootstrap   {answer['bootstrap_servers']}",
+        f"controllers {answer['controllers']}",
+    ]
+    if answer["light_brokers"]:
+        lines.append(f"light       {answer['light_brokers']} brokers")
+    return "\n".join([*lines, *map(_describe_node, answer["nodes"])])
+
+
+def _describe_node(node: dict[str, Any]) -> str:
+    state = "ready" if node["ready"] else f"not ready: {node['missing']}"
+    return f"node {node['id']:<6} {node['release']:<7} {'+'.join(node['roles'])}, {state}"

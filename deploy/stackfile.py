@@ -1,0 +1,74 @@
+"""The file in a stack's directory that says what the stack is and how to reach its supervisor."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from deploy.errors import StackError
+from deploy.properties import Addresses
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+
+FILE = "stack.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Where the supervisor listens on the loopback interface, and the secret that it asks for."""
+
+    pid: int
+    port: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackFile:
+    """What a stack is; the cluster id, addresses and control follow from its first start."""
+
+    spec: ClusterSpec
+    light_brokers: int = 0
+    cluster_id: str | None = None
+    addresses: Mapping[int, Addresses] | None = None
+    control: Control | None = None
+
+    def write(self, directory: Path) -> None:
+        """Replaces the file in the directory; only its owner may read it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / FILE
+        unfinished = path.with_suffix(".unfinished")
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump(asdict(self), file, indent=1)
+        unfinished.replace(path)
+
+
+def read(directory: Path) -> StackFile | None:
+    """The file in a directory; None if there is none.
+
+    Raises:
+        StackError: if it cannot be read or is not one of ours.
+    """
+    path = directory / FILE
+    try:
+        return _parse(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StackError(
+            f"{path} is not a stack file ({error}); remove it to begin anew"
+        ) from error
+
+
+def _parse(found: dict[str, Any]) -> StackFile:
+    spec = found["spec"]
+    nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in spec["nodes"]]
+    addresses, control = found["addresses"], found["control"]
+    return StackFile(
+        spec=ClusterSpec(**(spec | {"nodes": nodes})),
+        light_brokers=int(found["light_brokers"]),
+        cluster_id=found["cluster_id"],
+        addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},
+        control=control and Control(**control),
+    )
