@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from agents.durable import Ledger
+from agents.durable import DurableApp, Ledger, MissedError
 from agents.metrics import Meters
 from controller.monitor import MonitorState, Outcome, step, unreadable
 from controller.rows import rows_of_step, states_of_rows
@@ -31,7 +31,12 @@ class Desk:
     """The states of all clusters whose partitions this worker owns, and the way to the bus."""
 
     def __init__(
-        self, bus: BusSettings, publisher: Publisher, ledger: Ledger, changelog: str, meters: Meters
+        self,
+        app: DurableApp,
+        bus: BusSettings,
+        publisher: Publisher,
+        changelog: str,
+        meters: Meters,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
         self.heard: dict[ClusterId, float] = {}
@@ -40,7 +45,8 @@ class Desk:
         """The clusters whose newest state has not been published."""
         self._bus = bus
         self._publisher = publisher
-        self._ledger = ledger
+        self._app = app
+        self._ledger: Ledger = app.ledger
         self._changelog = changelog
         self._meters = meters
         # Agents of different topics share the states: one event at a time.
@@ -48,6 +54,7 @@ class Desk:
 
     def load(self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]) -> None:
         """Takes up the rows of a table that was just recovered, for the clusters owned now."""
+        self._ledger.forget()
         found = states_of_rows((key.decode(), value) for key, value in rows)
         self.states.clear()
         self.states.update((name, state) for name, state in found.items() if owned(name))
@@ -64,7 +71,9 @@ class Desk:
         finished = False
         try:
             async with self._turn:
-                await self._take(topic, event.message, table)
+                if await self._is_due(event.message):
+                    await self._take(topic, event.message, table)
+                    self._ledger.finish(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
             raise
@@ -74,6 +83,22 @@ class Desk:
         finally:
             if not finished:
                 self._ledger.break_off()
+
+    async def _is_due(self, message: Any) -> bool:
+        """Whether a message has still to be worked on; false: it was finished before.
+
+        Raises:
+            MissedError: Messages before it were passed over, and the topic still has them.
+        """
+        expected = self._ledger.next(message.tp)
+        if expected is None:
+            expected = self._app.committed(message.tp)
+        if expected is None or message.offset <= expected:
+            return expected is None or message.offset == expected
+        if await self._app.log_start(message.tp) < message.offset:
+            raise MissedError(f"offset {expected} was due and did not come")
+        LOG.error("%s: the messages since %d expired unread", _place(message), expected)
+        return True
 
     async def _take(self, topic: Topic, message: Any, table: Any) -> None:
         began = time.perf_counter()

@@ -74,7 +74,7 @@ class Worker:
         async with Publisher(settings.bus) as publisher:
             ledger = Ledger(publisher.flush)
             app = self._app = create_app(settings, ledger)
-            desk = Desk(settings.bus, publisher, ledger, changelog, self.meters)
+            desk = Desk(app, settings.bus, publisher, changelog, self.meters)
             self._desk = desk
             self.meters.show(desk.states)
             self._assemble(app, desk, publisher)

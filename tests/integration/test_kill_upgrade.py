@@ -1,0 +1,143 @@
+"""Sources and workers are killed while a real cluster is upgraded: nothing is lost or said twice."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from cli.demo.ghost import Ghost
+from cli.demo.summary import levels_on_disk
+from cli.reading import TopicReader
+from deploy.cluster import Cluster
+from deploy.specs import ClusterSpec, combined
+from streams.bus import BusSettings
+from streams.kraft.address import parse_addresses
+from streams.output_codec import decode_alert, decode_change, decode_snapshot
+from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
+from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from streams.types import FeatureLevel, FeatureName, NodeId
+from tests.integration.processes import Process, killed_at_random
+
+NEW = "4.3.0"
+FLIPS = (
+    (FeatureName("group.version"), 1),
+    (FeatureName("transaction.version"), 2),
+    (FeatureName("share.version"), 1),
+)
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("seed", [584])
+def test_kills_during_an_upgrade_lose_and_double_nothing(
+    make_cluster: Callable[[ClusterSpec], Cluster], bus: Cluster, tmp_path: Path, seed: int
+) -> None:
+    """Every change stands on the topic once by key, none is missing, and no alert is left over."""
+    cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
+    prefix = f"kill-{cluster.cluster_id}"
+    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, replication_factor=1)
+    on_bus = ["--bus", bus.bootstrap_servers, "--prefix", prefix]
+    watch = ["watch", "--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
+    processes = [
+        Process("watch", [*watch, *on_bus], tmp_path),
+        Process("worker", ["worker", *on_bus], tmp_path),
+    ]
+    try:
+        with killed_at_random(processes, seed, pause_s=(1.0, 6.0)):
+            _upgrade(cluster)
+            _flip(cluster, seed, times=60)
+        _wait_until_quiet(settings, cluster, processes)
+    finally:
+        for process in processes:
+            process.kill()
+    starts = {process.name: process.starts for process in processes}
+    assert all(count > 3 for count in starts.values()), (seed, starts)
+    changes = _changes(settings)
+    by_id = {change.id: change for change in changes}
+    for change in changes:
+        assert _content(change) == _content(by_id[change.id]), (seed, change)
+    said = sorted(by_id.values(), key=lambda change: change.revision)
+    assert [(each.feature, each.after) for each in said] == levels_on_disk(cluster), seed
+    assert [each.revision for each in said] == list(range(1, len(said) + 1)), seed
+    assert {each.revision for each in _snapshots(settings)} == {each.revision for each in said}
+    firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
+    assert firing == [], (seed, firing)
+
+
+def _upgrade(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        node.stop()
+        node.start(NEW)
+    _update(cluster, FeatureName("metadata.version"), 30)
+
+
+def _flip(cluster: Cluster, seed: int, times: int) -> None:
+    """Features go on and off, and a controller that is no more comes with good and bad ranges."""
+    chance = random.Random(seed)
+    ghost = Ghost(cluster.controllers, NodeId(9))
+    levels = dict.fromkeys((name for name, _ in FLIPS), 0)
+    for number in range(times):
+        feature, top = chance.choice(FLIPS)
+        levels[feature] = 0 if levels[feature] else top
+        _update(cluster, feature, levels[feature])
+        low_high = (1, 19) if number % 2 == 0 else (7, 30)
+        ranges = {name: (0, high) for name, high in FLIPS} | {"metadata.version": low_high}
+        asyncio.run(ghost.register({str(name): bounds for name, bounds in ranges.items()}))
+        time.sleep(chance.uniform(0.1, 0.8))
+    asyncio.run(
+        ghost.register({"metadata.version": (7, 30)} | {str(n): (0, high) for n, high in FLIPS})
+    )
+
+
+def _update(cluster: Cluster, feature: FeatureName, level: int) -> None:
+    address = parse_addresses(cluster.bootstrap_servers)[0]
+    kind = UpgradeType.UPGRADE if level else UpgradeType.UNSAFE_DOWNGRADE
+    update = Update(feature, FeatureLevel(level), kind)
+    # The ghost blocks upgrades while its range is a bad one, as it does in life.
+    with contextlib.suppress(UpdateRefusedError):
+        asyncio.run(update_features(address, (update,)))
+
+
+def _wait_until_quiet(
+    settings: BusSettings, cluster: Cluster, processes: list[Process], timeout_s: float = 60
+) -> None:
+    """Until the newest state holds the levels on the disk, and the ghost's last range."""
+    wanted: dict[str, int] = {}
+    for name, level in levels_on_disk(cluster):
+        wanted[name] = level
+    wanted = {name: level for name, level in wanted.items() if level}
+    seen: Snapshot | None = None
+    with contextlib.closing(TopicReader(settings, STATE)) as reader:
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for message in reader.coming(0.5):
+                seen = decode_snapshot(message.value())
+            if seen and seen.ready and seen.finalized == wanted and not seen.incompatible:
+                return
+    logs = "\n".join(process.log.read_text()[-2000:] for process in processes)
+    raise AssertionError(f"the state did not come to {wanted}: {seen}\n{logs}")
+
+
+def _content(change: FeatureChange) -> tuple[object, ...]:
+    """What a change says, without when this telling of it was read from the log."""
+    return (change.feature, change.before, change.after, change.epoch, change.revision)
+
+
+def _changes(settings: BusSettings) -> list[FeatureChange]:
+    with contextlib.closing(TopicReader(settings, FEATURE_CHANGES)) as reader:
+        return [decode_change(message.value()) for message in reader.present()]
+
+
+def _snapshots(settings: BusSettings) -> Iterator[Snapshot]:
+    with contextlib.closing(TopicReader(settings, EPOCHS)) as reader:
+        yield from [decode_snapshot(message.value()) for message in reader.present()]
+
+
+def _alerts(settings: BusSettings) -> dict[str, Alert]:
+    with contextlib.closing(TopicReader(settings, ALERTS)) as reader:
+        found = [decode_alert(message.value()) for message in reader.present()]
+    return {alert.id: alert for alert in found}
