@@ -59,7 +59,7 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     """
     image = image.with_source(event)
     reading_log = image.resync is not None and image.resync.reads_log
-    at_end = 0 <= event.offset and event.high_watermark <= event.offset + 1
+    at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
     following = event.state is SourceState.FOLLOWING and at_end
     if event.source == Authority.LOG and following and reading_log:
         return end_resync(image)

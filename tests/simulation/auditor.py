@@ -14,21 +14,29 @@ from tables.provenance import LogProvenance
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
-    """The ids of all alerts that must fire; while not ready nodes and features stay as they were."""
-    cluster = image.cluster
+    """The ids of all alerts that must fire; while not ready nodes and features stay as they are."""
+    found = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
+    if image.ready:
+        return found | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
+    return found | {one for one in firing if one.split("/")[2] in ("node", "feature")}
+
+
+def _of_the_log(image: ClusterImage) -> set[str]:
     found: set[str] = set()
     for name, status in image.sources.items():
         if status.state in (SourceState.STALLED, SourceState.SILENT):
-            found.add(f"{cluster}/source-stalled/source/{name}")
+            found.add(f"source-stalled/source/{name}")
     for kind in image.unreadable:
-        found.add(f"{cluster}/unreadable/record/{kind}")
+        found.add(f"unreadable/record/{kind}")
     if image.log.offset < image.log_high:
-        found.add(f"{cluster}/epoch-regression/log")
+        found.add("epoch-regression/log")
     if image.gap:
-        found.add(f"{cluster}/log-gap/log")
-    if not image.ready:
-        kept = {i for i in firing if i.split("/")[2] in ("node", "feature")}
-        return found | kept
+        found.add("log-gap/log")
+    return found
+
+
+def _of_the_cluster(image: ClusterImage) -> set[str]:
+    found: set[str] = set()
     levels = dict(image.features.levels.items())
     for node in image.nodes.nodes.values():
         role, node_id = node.key
@@ -36,21 +44,21 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
         ranges = dict(node.capabilities.ranges)
         for feature, (low, high) in ranges.items():
             if low > high:
-                found.add(f"{cluster}/invalid-range/{subject}/{feature}")
+                found.add(f"invalid-range/{subject}/{feature}")
         for feature, level in levels.items():
             if feature not in ranges:
-                found.add(f"{cluster}/missing-feature/{subject}/{feature}")
+                found.add(f"missing-feature/{subject}/{feature}")
                 if node.capabilities.complete:
-                    found.add(f"{cluster}/level-above-support/feature/{feature}")
+                    found.add(f"level-above-support/feature/{feature}")
                 continue
             low, high = ranges[feature]
             if low <= high and not low <= level <= high:
-                found.add(f"{cluster}/incompatible-node/{subject}/{feature}")
+                found.add(f"incompatible-node/{subject}/{feature}")
             if low <= high < level:
-                found.add(f"{cluster}/level-above-support/feature/{feature}")
+                found.add(f"level-above-support/feature/{feature}")
     for feature, views in image.disagreements.items():
         if len(views) > 1:
-            found.add(f"{cluster}/nodes-disagree/feature/{feature}")
+            found.add(f"nodes-disagree/feature/{feature}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""An engine for tests: it takes in events as the worker does, and may be killed between any rows."""
+"""An engine for tests: takes in events as the worker does, and may be killed between any rows."""
 
 from collections.abc import Mapping, Sequence
 

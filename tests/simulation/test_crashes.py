@@ -1,4 +1,4 @@
-"""The worker may die between any two rows: nothing is lost, and nothing is said with another key."""
+"""The worker may die between any two rows: nothing is lost, or said with another key."""
 
 from random import Random
 
