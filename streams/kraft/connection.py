@@ -67,6 +67,8 @@ class Connection:
         self.address = address
         self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         self.last_api_versions: ApiVersionsAnswer | None = None
+        self.hint = ""
+        """What it may mean if the node hangs up on the next request."""
         self._reader = reader
         self._writer = writer
         self._client_id = client_id
@@ -166,13 +168,13 @@ class Connection:
                     self._writer.write(frame)
                     await self._writer.drain()
                     body = await self._read_frame()
-                whole = True
+                whole, self.hint = True, ""
             except TimeoutError:
                 raise AnswerTimeoutError(
                     f"{self.address} did not answer for {timeout_s:g} s"
                 ) from None
             except asyncio.IncompleteReadError:
-                raise NodeError(f"{self.address} closed the connection") from None
+                raise NodeError(f"{self.address} closed the connection{self.hint}") from None
             except ssl.SSLError as error:
                 raise LoginError(f"{self.address}: TLS failed: {error.reason or error}") from error
             except OSError as error:
@@ -232,6 +234,9 @@ async def open_connection(
         await connection.ask_api_versions(timeout_s)
         if security.mechanism is not None:
             await connection.log_in(security, timeout_s)
+        else:
+            # A listener with logins answers ApiVersions to anyone, and nothing else.
+            connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
     except AnswerTimeoutError as error:
         await connection.close()
         raise AnswerTimeoutError(f"{error}: {_is_it_tls(security)}") from error
