@@ -148,10 +148,8 @@ def _reassign(broker: Connection, topic: str) -> None:
         topics=(
             ReassignableTopic(
                 name=topic,
-                partitions=tuple(
-                    ReassignablePartition(partition_index=0, replicas=replicas)
-                    for replicas in [(3, 1)]
-                ),
+                # A third replica: whichever two it has, this is a change.
+                partitions=(ReassignablePartition(partition_index=0, replicas=(3, 1, 2)),),
             ),
         )
     )
