@@ -1,0 +1,180 @@
+"""The source between a scripted reader and a sink: order, dead letters, a bus that waits."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
+from streams.kraft.batch import scan
+from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes, Trouble
+from streams.kraft.reader import LogReader
+from streams.kraft.requests import START, Leader, Place
+from streams.kraft.source import KraftSettings, KraftSource
+from streams.kraft.source_states import Patience, Standing, next_state
+from streams.topics import Topic
+from streams.types import ClusterId
+from tests.streams.kraft.log_bytes import NOOP, batch
+
+LEVEL = bytes([1, 12, 0]) + b"\x11metadata.version" + b"\x00\x15" + b"\0"
+"""Frame version 1, FeatureLevelRecord version 0: metadata.version 21."""
+
+
+class Reader:
+    """Gives what a test has prepared, then nothing."""
+
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self.left = list(outputs)
+        self.reads = 0
+        self.place = self.fetched = START
+        self.high_watermark = 3
+        self.leader = Leader(1, 1)
+        self.trouble: Trouble | None = None
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing is left."""
+        return not self.left
+
+    async def read(self) -> Sequence[Output]:
+        """The next output."""
+        self.reads += 1
+        await asyncio.sleep(0)
+        return [self.left.pop(0)] if self.left else []
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class Settings(KraftSettings):
+    """Settings that open prepared readers."""
+
+    def open(self, place: Place) -> LogReader:
+        """The next reader; the place it was asked for is noted."""
+        OPENED.append(place)
+        return READERS[min(len(OPENED), len(READERS)) - 1]
+
+
+OPENED: list[Place] = []
+READERS: list[Reader] = []
+
+
+class Sink:
+    """Keeps events; takes no more than it may until it is told to."""
+
+    def __init__(self, room: int = 1000) -> None:
+        self.events: list[Any] = []
+        self.room = asyncio.Semaphore(room)
+
+    async def publish(self, topic: Topic, event: Any) -> None:
+        """Wait for room."""
+        await self.room.acquire()
+        self.events.append(event)
+
+    async def flush(self) -> None:
+        """All is acknowledged."""
+
+
+def commits(first: int, *values: bytes, damaged: bool = False) -> Commits:
+    """A batch below the watermark."""
+    data = bytearray(batch(first, list(values), 1))
+    data[-1] ^= 0xFF if damaged else 0
+    return Commits(tuple(scan(bytes(data)).batches))
+
+
+async def play(outputs: Sequence[Output], sink: Sink, turns: int = 60) -> KraftSource:
+    """Run a source over prepared outputs for some turns of the loop."""
+    OPENED.clear()
+    READERS[:] = [Reader(outputs)]
+
+    async def nothing() -> None:
+        return None
+
+    source = KraftSource(Settings(ClusterId("c")), sink, nothing, lambda: 99)
+    task = asyncio.create_task(source.run())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    return source
+
+
+async def test_following_is_said_after_everything_before_it() -> None:
+    """Commits come in order, NoOps make none, and `following` comes last with their offset."""
+    sink = Sink()
+    outputs = [commits(0, LEVEL), commits(1, NOOP), commits(2, LEVEL), commits(3, NOOP)]
+    await play(outputs, sink)
+    spans = [(e.first_offset, e.last_offset) for e in sink.events if isinstance(e, LogCommit)]
+    assert spans == [(0, 0), (2, 2)]
+    said = [e for e in sink.events if isinstance(e, SourceStatus)]
+    assert said[-1] is sink.events[-1]
+    assert (said[-1].state, said[-1].offset, said[-1].seen_ms) == (SourceState.FOLLOWING, 3, 99)
+
+
+async def test_a_bus_that_takes_nothing_stops_the_reading() -> None:
+    """While the bus is full nothing more is read, and afterwards nothing is missing."""
+    sink = Sink(room=2)
+    outputs = [commits(offset, LEVEL) for offset in range(20)]
+    await play(outputs, sink)
+    assert len(sink.events) == 2
+    assert READERS[0].reads <= 3
+
+
+async def test_a_bad_checksum_is_a_dead_letter_and_the_rest_goes_on() -> None:
+    """A damaged batch: its bytes and the reason to the dead letters, the next batch as ever."""
+    sink = Sink()
+    source = await play([commits(0, LEVEL, damaged=True), commits(1, LEVEL)], sink)
+    letters = [e for e in sink.events if isinstance(e, DeadLetter)]
+    assert "checksum" in letters[0].reason
+    assert [e.first_offset for e in sink.events if isinstance(e, LogCommit)] == [0, 1]
+    assert source.report().dead_letters == 1
+
+
+async def test_a_log_that_goes_backwards_is_published_again() -> None:
+    """After a reset the same offsets are published once more."""
+    sink = Sink()
+    reset = LostPlace(0, 1, "the log went backwards", True)
+    await play([commits(0, LEVEL), commits(1, LEVEL), reset, commits(0, LEVEL)], sink)
+    events = [e for e in sink.events if isinstance(e, LogCommit | LogGap)]
+    assert [type(e) for e in events] == [LogCommit, LogCommit, LogGap, LogCommit]
+    assert events[-1].first_offset == 0
+
+
+async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> None:
+    """Bytes that are no snapshot: a dead letter, and a new reader where we were."""
+    sink = Sink()
+    source = await play(
+        [commits(0, LEVEL), SnapshotBytes(Place(9, 1), 0, b"no snapshot" * 9, True)], sink
+    )
+    assert [type(e) for e in sink.events if not isinstance(e, SourceStatus)] == [
+        LogCommit,
+        DeadLetter,
+    ]
+    assert source.report().offset == 0
+    assert source.report().last_error
+
+
+@pytest.mark.parametrize(
+    ("state", "caught_up", "trouble", "since_ms", "after"),
+    [
+        ("CATCHING_UP", True, None, 0, "FOLLOWING"),
+        ("CATCHING_UP", False, None, 0, "CATCHING_UP"),
+        ("FOLLOWING", False, None, 1999, "FOLLOWING"),
+        ("FOLLOWING", False, None, 2000, "CATCHING_UP"),
+        ("FOLLOWING", False, Trouble("", False, 0), 4999, "FOLLOWING"),
+        ("FOLLOWING", False, Trouble("", False, 0), 5000, "STALLED"),
+        ("CATCHING_UP", False, Trouble("", True, 0), 999, "CATCHING_UP"),
+        ("CATCHING_UP", False, Trouble("", True, 0), 1000, "STALLED"),
+        ("STALLED", False, None, 0, "CATCHING_UP"),
+        ("STALLED", True, None, 0, "FOLLOWING"),
+    ],
+)
+def test_states(
+    state: str, caught_up: bool, trouble: Trouble | None, since_ms: int, after: str
+) -> None:
+    """Following begins at once and ends with patience; what will not mend is said sooner."""
+    standing = Standing(caught_up, trouble, caught_up_ms=0, now_ms=since_ms)
+    assert next_state(SourceState[state], standing, Patience()) is SourceState[after]
