@@ -55,7 +55,7 @@ async def find_nodes(
     for address, node_id in configured.items():
         if node_id is not None:
             nodes[NodeKey(Role.CONTROLLER, node_id)] = address
-    remarks += _what_is_not_seen(results, nodes, settings)
+    remarks += what_is_not_seen(results, nodes, settings)
     led = next((result for result in results if result.leader_id >= 0), Listing())
     return Found(
         cluster=next((r.cluster for r in results if r.cluster), None),
@@ -122,9 +122,10 @@ async def _ask_controllers(
     return [], trouble
 
 
-def _what_is_not_seen(
+def what_is_not_seen(
     results: Iterable[Listing], nodes: dict[NodeKey, Address], settings: ApiVersionsSettings
 ) -> list[str]:
+    """One line for each node that is not asked, or not by a name of its own, and what to do."""
     remarks = []
     if not any(key.role is Role.CONTROLLER for key in nodes):
         remarks += [result.refusal for result in results if result.refusal is not None]

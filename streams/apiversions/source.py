@@ -40,6 +40,11 @@ class Publishes(Protocol):
         """Waits until the bus has everything."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the bus takes nothing; None: it does."""
+        ...
+
 
 def wall_clock_ms() -> int:
     """Milliseconds since the Unix epoch."""
@@ -77,11 +82,13 @@ class ApiVersionsSource:
 
     def report(self) -> SourceReport:
         """How the source stands, for metrics and health."""
+        trouble = self._publisher.trouble
         return SourceReport(
             cluster=self._cluster or "",
             source=SOURCE,
-            state=self._state,
-            detail=self._detail,
+            # Whoever cannot say what it sees does not follow, and cannot say that on the bus.
+            state=self._state if trouble is None else SourceState.STALLED,
+            detail=trouble or self._detail,
             records_read=self._answers,
             published=self._published,
             dead_letters=self._dead_letters,

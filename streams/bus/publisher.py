@@ -90,6 +90,11 @@ class Publisher:
         """The bus that this publishes to."""
         return self._bus
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the bus does not take messages now, in one line; None: as far as is known it does."""
+        return self._trouble
+
     async def start(self) -> None:
         """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
         self._loop = asyncio.get_running_loop()
@@ -145,9 +150,10 @@ class Publisher:
             return delivery
 
     async def flush(self) -> None:
-        """Waits until the bus has everything that was published; raises `PublishError`."""
-        while self._pending:
-            await self._move()
+        """Waits until the bus has all that was published before; raises `PublishError`."""
+        # Not until nothing is in flight: others may go on publishing all the time.
+        if self._pending:
+            await asyncio.wait(list(self._pending))
         self._check()
 
     async def close(self, timeout_s: float = 10) -> None:
@@ -253,7 +259,13 @@ class Publisher:
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
-            self._producer.poll(_POLL_S)
+            try:
+                self._producer.poll(_POLL_S)
+            except KafkaException as error:
+                # A fatal error of librdkafka comes out of here, not only to the error callback.
+                text = f"the producer stopped for good: {error.args[0].str()}"
+                self._loop.call_soon_threadsafe(self._fail, text)
+                return
             if self._reports:
                 reports, self._reports = self._reports, []
                 self._loop.call_soon_threadsafe(self._settle, reports)
@@ -264,7 +276,9 @@ class Publisher:
         """librdkafka's own troubles; it goes on by itself unless they are fatal."""
         self._last_error = error.str()
         if error.fatal():
-            self._loop.call_soon_threadsafe(self._fail, f"the producer stopped: {error.str()}")
+            self._loop.call_soon_threadsafe(
+                self._fail, f"the producer stopped for good: {error.str()}"
+            )
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             text = f"the bus at {self._bus.bootstrap_servers} does not answer: {error.str()}"
             self._loop.call_soon_threadsafe(self._say, text)

@@ -1,6 +1,8 @@
 """The bus on real Kafka: topics, delivery while the broker is away, and long topics."""
 
 import asyncio
+import os
+import signal
 import time
 import uuid
 
@@ -14,6 +16,7 @@ from streams.bus import (
     BusSettings,
     LogPosition,
     Publisher,
+    PublishError,
     TopicMismatchError,
     ensure_topics,
     last_log_position,
@@ -182,6 +185,48 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
     assert said[0] is not None
     assert said[0].startswith("the bus at")
     assert said[-1] is None
+
+
+async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
+    """Stopped in its tracks the broker acknowledges nothing: said after seconds, unsaid after."""
+    cluster = make_cluster(single_bus())
+    settings = BusSettings(cluster.bootstrap_servers, prefix="hangs", partitions=1)
+    await asyncio.to_thread(ensure_topics, settings)
+    said: asyncio.Queue[str | None] = asyncio.Queue()
+    async with Publisher(settings, on_trouble=said.put_nowait) as publisher:
+        await (await publisher.publish(METADATA_LOG, commit(1)))
+        os.kill(cluster.node(1).pid, signal.SIGSTOP)
+        try:
+            delivery = await publisher.publish(METADATA_LOG, commit(2))
+            line = await asyncio.wait_for(said.get(), 30)
+            assert line is not None
+            assert "has acknowledged nothing for 5 s" in line
+            assert publisher.trouble == line
+        finally:
+            os.kill(cluster.node(1).pid, signal.SIGCONT)
+        await asyncio.wait_for(delivery, 60)
+        assert publisher.trouble is None
+    assert len(await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))) == 2
+
+
+async def test_nothing_gets_past_a_message_that_the_bus_refuses(settings, admin):
+    """The topic takes only small messages: after the large one no other is on the topic."""
+    topic = NewTopic(settings.topic(METADATA_LOG), 3, 1, config={"max.message.bytes": "2000"})
+    for future in admin.create_topics([topic]).values():
+        future.result(30)
+    large = LogCommit(CLUSTER, CommitKind.BATCH, 1, 1, 3, 0, [], {"X" * 5000: 1}, 1)
+    publisher = Publisher(settings)
+    await publisher.start()
+    await (await publisher.publish(METADATA_LOG, commit(0)))
+    with pytest.raises(PublishError):
+        await publisher.publish(METADATA_LOG, large)
+        for offset in range(2, 50):
+            await publisher.publish(METADATA_LOG, commit(offset))
+        await publisher.flush()
+    with pytest.raises(PublishError):
+        await publisher.close()
+    values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
+    assert [decode_log_event(value).last_offset for value in values] == [0]
 
 
 async def test_one_event_is_acknowledged_within_milliseconds(settings, record_property):

@@ -10,7 +10,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
 from streams.apiversions.answers import NodeKey
-from streams.apiversions.discovery import _what_is_not_seen
+from streams.apiversions.discovery import what_is_not_seen
 from streams.apiversions.listing import (
     Listing,
     brokers_request,
@@ -118,12 +118,12 @@ def test_questions_exist_in_every_version_that_is_offered():
             assert int(request.__version__) == int(answer.__version__) == version
 
 
-def test_what_is_not_seen_is_said():
+def testwhat_is_not_seen_is_said():
     """Controllers without an address, and nodes that advertise the same one."""
     same = Address("h", 9092)
     nodes = {NodeKey(Role.BROKER, NodeId(n)): same for n in (1, 2)}
     settings = ApiVersionsSettings.parse("h:9092")
-    remarks = _what_is_not_seen([Listing(nameless=(NodeId(3),))], nodes, settings)
+    remarks = what_is_not_seen([Listing(nameless=(NodeId(3),))], nodes, settings)
     assert remarks == [
         "controllers 3 are not asked, their addresses are not known: configure them as "
         "id@host:port",

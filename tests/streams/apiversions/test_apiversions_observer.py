@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.apiversions.answers import Advertised, Answer, NodeKey
@@ -224,6 +224,7 @@ scripts = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(scripts)
 def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
     """Folding the events gives each node's newest answer, and the views that hold at the end."""

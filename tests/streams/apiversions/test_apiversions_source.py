@@ -24,6 +24,7 @@ class Heard:
 
     def __init__(self):
         self.events = []
+        self.trouble = None
 
     async def publish(self, topic, event):
         """Keeps an event; it is on the bus at once."""
@@ -185,6 +186,19 @@ async def test_nobody_listening_stalls_the_source_until_somebody_does():
         states = [e.state for e in heard.events if isinstance(e, SourceStatus)]
         assert states == [SourceState.STALLED, SourceState.FOLLOWING]
         await source._peers.keep_only(())
+
+
+async def test_a_source_whose_bus_is_away_does_not_follow():
+    """What it sees reaches nobody: the report says so, with the bus' trouble."""
+    nodes, heard = [ScriptedNode()], Heard()
+    async with listening(nodes):
+        source = source_of(nodes, heard)
+        await source.round()
+        heard.trouble = "the bus at h:1 does not answer"
+        assert source.report().state is SourceState.STALLED
+        assert source.report().detail == heard.trouble
+        heard.trouble = None
+        assert source.report().state is SourceState.FOLLOWING
 
 
 async def test_a_configured_controller_without_an_id_is_remarked_on():
