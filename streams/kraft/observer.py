@@ -251,16 +251,18 @@ class Observer:
     def _fetched(self, asked: FetchAsk, answer: FetchAnswer, now_ms: int) -> list[Output]:
         self._pushes = answer.version >= PUSHES_WATERMARK
         if answer.snapshot is not None:
-            return self._snapshot_named(asked, answer, answer.snapshot)
+            return self._snapshot_named(asked, answer, answer.snapshot, now_ms)
         self._learn_watermark(answer)
         if answer.diverging is not None:
-            self._leads(asked.to)
-            self._heard(Heard.DIVERGED)
             consistent = self._tail.truncate(answer.diverging)
             if self._tail.end == asked.place:
                 # An unchanged question would have the same answer for ever.
                 consistent = consistent and len(self._tail) > 0
                 self._tail.drop()
+            if not consistent and answer.high_watermark < 0:
+                return self._doubt(asked, now_ms)
+            self._leads(asked.to)
+            self._heard(Heard.DIVERGED)
             if consistent:
                 return []
             reason = f"the leader's log ends at {answer.diverging}"
@@ -310,6 +312,18 @@ class Observer:
             self._not_before_ms = now_ms + waits_ms[min(self._looks, len(waits_ms) - 1)]
         self._looks += 1
 
+    def _doubt(self, asked: FetchAsk, now_ms: int) -> list[Output]:
+        """Do not let a leader take back what was committed before it committed anything itself.
+
+        It may have lost its epoch unheard. One that has committed in its own epoch holds all that
+        was, so its word is good.
+        """
+        self._controllers.failed(asked.to)
+        self._heard(Heard.LOST)
+        line = f"{asked.to} leads and has committed nothing yet: asking the others too"
+        self._say(line, False, now_ms)
+        return []
+
     def _begin_anew(self, good_until: int, reason: str) -> list[Output]:
         """The log went backwards: what was passed on from ``good_until`` on is not true."""
         last = self._tail.committed.offset - 1
@@ -323,7 +337,7 @@ class Observer:
     # -- snapshots ---------------------------------------------------------------------------
 
     def _snapshot_named(
-        self, asked: FetchAsk, answer: FetchAnswer, snapshot: Place
+        self, asked: FetchAsk, answer: FetchAnswer, snapshot: Place, now_ms: int
     ) -> list[Output]:
         self._controllers.proven(asked.to)
         if len(self._tail):
@@ -334,6 +348,8 @@ class Observer:
         place = self._tail.committed
         contradicted = snapshot.offset <= place.offset or 0 <= answer.log_start <= place.offset
         if place != START and contradicted:
+            if answer.high_watermark < 0:
+                return self._doubt(asked, now_ms)
             self._heard(Heard.DIVERGED)
             return self._begin_anew(0, f"the leader has no {place}")
         self._heard(Heard.SNAPSHOT_NAMED)

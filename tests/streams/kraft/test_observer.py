@@ -244,6 +244,19 @@ def test_a_log_that_went_backwards_is_read_from_the_start(diverging: str, lost: 
     )
 
 
+@pytest.mark.parametrize("answer", ["div=5@1", "start=3 snap=20@4"])
+def test_a_leader_that_has_committed_nothing_takes_nothing_back(answer: str) -> None:
+    """A leader that was cut off before its first commit may lack what others committed since."""
+    script("10@5", bootstrap="ab").play(
+        f"""
+        a 10@5 e5 w0  | FENCED_LEADER_EPOCH leader=1@6 at 1=a | behind
+        a 10@5 e6 w0  | ok leader=1@6 hw=-1 {answer}          | trouble committed nothing yet
+        b 10@5 e6 w0  | FENCED_LEADER_EPOCH leader=2@7 at 2=b |
+        b 10@5 e7 w0  | ok leader=2@7 hw=11 10@7              | commit 10-10, following
+        """
+    )
+
+
 def test_a_rebuilt_cluster_is_recognised_when_all_controllers_are_behind() -> None:
     """Every controller at an older epoch for ten seconds: the log is another one, read anew."""
     run = script("10@5", bootstrap="ab")
