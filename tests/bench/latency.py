@@ -1,116 +1,159 @@
 """``commit_to_alert_p50`` and ``_p99``: from the controller's append to the alert on its topic.
 
-A controller that registers with a range that a finalized level excludes fires alerts; when it
-registers anew with a good one they are resolved. Each registration is one change in the metadata
-log of a real quorum, stamped by its leader. The baseline is one bare message from produce to
-consume on the same bus.
+A controller that registers with a range that a finalized level excludes fires an alert; when it
+registers anew with a good one the alert is resolved. Each registration is one change in the
+metadata log of a real controller, stamped by it at the append (``controller.quorum.append.linger.ms``
+is 0: otherwise the stamp is given up to 25 ms before the append). The baseline is one bare message
+from produce to consume on the same bus. The two take turns, with a pause before each: changes and
+messages come one at a time to processes that wait.
 """
 
 import asyncio
+import random
 import statistics
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from cli.demo.ghost import Ghost
+from deploy.cluster import Cluster
+from deploy.specs import combined
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert
 from streams.topics import ALERTS, DEAD_LETTERS
 from streams.types import NodeId
+from tests.processes import Process, wait_ready
 
 GHOST = NodeId(9)
 GOOD, BAD = (7, 30), (1, 9)
+PAUSE_S = (0.01, 0.06)
+RULE = "incompatible-node"
 
 
-def alerts_after(
+def run(bus: BusSettings, changes: int = 200, nodes: int = 1) -> Iterator[dict[str, Any]]:
+    """Both measures, on a quorum of so many 4.3.0 nodes started for it."""
+    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
+        directory = Path(name)
+        spec = combined(["4.3.0"] * nodes, properties={"controller.quorum.append.linger.ms": "0"})
+        with Cluster(spec, directory / "cluster", temporary=True) as cluster:
+            on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+            processes = [
+                Process(
+                    "watch", ["watch", "--controllers", cluster.controllers, *on_bus], directory
+                ),
+                Process("worker", ["worker", *on_bus], directory),
+            ]
+            try:
+                for process in processes:
+                    process.start()
+                wait_ready(processes)
+                delays, bare = _take_turns(bus, cluster.controllers, changes)
+            finally:
+                for process in processes:
+                    process.kill()
+    for quantile, at in (("p50", 0.5), ("p99", 0.99)):
+        value, baseline = (_quantile(each, at) for each in (delays, bare))
+        yield {
+            "measure": f"commit_to_alert_{quantile}",
+            "unit": "ms",
+            "value": round(value, 1),
+            "baseline": round(baseline, 1),
+            "ratio": round(value / baseline, 2),
+            "changes": changes,
+            "controllers": nodes,
+        }
+
+
+def _take_turns(
     bus: BusSettings, controllers: str, changes: int
-) -> list[float]:
-    """Milliseconds from each change's append to its alert, read on the topic."""
-    consumer = _reader(bus, bus.topic(ALERTS))
-    arrived: dict[tuple[str, int], float] = {}
-    done = threading.Event()
-
-    def read() -> None:
-        while not done.is_set():
-            message = consumer.poll(0.05)
-            now_ms = time.time() * 1000
-            if message is not None and message.error() is None:
-                alert = decode_alert(message.value())
-                if alert.rule == "incompatible-node":
-                    arrived.setdefault((str(alert.state), alert.at_ms), now_ms)
-
-    thread = threading.Thread(target=read)
-    thread.start()
+) -> tuple[list[float], list[float]]:
+    """Milliseconds of each change, and of as many bare messages."""
+    chance = random.Random(584)
     ghost = Ghost(controllers, GHOST)
-    try:
+    delays, bare = [], []
+    with _Arrivals(bus) as arrivals:
+        arrivals.send_bare(warm_up=True)
         for number in range(changes):
             supported = BAD if number % 2 == 0 else GOOD
+            time.sleep(chance.uniform(*PAUSE_S))
             asyncio.run(ghost.register({"metadata.version": supported}))
-            deadline = time.monotonic() + 20
-            while len(arrived) <= number and time.monotonic() < deadline:
-                time.sleep(0.002)
-    finally:
-        done.set()
-        thread.join()
-        consumer.close()
-    if len(arrived) != changes:
-        raise RuntimeError(f"{changes} changes led to {len(arrived)} alerts")
-    return [now_ms - at_ms for (_, at_ms), now_ms in arrived.items()]
+            delays.append(arrivals.alert())
+            time.sleep(chance.uniform(*PAUSE_S))
+            bare.append(arrivals.send_bare())
+    return delays, bare
 
 
-def bare_messages(bus: BusSettings, count: int) -> list[float]:
-    """Milliseconds from produce to consume of single messages."""
-    name = bus.topic(DEAD_LETTERS)
-    consumer = _reader(bus, name)
-    producer = Producer(bus.client(linger_ms=0) | {"acks": "all", "enable.idempotence": True})
-    delays = []
-    for number in range(count + 10):
-        key = str(number).encode()
-        began = time.perf_counter()
-        producer.produce(name, b"{}", key)
-        producer.poll(0)
+class _Arrivals:
+    """Reads alerts and bare messages in a thread of its own, and notes when each came."""
+
+    def __init__(self, bus: BusSettings) -> None:
+        self._names = bus.topic(ALERTS), bus.topic(DEAD_LETTERS)
+        self._consumer = Consumer(
+            bus.client()
+            | {"group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 500}
+        )
+        self._producer = Producer(bus.client(linger_ms=0) | {"acks": "all"})
+        self._came = threading.Event()
+        self._delay_ms = 0.0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+
+    def __enter__(self) -> "_Arrivals":
+        assigned = [
+            TopicPartition(name, number, -1)
+            for name in self._names
+            for number in self._consumer.list_topics(name, timeout=10).topics[name].partitions
+        ]
+        self._consumer.assign(assigned)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def alert(self) -> float:
+        """Waits for the next alert; milliseconds from its cause's append to its arrival."""
+        return self._next("an alert")
+
+    def send_bare(self, *, warm_up: bool = False) -> float:
+        """Sends a bare message; milliseconds until it came back."""
         while True:
-            message = consumer.poll(1.0)
-            if message is not None and message.error() is None and message.key() == key:
-                break
-        if number >= 10:
-            delays.append((time.perf_counter() - began) * 1000)
-        producer.flush()
-    consumer.close()
-    return delays
+            self._producer.produce(self._names[1], str(time.time() * 1000).encode())
+            self._producer.poll(0)
+            try:
+                return self._next("a message", 2.0 if warm_up else 20.0)
+            except TimeoutError:
+                if not warm_up:
+                    raise
 
+    def _next(self, what: str, timeout_s: float = 20.0) -> float:
+        if not self._came.wait(timeout_s):
+            raise TimeoutError(f"{what} did not come")
+        self._came.clear()
+        return self._delay_ms
 
-def measures(delays: list[float], bare: list[float], **facts: Any) -> Iterator[str]:
-    """Both measures as JSON."""
-    for name, at in (("p50", 0.5), ("p99", 0.99)):
-        value, baseline = (_quantile(each, at) for each in (delays, bare))
-        yield orjson.dumps(
-            {
-                "measure": f"commit_to_alert_{name}",
-                "unit": "ms",
-                "value": round(value, 1),
-                "baseline": round(baseline, 1),
-                "ratio": round(value / baseline, 2),
-                "changes": len(delays),
-                **facts,
-            }
-        ).decode()
+    def _read(self) -> None:
+        while not self._done.is_set():
+            message = self._consumer.poll(0.1)
+            now_ms = time.time() * 1000
+            if message is None or message.error() is not None:
+                continue
+            if message.topic() == self._names[1]:
+                self._delay_ms = now_ms - float(message.value() or b"0")
+            else:
+                alert = decode_alert(message.value())
+                if alert.rule != RULE:
+                    continue
+                self._delay_ms = now_ms - alert.at_ms
+            self._came.set()
 
 
 def _quantile(values: list[float], at: float) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[round(at * 100) - 1]
-
-
-def _reader(bus: BusSettings, name: str) -> Consumer:
-    consumer = Consumer(
-        bus.client() | {"group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 50}
-    )
-    found = consumer.list_topics(name, timeout=10).topics[name].partitions
-    consumer.assign([TopicPartition(name, number, -1) for number in found])
-    # An assignment is not yet a fetch: the first poll waits for the end offsets.
-    consumer.poll(1.0)
-    return consumer

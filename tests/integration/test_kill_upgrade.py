@@ -1,4 +1,4 @@
-"""Sources and workers are killed while a real cluster is upgraded: nothing is lost or said twice."""
+"""Sources and workers are killed while a real cluster is upgraded: nothing is lost, nothing twice."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from streams.output_codec import decode_alert, decode_change, decode_snapshot
 from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
 from streams.types import FeatureLevel, FeatureName, NodeId
-from tests.integration.processes import Process, killed_at_random
+from tests.processes import Process, killed_at_random
 
 NEW = "4.3.0"
 FLIPS = (

@@ -4,11 +4,17 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+
+_DEADLINE_S = 60.0
 
 
 class Process:
@@ -17,13 +23,14 @@ class Process:
     def __init__(self, name: str, arguments: list[str], directory: Path) -> None:
         self.name = name
         self.starts = 0
+        self.port = free_port()
         self.log = directory / f"{name}.log"
         self._command = [sys.executable, "-m", "cli", *arguments]
         self._environment = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),
-            "FEATUREWATCH_WEB__WORKER_PORT": "0",
-            "FEATUREWATCH_WEB__SOURCE_PORT": "0",
+            "FEATUREWATCH_WEB__WORKER_PORT": str(self.port),
+            "FEATUREWATCH_WEB__SOURCE_PORT": str(self.port),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -46,6 +53,31 @@ class Process:
         """The exit code if it ended by itself (None: it runs, or was killed by us)."""
         code = None if self._process is None else self._process.poll()
         return None if code == -signal.SIGKILL else code
+
+
+def wait_ready(processes: list[Process]) -> None:
+    """Waits until each process says on ``/readyz`` that it is ready."""
+    deadline = time.monotonic() + _DEADLINE_S
+    for process in processes:
+        while not _is_ready(process.port):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{process.name} is not ready:\n{process.log.read_text()}")
+            time.sleep(0.1)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
