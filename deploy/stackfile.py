@@ -66,7 +66,9 @@ def _parse(found: dict[str, Any]) -> StackFile:
     nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in spec["nodes"]]
     addresses, control = found["addresses"], found["control"]
     return StackFile(
-        spec=ClusterSpec(**(spec | {"nodes": nodes})),
+        spec=ClusterSpec(
+            **(spec | {"nodes": nodes, "format_arguments": tuple(spec["format_arguments"])})
+        ),
         light_brokers=int(found["light_brokers"]),
         cluster_id=found["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},

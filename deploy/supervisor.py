@@ -179,7 +179,9 @@ class Supervisor:
         # The same incarnation each time: a stack that is taken up again need not wait until the
         # controller has given up the old sessions.
         brokers = [
-            LightBroker(number, ranges, incarnation=uuid5(NAMESPACE_OID, f"{cluster.cluster_id}/{number}"))
+            LightBroker(
+                number, ranges, incarnation=uuid5(NAMESPACE_OID, f"{cluster.cluster_id}/{number}")
+            )
             for number in ids
         ]
         if refused := light.register(brokers):

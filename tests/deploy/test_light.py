@@ -1,0 +1,154 @@
+"""Light nodes on a real controller."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.artifacts import Cache
+from deploy.cluster import Cluster
+from deploy.errors import RefusedError, WireError
+from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
+from deploy.ports import LOOPBACK
+from deploy.probe import supported_ranges
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+from tests.deploy.test_process import eventually
+
+pytestmark = pytest.mark.stack
+
+UNSUPPORTED_VERSION, DUPLICATE, INVALID_REGISTRATION = 35, 101, 119
+
+
+@pytest.fixture(scope="module")
+def controller(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One 4.3.0 controller without brokers."""
+    spec = ClusterSpec([NodeSpec(1, "4.3.0", Roles.CONTROLLER)], "4.0-IV3", LONG_SESSIONS)
+    directory = tmp_path_factory.mktemp("light") / "cluster"
+    with Cluster(spec, directory, cache=stack_cache, temporary=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ranges(controller: Cluster) -> dict[str, tuple[int, int]]:
+    """What a real 4.3.0 node supports, by its own word."""
+    port = controller.node(1).addresses.controller
+    assert port is not None
+    return supported_ranges(LOOPBACK, port)
+
+
+@pytest.fixture
+def light(controller: Cluster) -> Iterator[LightNodes]:
+    """Unregisters what a test registered."""
+    with LightNodes(controller.controllers, controller.cluster_id) as nodes:
+        yield nodes
+        nodes.unregister(nodes.ids)
+
+
+def log_says(cluster: Cluster, *words: str) -> bool:
+    """Whether a line of the controller's log holds all these words, in time."""
+    log = cluster.node(1).log
+    return eventually(
+        lambda: any(all(word in line for word in words) for line in log.read_text().splitlines())
+    )
+
+
+def test_hundreds_register_and_are_refused_by_range(
+    light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """Brokers in range are live at once; Kafka refuses each other kind with its own error."""
+    assert ranges["metadata.version"] == (7, 30)
+    assert light.register(LightBroker(number, ranges) for number in range(100, 400)) == []
+    assert light.ids == list(range(100, 400))
+    assert log_says(controller, "unfence has been granted", "broker 399 ")
+    old = {"metadata.version": (1, 21), "kraft.version": (0, 1)}
+    refused = light.register(
+        [LightBroker(1, old), LightBroker(2, {}), LightBroker(100, ranges)], unfence=False
+    )
+    assert [(r.id, r.code) for r in refused] == [
+        (1, UNSUPPORTED_VERSION),
+        (2, INVALID_REGISTRATION),
+        (100, DUPLICATE),
+    ]
+    assert refused[0].text == "UNSUPPORTED_VERSION"
+
+
+def test_roll_to_other_ranges_after_a_controlled_shutdown(
+    light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """After a shutdown 4.3.0 keeps the session: the same incarnation may return, another not."""
+    before = LightBroker(500, ranges)
+    light.register([before, LightBroker(501, ranges)])
+    light.shut_down([500])
+    assert light.ids == [501]
+    wider = ranges | {"metadata.version": (7, 31)}
+    assert [r.code for r in light.register([LightBroker(500, wider)])] == [DUPLICATE]
+    assert light.register([replace(before, ranges=wider)]) == []
+    assert log_says(controller, "brokerId=500", "maxSupportedVersion=31")
+    light.unregister([500])
+    assert light.register([LightBroker(500, ranges)]) == []
+
+
+def test_fencing_and_unregistering(
+    light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """wantFence fences, unregistering removes, and a heartbeat of the unknown is refused."""
+    light.register([LightBroker(600, ranges)])
+    light.fence([600])
+    assert log_says(controller, "brokerId=600", "fenced=1")
+    light.heartbeat([600])
+    light.unregister([600])
+    with pytest.raises(RefusedError, match="unregistering broker 600: BROKER_ID_NOT_REGISTERED"):
+        light.unregister([600])
+
+
+def test_large_topics_without_a_broker(
+    light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """Partitions by the thousand stand in a real metadata log; refusals have Kafka's text."""
+    light.register([LightBroker(700, ranges)])
+    light.create_topic("wide", 5_000)
+    log = controller.node(1).metadata_log / "00000000000000000000.log"
+    assert log.stat().st_size > 5_000 * 80
+    with pytest.raises(RefusedError, match=r"creating topic wide: TOPIC_ALREADY_EXISTS: .*wide"):
+        light.create_topic("wide", 1)
+
+
+def test_ghost_controllers_block_an_upgrade(
+    light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """A registered controller that is none is accepted by the real one."""
+    light.register_controller(9, ranges)
+    assert log_says(controller, "RegisterControllerRecord", "id=9")
+
+
+def test_session_ends_without_heartbeats(
+    stack_cache: Cache, tmp_path: Path, ranges: dict[str, tuple[int, int]]
+) -> None:
+    """While heartbeats go on a light broker stays; when they cease the controller fences it."""
+    sessions = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
+    spec = ClusterSpec([NodeSpec(1, "3.9.1", Roles.CONTROLLER)], properties=sessions)
+    cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
+    with cluster, LightNodes(cluster.controllers, cluster.cluster_id) as light:
+        assert light.register([LightBroker(1, ranges), LightBroker(2, ranges)]) == []
+        light.forget([2])
+        with light.kept_alive(0.3):
+            assert log_says(cluster, "Fencing broker 2", "timed out")
+            assert "Fencing broker 1" not in cluster.node(1).log.read_text()
+        assert log_says(cluster, "Fencing broker 1", "timed out")
+
+
+def test_leader_is_found_again(quorum_430: Cluster, ranges: dict[str, tuple[int, int]]) -> None:
+    """Any controller named leads to the active one; a name that is none is told."""
+    follower = next(n for n in quorum_430.nodes if n.id != quorum_430.leader().id)
+    assert follower.controller is not None
+    admin = AdminClient({"bootstrap.servers": quorum_430.bootstrap_servers})
+    with LightNodes(follower.controller, quorum_430.cluster_id) as light:
+        light.register([LightBroker(900, ranges)])
+        try:
+            assert eventually(lambda: 900 in admin.list_topics(timeout=10).brokers)
+        finally:
+            light.unregister([900])
+    with pytest.raises(WireError, match="'nowhere' is not host:port"):
+        LightNodes("nowhere", quorum_430.cluster_id)

@@ -1,0 +1,142 @@
+"""``featurewatch stack``, as a person runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy import stackfile
+from deploy.artifacts import Cache
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+from deploy.stackfile import StackFile
+from tests.deploy.test_process import ROOT, alive, eventually
+
+pytestmark = pytest.mark.stack
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+MAIN = [sys.executable, "-c", "from cli.main import main; main()", "stack"]
+
+
+@pytest.fixture
+def environment(stack_cache: Cache) -> dict[str, str]:
+    """A child's environment that has the shared cache and finds our packages."""
+    own = {"FEATUREWATCH_CACHE": str(stack_cache.directory), "PYTHONPATH": str(ROOT)}
+    return dict(os.environ) | own
+
+
+@pytest.fixture
+def stack(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
+    """Runs ``featurewatch stack ... --directory D``; takes the stack down afterwards."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*MAIN, *arguments, "--directory", str(tmp_path / "stack")]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+
+    yield run
+    run("down")
+
+
+def pids(status: dict[str, Any]) -> list[int]:
+    """The JVMs of a stack."""
+    return [node["pid"] for node in status["nodes"]]
+
+
+def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
+    """A stack outlives its command, a node of it can be rolled, and down leaves no process."""
+    assert stack("status").returncode == 3
+    up = stack("up", "--releases", "3.9.1,4.3.0", "--metadata-version", "3.7-IV4", "--json")
+    assert up.returncode == 0, up.stderr
+    before = json.loads(up.stdout)
+    assert all(map(alive, pids(before)))
+    assert stack("node", "stop", "1").returncode == 0
+    status = stack("status", "--json")
+    assert status.returncode == 3
+    assert json.loads(status.stdout)["nodes"][0]["missing"] == "it is not running"
+    rolled = stack("node", "start", "1", "--release", "4.3.0", "--json")
+    assert rolled.returncode == 0, rolled.stderr
+    assert json.loads(rolled.stdout)["release"] == "4.3.0"
+    after = json.loads(stack("status", "--json").stdout)
+    assert after["bootstrap_servers"] == before["bootstrap_servers"]
+    assert stack("down").returncode == 0
+    assert not any(map(alive, [*pids(before), *pids(after)]))
+    assert (tmp_path / "stack" / "node-1").is_dir()
+    described = stackfile.read(tmp_path / "stack")
+    assert described is not None
+    assert [node.release for node in described.spec.nodes] == ["4.3.0", "4.3.0"]
+
+
+def test_taken_up_again_with_light_brokers(stack: Command, tmp_path: Path) -> None:
+    """A stack whose supervisor was killed leaves no JVM, and comes up again as it was."""
+    first = json.loads(stack("up", "--nodes", "1", "--light-brokers", "20", "--json").stdout)
+    os.kill(first["supervisor_pid"], signal.SIGKILL)
+    assert eventually(lambda: not any(map(alive, pids(first))), 5.0)
+    gone = stack("status")
+    assert gone.returncode == 3
+    assert "ended unexpectedly" in gone.stderr
+    refused = stack("up", "--nodes", "2")
+    assert refused.returncode == 2
+    assert "holds a stack already" in refused.stderr
+    again = stack("up", "--json")
+    assert again.returncode == 0, again.stderr
+    second = json.loads(again.stdout)
+    assert second["cluster_id"] == first["cluster_id"]
+    assert second["bootstrap_servers"] == first["bootstrap_servers"]
+    assert stack("up").returncode == 1
+    assert stack("down", "--remove").returncode == 0
+    assert not (tmp_path / "stack").exists()
+
+
+def jvms_of(directory: Path) -> list[int]:
+    """Processes whose command line names a directory and Kafka's main class."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes()
+        except OSError:
+            continue
+        if str(directory).encode() in line and b"kafka.Kafka" in line:
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("flags", [[], ["--foreground"]])
+def test_killed_up_leaves_nothing(
+    flags: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """kill -9 of ``stack up`` while the nodes start, or in the foreground, leaves no process."""
+    directory = tmp_path / "stack"
+    command = [*MAIN, "up", *flags, "--directory", str(directory)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as up:
+        assert eventually(lambda: len(jvms_of(directory)) > 0, 30.0)
+        up.kill()
+    assert eventually(lambda: not jvms_of(directory), 5.0)
+
+
+def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
+    """What cannot be is exit code 2 and one line, and writes nothing."""
+    for flags in (
+        ["--releases", "4.3.0", "--nodes", "3"],
+        ["--release", "2.8.0"],
+        ["--nodes", "0"],
+    ):
+        result = stack("up", *flags)
+        assert result.returncode == 2, result.stderr
+    assert not (tmp_path / "stack").exists()
+    assert stack("node", "kill", "1").returncode == 1
+
+
+def test_stack_file_round_trip(tmp_path: Path) -> None:
+    """What is written is read back equal, for its owner's eyes only."""
+    nodes = [NodeSpec(1, "3.9.1", Roles.CONTROLLER, {"a": "b"}), NodeSpec(2)]
+    written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), 7)
+    written.write(tmp_path)
+    assert stackfile.read(tmp_path) == written
+    assert (tmp_path / stackfile.FILE).stat().st_mode & 0o077 == 0
