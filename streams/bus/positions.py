@@ -32,6 +32,11 @@ _TRANSIENT: Final = {
     KafkaError._RESOLVE,
     KafkaError._TIMED_OUT,
 }
+_SETTLING: Final = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 
 
 async def last_log_position(
@@ -89,7 +94,7 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogP
     )
     try:
         partition = _partition(consumer, bus, topic, key, timeout_s)
-        low, end = consumer.get_watermark_offsets(partition, timeout=timeout_s)
+        low, end = _bounds(consumer, partition, timeout_s)
         window = _FIRST_WINDOW
         # Backwards in growing windows: an active cluster is found in the first one, and a cluster
         # that was not heard of for long costs one pass over the partition.
@@ -119,6 +124,22 @@ def _partition(
             f"({metadata.error}): create it, or allow it to be read"
         )
     return TopicPartition(topic, partition_of(key, len(metadata.partitions)))
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> tuple[int, int]:
+    """The first offset of a partition and the one after its last; waits for a leader."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left_s = max(deadline - time.monotonic(), 0.1)
+        try:
+            low, end = consumer.get_watermark_offsets(partition, timeout=left_s)
+        except KafkaException as error:
+            # A leader that was named a moment ago may not know it yet.
+            if error.args[0].code() not in _SETTLING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return low, end
 
 
 def _last_between(

@@ -122,6 +122,14 @@ async def test_nothing_published_is_no_position(settings):
     assert await last_log_position(settings, CLUSTER) is None
 
 
+async def test_topics_that_were_made_this_moment_can_be_asked(bus):
+    """A leader that metadata names before it knows of it is waited for, not taken for absence."""
+    for _ in range(15):
+        new = BusSettings(bus.bootstrap_servers, prefix=f"t-{uuid.uuid4().hex[:8]}", partitions=3)
+        await asyncio.to_thread(ensure_topics, new)
+        assert await last_log_position(new, CLUSTER) is None
+
+
 async def test_a_position_that_retention_took_is_gone_and_a_later_one_is_found(settings, admin):
     """Only what is still on the topic counts, wherever the topic begins."""
     await asyncio.to_thread(ensure_topics, settings)
