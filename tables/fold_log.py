@@ -154,7 +154,7 @@ def _replay_all(
 ) -> Map[str, Unreadable]:
     """Replays records, and returns ``unreadable`` with those added that could not be read."""
     replays = REPLAYS
-    for record in records:
+    for at, record in enumerate(records):
         kind = record["type"]
         act = replays.get(kind)
         if act is None:
@@ -165,7 +165,7 @@ def _replay_all(
         try:
             act(replay, record["data"])
         except OrphanError as error:
-            if not _unregisters(records, error.key):
+            if not _unregisters(records[at + 1 :], error.key):
                 unreadable = _count(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
             unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")
@@ -173,7 +173,7 @@ def _replay_all(
 
 
 def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
-    """Whether the broker leaves by these records: it may be gone already, before a crash."""
+    """Whether a broker leaves by these records: before a crash it may have left already."""
     return any(
         record["type"] == "UNREGISTER_BROKER_RECORD"
         and record["data"].get("brokerId") == key.node_id

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 from immutables import Map
 
@@ -21,7 +21,7 @@ class NodeKey(NamedTuple):
         return f"{self.role}-{self.node_id}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Capabilities:
     """The supported ranges that one or many nodes advertise.
 
@@ -43,12 +43,17 @@ class Capabilities:
 
 def capabilities(ranges: Mapping[FeatureName, Range], *, complete: bool = True) -> Capabilities:
     """The one object for these supported ranges."""
-    return _intern(tuple(sorted(ranges.items())), complete)
+    key = (tuple(sorted(ranges.items())), complete)
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _KNOWN[key] = Capabilities(dict(key[0]), complete)
+    return known
 
 
-@lru_cache(maxsize=4096)  # far more than the releases that meet in one fleet
-def _intern(ranges: tuple[tuple[FeatureName, Range], ...], complete: bool) -> Capabilities:
-    return Capabilities(dict(ranges), complete)
+_KNOWN: Final[
+    WeakValueDictionary[tuple[tuple[tuple[FeatureName, Range], ...], bool], Capabilities]
+] = WeakValueDictionary()
+"""Never fewer than some node has: of two objects for equal ranges, one would be a change."""
 
 
 class Node(NamedTuple):

@@ -25,7 +25,7 @@ KV = FeatureName("kraft.version")
 TV = FeatureName("transaction.version")
 GV = FeatureName("group.version")
 
-Ranges = Mapping[str, Range]
+Ranges = Mapping[Any, Range]
 
 
 def _features(ranges: Ranges) -> list[dict[str, Any]]:

@@ -1,0 +1,293 @@
+"""The fold of the metadata log: commits, snapshots, gaps, a log that went backwards."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.events import Event, RecordJson, SourceState
+from streams.types import NodeId, Role
+from tables.fold import fold
+from tables.image import ClusterDelta, ClusterImage
+from tables.nodes import NodeKey
+from tests import strategies as some
+from tests.simulation import records as r
+from tests.simulation.records import CLUSTER, KV, MV, TV
+
+OLD = {MV: (1, 21), KV: (0, 1)}
+NEW = {MV: (7, 30), KV: (0, 1), TV: (0, 2)}
+SIX = {
+    MV: 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    TV: 2,
+}
+
+
+def fold_all(events: Sequence[Event], image: ClusterImage | None = None) -> ClusterImage:
+    """The image after events."""
+    image = image or ClusterImage(CLUSTER)
+    for event in events:
+        image, _ = fold(image, event)
+    return image
+
+
+def broker(image: ClusterImage, node_id: int) -> object:
+    """A broker of the image."""
+    return image.nodes.get(NodeKey(Role.BROKER, NodeId(node_id)))
+
+
+def test_no_level_is_assumed() -> None:
+    """Without a record of metadata.version nothing is finalized, whatever nodes support (M-38)."""
+    image = fold_all([r.commit(1, r.register(1, NEW)), r.following(1)])
+    assert dict(image.features.levels) == {}
+    assert image.features.revision == 0
+
+
+def test_a_transaction_is_one_revision() -> None:
+    """Six features finalized by one commit raise the revision once; each has one level (M-15)."""
+    image = fold_all([r.commit(7, *(r.level(name, n) for name, n in SIX.items()))])
+    assert dict(image.features.levels) == SIX
+    assert (image.features.revision, image.features.epoch) == (1, 7)
+
+
+def test_epoch_is_no_level() -> None:
+    """The epoch is a place that belongs to the whole set; levels do not follow it (F-60)."""
+    image = fold_all([r.commit(5, r.level(MV, 21)), r.commit(900, r.level(TV, 1))])
+    assert image.features.epoch == 900
+    assert dict(image.features.levels) == {MV: 21, TV: 1}
+
+
+def test_new_software_raises_no_level() -> None:
+    """A broker on new software has new ranges, the finalized level stays (M-16, M-34)."""
+    image = fold_all([r.commit(2, r.level(MV, 21), r.register(1, OLD))])
+    after = fold_all([r.commit(3, r.register(1, NEW))], image)
+    assert after.features is image.features
+    node = after.nodes.get(NodeKey(Role.BROKER, NodeId(1)))
+    assert node is not None
+    assert node.capabilities.ranges[MV] == (7, 30)
+
+
+def test_level_zero_removes() -> None:
+    """A level of 0 removes a feature, and removing it again is no change (M-04)."""
+    image = fold_all([r.commit(1, r.level(TV, 2)), r.commit(2, r.level(TV, 0))])
+    assert (dict(image.features.levels), image.features.revision) == ({}, 2)
+    assert fold_all([r.commit(3, r.level(TV, 0))], image).features is image.features
+
+
+def test_the_same_level_again_is_no_revision() -> None:
+    """Kafka writes a redundant record where a level is set to what it is: nothing changes."""
+    image = fold_all([r.commit(1, r.level(MV, 21)), r.commit(2, r.level(MV, 21))])
+    assert (image.features.revision, image.features.epoch) == (1, 1)
+
+
+def test_kraft_version_is_what_the_control_record_says() -> None:
+    """A FeatureLevelRecord named kraft.version is passed over (KAFKA-18979)."""
+    image = fold_all([r.commit(1, r.level(KV, 1))])
+    assert dict(image.features.levels) == {}
+    assert dict(fold_all([r.commit(2, r.kraft_version(1))], image).features.levels) == {KV: 1}
+
+
+def test_the_record_of_two_levels_is_unreadable() -> None:
+    """Key 12 of releases up to 3.2, under the same version, is not guessed at (M-12, M-13)."""
+    old = {"name": MV, "minFeatureLevel": 1, "maxFeatureLevel": 3}
+    image = fold_all([r.commit(1, r.record("FEATURE_LEVEL_RECORD", old))])
+    assert dict(image.features.levels) == {}
+    assert image.unreadable["FEATURE_LEVEL_RECORD"].count == 1
+
+
+def test_unknown_fields_and_types_are_passed_over() -> None:
+    """Fields that are not known, and record types that do not matter, change nothing (M-60)."""
+    plain = r.register(1, OLD)
+    more = {**plain, "data": {**plain["data"], "cordonedLogDirs": ["x"]}}
+    image = fold_all([r.commit(1, more, r.record("TOPIC_RECORD", {"name": "t"}))])
+    assert image == fold_all([r.commit(1, plain, r.record("NO_OP_RECORD", {}))])
+
+
+def test_a_delta_holds_what_changed() -> None:
+    """A level change has no node in its delta, a fencing no level and one node (M-63)."""
+    image = fold_all([r.commit(9, r.level(MV, 21), *(r.register(i, OLD) for i in range(50)))])
+    _, delta = fold(image, r.commit(10, r.level(MV, 20)))
+    assert (dict(delta.nodes), len(delta.levels)) == ({}, 1)
+    _, delta = fold(image, r.commit(10, r.fence(3)))
+    assert ([key.node_id for key in delta.nodes], delta.levels) == ([3], ())
+
+
+def test_fencing_and_shutdown() -> None:
+    """Old and new records fence and unfence; a controlled shutdown has no end but registering."""
+    image = fold_all([r.commit(1, r.register(1, OLD, fenced=False))])
+    steps = [
+        (r.fence(1), (True, False)),
+        (r.unfence(1), (False, False)),
+        (r.change(1, shutdown=1), (False, True)),
+        (r.change(1, fenced=1), (True, True)),
+        (r.change(1, fenced=-1), (False, True)),
+        (r.register(1, OLD), (True, False)),
+    ]
+    for offset, (record, expected) in enumerate(steps, start=2):
+        image = fold_all([r.commit(offset, record)], image)
+        node = image.nodes.get(NodeKey(Role.BROKER, NodeId(1)))
+        assert node is not None
+        assert (node.fenced, node.shutting_down) == expected
+
+
+def test_a_change_of_an_unknown_broker_is_counted() -> None:
+    """It shows that a registration was missed; nothing else of its commit is lost."""
+    image = fold_all([r.commit(1, r.fence(4), r.level(MV, 7))])
+    assert "broker-4" in image.unreadable["FENCE_BROKER_RECORD"].reason
+    assert dict(image.features.levels) == {MV: 7}
+
+
+def test_unregistered_twice() -> None:
+    """After a crash a broker may be gone before its commit comes again: nothing was missed."""
+    image = fold_all([r.commit(2, r.change(4, 1), r.unregister(4))])
+    assert dict(image.unreadable) == {}
+
+
+STATE = (r.level(MV, 21), r.register(1, OLD), r.register(2, NEW), r.register_controller(3, NEW))
+
+
+def test_a_snapshot_replaces_what_was_known() -> None:
+    """What it does not hold is gone, and the delta says only what differs (M-65)."""
+    before = fold_all(
+        [r.commit(5, r.level(MV, 21), r.level(TV, 1), r.register(1, OLD), r.register(9, OLD))]
+    )
+    image, first = fold(before, r.chunk(20, 0, *STATE[:2]))
+    assert (image.features, image.nodes, dict(first.nodes)) == (before.features, before.nodes, {})
+    image, delta = fold(image, r.chunk(20, 1, *STATE[2:], last=True))
+    assert broker(image, 9) is None
+    assert dict(image.features.levels) == {MV: 21}
+    assert [(c.feature, c.before, c.after) for c in delta.levels] == [(TV, 1, 0)]
+    assert delta.from_snapshot
+    assert image.log.offset == 19
+
+
+def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
+    """Levels, nodes and place are the same, whatever was known before (M-64)."""
+    chunks = [r.chunk(20, 0, *STATE[:1]), r.chunk(20, 1, *STATE[1:], last=True)]
+    over = fold_all(chunks, fold_all([r.commit(5, r.level(TV, 1), r.register(9, NEW))]))
+    empty = fold_all(chunks)
+    assert (over.features.levels, over.nodes, over.log) == (
+        empty.features.levels,
+        empty.nodes,
+        empty.log,
+    )
+
+
+def test_chunks_again_change_nothing() -> None:
+    """A repeated chunk, and a snapshot behind what is known, are passed over."""
+    one, two = r.chunk(20, 0, *STATE[:2]), r.chunk(20, 1, *STATE[2:], last=True)
+    image = fold_all([one, two])
+    for again in (one, two, r.chunk(12, 0, last=True)):
+        after, delta = fold(image, again)
+        assert after is image
+        assert delta.skipped
+    begun = fold_all([one, r.chunk(20, 1, STATE[2])])
+    assert fold(begun, r.chunk(20, 1, STATE[2]))[0] == begun
+
+
+def test_a_snapshot_begun_anew_holds_nothing_of_the_first() -> None:
+    """The source died in the middle and comes with another snapshot: only that one counts."""
+    image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.chunk(30, 0, *STATE, last=True)])
+    assert broker(image, 7) is None
+    assert image.log.offset == 29
+
+
+def test_a_chunk_without_the_one_before_is_not_applied() -> None:
+    """A hole in a snapshot is counted as unreadable, and the old image stays."""
+    before = fold_all([r.commit(5, r.level(MV, 21))])
+    image = fold_all([r.chunk(20, 0, STATE[1]), r.chunk(20, 2, last=True)], before)
+    assert image.features is before.features
+    assert image.unreadable["SNAPSHOT"].count == 1
+
+
+def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
+    """Its source found the log after all: the image goes on from where it was."""
+    before = fold_all([r.commit(5, r.level(MV, 21))])
+    image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.commit(6, r.level(TV, 1))], before)
+    assert image.resync is None
+    assert broker(image, 7) is None
+    assert dict(image.features.levels) == {MV: 21, TV: 1}
+
+
+def test_a_gap_is_bridged_by_a_snapshot() -> None:
+    """It is open until the snapshot is whole, and said again afterwards it is nothing new."""
+    lost, whole = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
+    image = fold_all([r.commit(5, r.level(MV, 21)), lost])
+    assert image.gap == "lost"
+    image = fold_all([whole], image)
+    assert image.gap == ""
+    assert fold_all([lost, whole], image) == image
+
+
+def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
+    """Until then the old image stays; a heartbeat in between does not end the reading."""
+    before = fold_all(
+        [r.commit(3, r.level(MV, 21), r.register(1, OLD)), r.commit(9, r.level(TV, 1))]
+    )
+    before = fold_all([r.following(9)], before)
+    image = fold_all([r.gap(4, 9, reset=True)], before)
+    image = fold_all([r.status(SourceState.FOLLOWING, 1, behind=3, seen_ms=500)], image)
+    assert (image.features, image.nodes, image.ready) == (before.features, before.nodes, False)
+    image = fold_all([r.commit(3, r.level(MV, 21), r.register(1, OLD))], image)
+    assert image.features is before.features
+    after, delta = fold(image, r.following(3, seen_ms=600))
+    assert [(c.feature, c.after) for c in delta.levels] == [(TV, 0)]
+    assert (dict(after.features.levels), after.nodes, after.ready) == ({MV: 21}, before.nodes, True)
+    assert (after.log.offset, after.log_high) == (3, 9)
+
+
+def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() -> None:
+    """Each reading begins with nothing."""
+    image = fold_all([r.commit(9, r.register(1, OLD)), r.following(9)])
+    image = fold_all([r.gap(0, 9, reset=True), r.commit(2, r.register(5, OLD))], image)
+    image = fold_all(
+        [r.gap(0, 2, reset=True), r.commit(1, r.register(6, OLD)), r.following(1)], image
+    )
+    assert [key.node_id for key in image.nodes.nodes] == [6]
+
+
+@pytest.mark.parametrize("state", [SourceState.STALLED, SourceState.SILENT])
+def test_trouble_before_the_end_is_not_readiness(state: SourceState) -> None:
+    """A source that stalls while it catches up has told a part only; one that followed, all."""
+    half = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
+    assert not half.ready
+    whole = fold_all([r.following(1), r.status(state, 1)], half)
+    assert whole.ready
+    assert not fold_all([r.catching_up(1)], whole).ready
+
+
+@given(parts=some.partitions_of(12), records=st.lists(some.records, min_size=12, max_size=12))
+def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> None:
+    """The same records in any commits give the same levels, nodes and quorum."""
+
+    def run(sizes: list[int]) -> ClusterImage:
+        events, at = [], 0
+        for size in sizes:
+            commit = r.commit(at + size, *records[at : at + size], first=at + 1)
+            events.append(replace(commit, append_ms=7))
+            at += size
+        return fold_all(events)
+
+    one, many = run([1] * 12), run(parts)
+    assert one.features.levels == many.features.levels
+    assert one.quorum == many.quorum
+    assert some.plain_nodes(one) == some.plain_nodes(many)
+
+
+@given(commits=st.lists(st.lists(some.records, max_size=3), min_size=1, max_size=8), data=st.data())
+def test_what_comes_again_changes_nothing(
+    commits: list[list[RecordJson]], data: st.DataObject
+) -> None:
+    """Any stretch of commits that was taken in before is passed over, object for object."""
+    events = [r.commit(10 * i, *records) for i, records in enumerate(commits, start=1)]
+    image = fold_all(events)
+    first = data.draw(st.integers(0, len(events) - 1))
+    for event in events[first : data.draw(st.integers(first, len(events)))]:
+        after, delta = fold(image, event)
+        assert after is image
+        assert delta == ClusterDelta(skipped=True)
