@@ -137,7 +137,10 @@ class Cache:
 def tool_command(
     release: str, main_class: str, *args: str, cache: Cache | None = None, heap_mb: int = 256
 ) -> list[str]:
-    """The command line of one of a release's tools, e.g. ``kafka.tools.DumpLogSegments``.
+    """The command line of one of a release's tools, e.g. ``org.apache.kafka.tools.FeatureCommand``.
+
+    The log dumper is ``kafka.tools.DumpLogSegments`` in 3.x and
+    ``org.apache.kafka.tools.DumpLogSegments`` in 4.3.
 
     Raises:
         ArtifactError: if the jars cannot be had.
