@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from cli.errors import UsageError
@@ -17,6 +16,7 @@ from streams.bus import Publisher, ensure_topics
 from streams.events import SourceState
 from streams.health import HealthServer, source_views
 from streams.kraft.address import parse_addresses
+from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.quorum_reader import Quorum
 from streams.kraft.security import PLAINTEXT, Security, from_properties
 from streams.kraft.source import KraftSettings, KraftSource
@@ -78,36 +78,26 @@ class Watched:
         if cluster.cluster_id:
             return ClusterId(cluster.cluster_id)
         if cluster.log_directory is not None:
-            return id_of_directory(cluster.log_directory)
+            found = cluster_id_of(cluster.log_directory)
+            if found is None:
+                raise UsageError(
+                    f"{cluster.log_directory} has no meta.properties beside the log that tells "
+                    "the cluster's id: set cluster_id"
+                )
+            return ClusterId(found)
         settings = ApiVersionsSettings.parse(
             cluster.servers, cluster.controllers, security=security(cluster)
         )
         while True:
-            found = await find_nodes(settings, Peers(settings), ())
-            if found.cluster is not None:
-                return found.cluster
-            why = "; ".join(found.remarks) or f"{self.name} does not answer"
+            nodes = await find_nodes(settings, Peers(settings), ())
+            if nodes.cluster is not None:
+                return nodes.cluster
+            why = "; ".join(nodes.remarks) or f"{self.name} does not answer"
             trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
             if trouble != self._trouble:
                 LOG.warning("%s: %s", self.name, trouble)
                 self._trouble = trouble
             await asyncio.sleep(_RETRY_S)
-
-
-def id_of_directory(directory: Path) -> ClusterId:
-    """The cluster id in the ``meta.properties`` of a metadata log directory or its parent.
-
-    Raises:
-        UsageError: There is none.
-    """
-    for place in (directory, directory.parent):
-        file = place / "meta.properties"
-        if file.is_file() and (found := read_properties(file).get("cluster.id")):
-            return ClusterId(found)
-    raise UsageError(
-        f"{directory} has no meta.properties with a cluster.id: give the metadata.log.dir of a "
-        "node, or set cluster_id"
-    )
 
 
 def kraft_settings(cluster: Cluster, cluster_id: ClusterId) -> KraftSettings:

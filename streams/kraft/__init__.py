@@ -1,0 +1,1 @@
+"""The source that follows a KRaft metadata log, over the wire or from a log directory."""
