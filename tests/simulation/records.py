@@ -1,6 +1,7 @@
 """Metadata records and events as short function calls: what tests are written in."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from streams.events import (
@@ -199,3 +200,8 @@ def disagreement(feature: str, views: int, seen_ms: int) -> Disagreement:
     """Some nodes see some levels of a feature; with fewer than two views they agree."""
     found = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
     return Disagreement(CLUSTER, FeatureName(feature), found, seen_ms)
+
+
+def in_cluster(name: str, event: LogCommit) -> LogCommit:
+    """The same in another cluster."""
+    return replace(event, cluster=ClusterId(name))

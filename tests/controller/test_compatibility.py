@@ -1,0 +1,87 @@
+"""The one compatibility function, and who stands in the way of a level."""
+
+import pytest
+
+from controller.compatibility import Verdict, blockers, incompatibilities, supports, suspicious
+from controller.levels import METADATA_VERSION_NAMES, level_name
+from streams.types import METADATA_VERSION, FeatureLevel, NodeId, Range, Role
+from tables.nodes import NodeKey, capabilities
+from tests.simulation import records as r
+from tests.simulation.records import MV, TV
+from tests.tables.test_fold_log import NEW, OLD, fold_all
+
+YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("bounds", "level", "verdict"),
+    [
+        ((1, 21), 1, YES),
+        ((1, 21), 21, YES),
+        ((1, 21), 22, NO),
+        ((7, 30), 6, NO),
+        ((0, 1), 0, YES),
+        ((0, 0), 1, NO),
+        ((5, 5), 5, YES),
+        ((9, 3), 5, UNKNOWN),
+        ((9, 3), 0, UNKNOWN),
+    ],
+)
+def test_a_range_includes_both_ends(bounds: Range, level: int, verdict: Verdict) -> None:
+    """Minimum ≤ level ≤ maximum; level 0 is off, a reversed range says nothing (F-03, F-33)."""
+    assert supports(capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
+
+
+def test_a_missing_feature() -> None:
+    """It counts as 0-0 (F-34), and as unknown where the answer may have left it out."""
+    for complete, verdict in ((True, NO), (False, UNKNOWN)):
+        known = capabilities({MV: (1, 21)}, complete=complete)
+        assert supports(known, TV, FeatureLevel(1)) is verdict
+        assert supports(known, TV, FeatureLevel(0)) is YES
+
+
+def test_more_features_than_finalized_are_compatible() -> None:
+    """What is not finalized is not looked at (F-35, F-41)."""
+    image = fold_all([r.commit(1, r.level(MV, 21))])
+    assert incompatibilities(capabilities(NEW), image.features.levels) == ()
+    assert not suspicious(capabilities(NEW), image.features.levels)
+    assert suspicious(capabilities({MV: (9, 3)}), image.features.levels)
+
+
+def test_every_blocker_is_named_fenced_or_not() -> None:
+    """Not the first one only, as Kafka does; all registered brokers count (F-33, F-37, F-38)."""
+    image = fold_all(
+        [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
+                  r.register(2, NEW), r.register_controller(7, OLD))]
+    )  # fmt: skip
+    found = blockers(image, MV, FeatureLevel(25))
+    assert [(b.node.node_id, b.fenced, b.range, b.verdict) for b in found] == [
+        (1, False, (1, 21), NO),
+        (3, True, (1, 21), NO),
+    ]
+    down = blockers(image, MV, FeatureLevel(6))
+    assert [b.node.node_id for b in down] == [2]
+
+
+def test_controllers_are_asked_from_level_15_on() -> None:
+    """Registered ones by their range, and voters that have not registered (KIP-919)."""
+    events = [
+        r.commit(1, r.leader_change(1, (1, 2))),
+        r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
+    ]
+    found = blockers(fold_all(events), MV, FeatureLevel(25))
+    assert [(b.node, b.registered, b.verdict) for b in found] == [
+        (NodeKey(Role.CONTROLLER, NodeId(1)), True, NO),
+        (NodeKey(Role.CONTROLLER, NodeId(2)), False, UNKNOWN),
+    ]
+
+
+def test_level_names() -> None:
+    """Every level from 1 on has one name, and one that is too new is no error (M-67)."""
+    assert level_name(METADATA_VERSION, FeatureLevel(1)) == "1 (3.0-IV1)"
+    assert level_name(METADATA_VERSION, FeatureLevel(21)) == "21 (3.9-IV0)"
+    assert level_name(METADATA_VERSION, FeatureLevel(30)) == "30 (4.3-IV0)"
+    assert "newer" in level_name(METADATA_VERSION, FeatureLevel(31))
+    assert level_name(TV, FeatureLevel(2)) == "2"
+    assert level_name(TV, FeatureLevel(0)) == "off"
+    assert len(set(METADATA_VERSION_NAMES)) == 30

@@ -1,0 +1,77 @@
+"""Rows of an image: keys, order, and what a crash leaves."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.monitor import MonitorState, step
+from controller.rows import rows_of_step, states_of_rows
+from streams.types import ClusterId
+from tables.rows import cluster_of, row_key
+from tests import strategies as some
+from tests.simulation import records as r
+from tests.simulation.engine import Engine
+from tests.simulation.records import MV
+from tests.tables.test_fold_log import NEW, OLD
+
+PLACE = row_key(r.CLUSTER, "cluster")
+
+
+@given(st.text(min_size=1), st.text(alphabet="abc/|%-", min_size=1))
+def test_keys_lead_back(cluster: str, name: str) -> None:
+    """Whatever characters a cluster's id has, its rows are told from others'."""
+    assert cluster_of(row_key(ClusterId(cluster), name)) == (cluster, name)
+
+
+def test_the_place_comes_after_what_it_claims() -> None:
+    """Alerts, then nodes, then the cluster's row, for a commit that touches them all."""
+    engine = Engine()
+    engine.take_all([r.commit(1, r.register(1, OLD)), r.following(1)])
+    event = r.commit(5, r.level(MV, 25), r.register(40, NEW))
+    names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
+    assert names == [
+        "alerts/node/broker-1", "alerts/feature/metadata.version", "nodes/broker/2", "cluster",
+    ]  # fmt: skip
+
+
+def test_pages_of_a_reading_that_ended_go_last() -> None:
+    """They are deleted after the row that ends the reading: it may be needed until then."""
+    engine = Engine()
+    engine.take_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
+    event = r.chunk(9, 1, r.level(MV, 21), last=True)
+    rows = rows_of_step(engine.state, step(engine.state, event))
+    assert rows[-1] == (row_key(r.CLUSTER, "pending/broker/0"), None)
+    assert rows[-2][0] == PLACE
+
+
+def test_pages_that_a_crash_left_behind_do_not_count() -> None:
+    """Of two readings of a log that went backwards, the second has nothing of the first."""
+    engine = Engine()
+    engine.take_all([r.commit(9, r.register(1, OLD)), r.following(9)])
+    engine.take_all([r.gap(0, 9, reset=True), r.commit(2, r.register(20, OLD))])
+    engine.take(r.gap(0, 2, reset=True), rows_written=1)
+    engine.take_all([r.gap(0, 2, reset=True), r.commit(1, r.register(3, OLD))])
+    engine.restart()
+    engine.take(r.following(1))
+    assert [key.node_id for key in engine.state.image.nodes.nodes] == [3]
+
+
+def test_rows_of_many_clusters() -> None:
+    """One table holds them all, and each is found again."""
+    rows: dict[str, bytes] = {}
+    states = {}
+    for name in ("a|b", "a", "a%7Cb"):
+        state = MonitorState.of(ClusterId(name))
+        outcome = step(state, r.in_cluster(name, r.commit(1, r.register(1, OLD), r.level(MV, 7))))
+        rows.update((k, v) for k, v in rows_of_step(state, outcome) if v is not None)
+        states[name] = outcome.state
+    assert states_of_rows(rows.items()) == states
+
+
+@given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=8))
+def test_no_record_stops_the_worker(commits: list[list[dict[str, object]]]) -> None:
+    """Whatever JSON stands in a record's fields: it is judged, kept and found again, or counted."""
+    engine = Engine()
+    engine.take(r.following(0, seen_ms=1))
+    for number, records in enumerate(commits, start=1):
+        engine.take(r.commit(10 * number, *records))
+    assert Engine(engine.rows).state == engine.state
