@@ -37,11 +37,11 @@ def decode(values: list[bytes], decoder: RecordDecoder = EVERYTHING) -> Decoded:
     return decoder.decode(one_batch(data_batch(values)))
 
 
-def carefully(batch: Batch) -> Decoded:
+def carefully(batch: Batch, decoder: RecordDecoder = EVERYTHING) -> Decoded:
     """The same batch by the careful way alone."""
     decoded = Decoded([], b"", [])
     skipped = bytearray()
-    EVERYTHING._walk_controls(batch, decoded.records, skipped, decoded.lost)
+    decoder._walk_controls(batch, decoded.records, skipped, decoded.lost)
     return decoded._replace(skipped=bytes(skipped))
 
 
@@ -194,6 +194,44 @@ def test_unwanted_types_are_skipped_and_counted() -> None:
     decoded = decode([topic, GOOD, future_partition, topic], RecordDecoder(DEFAULT_WANTED))
     assert [(r["offset"], r["type"]) for r in decoded.records] == [(1, "FEATURE_LEVEL_RECORD")]
     assert count_types(decoded.skipped) == {"TOPIC_RECORD": 2, "PARTITION_RECORD": 1}
+
+
+RUNS = {
+    "topic": record_of("TOPIC_RECORD", {"name": "t", "topicId": "A" * 22}),
+    "longer topic": record_of("TOPIC_RECORD", {"name": "t" * 2, "topicId": "A" * 22}),
+    "long topic": record_of("TOPIC_RECORD", {"name": "t" * 90, "topicId": "A" * 22}),
+    "removed topic": record_of("REMOVE_TOPIC_RECORD", {"topicId": "A" * 22}),
+    "as long as a removed topic": b"\x01\x05\x00" + b"\x00" * 17,
+    "broker": record_of("UNREGISTER_BROKER_RECORD", {"brokerId": 1, "brokerEpoch": 1}),
+    "level": GOOD,
+    "unknown": b"\x01\x7e\x00" + b"\x00" * 17,
+    "frame": b"\x02\x09\x00" + b"\x00" * 17,
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(RUNS)), st.sampled_from([1, 2, 5, 6, 63, 64, 130, 300])),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_runs_of_unwanted_records_are_skipped_as_one_by_one(runs: list[tuple[str, int]]) -> None:
+    """Records in step are stepped over together, and nothing else is."""
+    batch = one_batch(data_batch([RUNS[name] for name, times in runs for _ in range(times)]))
+    decoder = RecordDecoder(DEFAULT_WANTED)
+    assert decoder.decode(batch) == carefully(batch, decoder)
+
+
+@pytest.mark.parametrize("name", ["topic", "long topic", "removed topic"])
+def test_run_across_widening_places(name: str) -> None:
+    """A run of 9000 records, whose places take one byte, two and three, is skipped whole."""
+    batch = one_batch(data_batch([RUNS[name]] * 9000 + [GOOD]))
+    decoder = RecordDecoder(DEFAULT_WANTED)
+    decoded = decoder.decode(batch)
+    assert decoded == carefully(batch, decoder)
+    assert [record["offset"] for record in decoded.records] == [9000]
 
 
 def test_wanted_type_must_exist() -> None:
