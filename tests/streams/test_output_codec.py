@@ -1,0 +1,90 @@
+"""Outputs to messages and back."""
+
+from random import Random
+
+import orjson
+import pytest
+
+from controller.snapshot import snapshot
+from streams.codec import MalformedEvent
+from streams.output_codec import (
+    Output,
+    decode_alert,
+    decode_change,
+    decode_snapshot,
+    encode_output,
+    topic_of,
+)
+from streams.outputs import Alert, FeatureChange, Snapshot
+from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
+from tests.simulation.engine import Engine
+from tests.simulation.world import World
+
+DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
+
+
+def outputs(seeds: range) -> list[Output]:
+    """What is said of some simulated clusters, and their newest states."""
+    found: list[Output] = []
+    for seed in seeds:
+        engine = Engine()
+        for event in World(Random(seed)).history(steps=20):
+            outcome = engine.take(event)
+            found += [*outcome.changes, *outcome.alerts]
+            found += [outcome.snapshot] if outcome.snapshot else []
+        found.append(snapshot(engine.state.image, 5))
+    return found
+
+
+def test_there_and_back() -> None:
+    """Every output of many histories is the same after its message."""
+    for output in outputs(range(40)):
+        assert DECODERS[type(output)](encode_output(output).value) == output
+
+
+def test_topics_and_keys() -> None:
+    """An alert's key is its id, so that compaction keeps its newest word; others' the cluster."""
+    kinds = set()
+    for output in outputs(range(5)):
+        topic, message = topic_of(output), encode_output(output)
+        expected = output.id if isinstance(output, Alert) else output.cluster
+        assert message.key == expected.encode()
+        headers = dict(message.headers)
+        assert headers["ce_type"].decode().startswith(f"featurewatch.{topic.short_name}.")
+        assert headers["ce_source"].decode() == f"/clusters/{output.cluster}/{topic.short_name}"
+        kinds.add(topic.short_name)
+    assert kinds == {topic.short_name for topic in (FEATURE_CHANGES, ALERTS, EPOCHS)}
+
+
+def test_unknown_fields_are_passed_over() -> None:
+    """A newer worker and an older reader go together."""
+    for output in outputs(range(2)):
+        content = orjson.loads(encode_output(output).value or b"")
+        assert DECODERS[type(output)](orjson.dumps({**content, "later": 1})) == output
+
+
+@pytest.mark.parametrize("value", [None, b"", b"x", b"[]", b"{}", b'{"kind": 5}'])
+@pytest.mark.parametrize("shape", DECODERS)
+def test_what_is_no_output_is_refused(shape: type[Output], value: bytes | None) -> None:
+    """With one clear line, and no other error."""
+    with pytest.raises(MalformedEvent):
+        DECODERS[shape](value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "field", "bad"),
+    [
+        (FeatureChange, "kind", "exploded"),
+        (Alert, "state", "maybe"),
+        (Alert, "severity", None),
+        (Snapshot, "classes", [{}]),
+        (Snapshot, "classes", 7),
+        (Snapshot, "incompatible", [{"role": "x"}]),
+    ],
+)
+def test_what_a_field_may_not_hold(shape: type[Output], field: str, bad: object) -> None:
+    """It is refused as malformed."""
+    output = next(output for output in outputs(range(3)) if type(output) is shape)
+    content = orjson.loads(encode_output(output).value or b"")
+    with pytest.raises(MalformedEvent):
+        DECODERS[shape](orjson.dumps({**content, field: bad}))

@@ -1,0 +1,94 @@
+"""The JSON Schemas of the outputs say what the code says."""
+
+from dataclasses import fields
+from typing import Any
+
+import orjson
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from controller.rules import RULES
+from streams.output_codec import Output, encode_output
+from streams.outputs import (
+    Alert,
+    AlertState,
+    CapabilityClass,
+    ChangeKind,
+    FeatureChange,
+    IncompatibleNode,
+    Severity,
+    Snapshot,
+)
+from streams.schemas import schema_of
+from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from tests.streams.test_output_codec import outputs
+
+TOPICS = {FeatureChange: FEATURE_CHANGES, Alert: ALERTS, Snapshot: EPOCHS}
+
+
+def schema(shape: type[Output]) -> Any:
+    """The schema of an output."""
+    return schema_of(TOPICS[shape])
+
+
+def test_the_newest_state_has_the_form_of_an_epoch() -> None:
+    """The two schemas differ in what they are called, and in nothing else."""
+    epochs, state = schema_of(EPOCHS), schema_of(STATE)
+    assert state["title"] == STATE.name()
+    assert {**state, **{name: epochs[name] for name in ("$id", "title", "description")}} == epochs
+
+
+@pytest.mark.parametrize("shape", TOPICS)
+def test_each_property_is_a_field(shape: type[Output]) -> None:
+    """All fields are there and required, none besides, and the file is a schema."""
+    found = schema(shape)
+    Draft202012Validator.check_schema(found)
+    assert found["title"] == TOPICS[shape].name()
+    declared = {field.name for field in fields(shape)}
+    assert found["properties"].keys() == declared
+    assert set(found["required"]) == declared
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("class", CapabilityClass), ("incompatible", IncompatibleNode)]
+)
+def test_each_part_of_a_snapshot_likewise(name: str, shape: type) -> None:
+    """Classes and incompatible nodes have the fields of their code."""
+    found = schema(Snapshot)["$defs"][name]
+    declared = {field.name for field in fields(shape)}
+    assert found["properties"].keys() == declared
+    assert set(found["required"]) == declared
+
+
+@pytest.mark.parametrize(
+    ("shape", "name", "enum"),
+    [
+        (FeatureChange, "kind", ChangeKind),
+        (Alert, "state", AlertState),
+        (Alert, "severity", Severity),
+    ],
+)
+def test_each_choice_is_a_member(shape: type[Output], name: str, enum: Any) -> None:
+    """The words that a schema allows are those that the code has."""
+    assert schema(shape)["properties"][name]["enum"] == [str(member) for member in enum]
+
+
+def test_all_that_is_said_is_valid() -> None:
+    """Every output of many histories is accepted, and each kind of rule was heard."""
+    validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
+    heard = set()
+    for output in outputs(range(60)):
+        validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
+        heard |= {output.rule} if isinstance(output, Alert) else set()
+    assert heard == {rule.name for rules in RULES.values() for rule in rules}
+
+
+@pytest.mark.parametrize("shape", TOPICS)
+def test_no_field_may_be_missing_or_null(shape: type[Output]) -> None:
+    """The schema refuses what a reader could not use."""
+    validator = Draft202012Validator(schema(shape))
+    output = next(output for output in outputs(range(3)) if type(output) is shape)
+    content = orjson.loads(encode_output(output).value or b"")
+    for name in content:
+        assert not validator.is_valid({**content, name: None}), name
+        assert not validator.is_valid({k: v for k, v in content.items() if k != name}), name
