@@ -29,9 +29,10 @@ class Narrator:
     def refused(self, request: str, kafka: str, blockers: list[dict[str, Any]]) -> None:
         """Kafka refused; what it says, and every node because of which it would."""
         text = Text("  Kafka refuses ", style="yellow")
-        text.append(f"{request}: {kafka}\n")
-        text.append("  featurewatch", style="bold")
-        text.append(f" names every blocker ({len(blockers)}):")
+        text.append(f"{request}: {kafka}")
+        if blockers:
+            text.append("\n  featurewatch", style="bold")
+            text.append(f" names every blocker ({len(blockers)}):")
         for blocker in blockers:
             text.append(f"\n    {blocker['text']}")
         self._tell(

@@ -9,7 +9,6 @@ from typing import Any
 
 from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
 from cli.demo.feed import Feed
-from cli.demo.ghost import Ghost
 from cli.demo.monitor import Monitor
 from cli.demo.narrator import Narrator
 from cli.demo.summary import summarize
@@ -17,7 +16,9 @@ from cli.settings import Bus, Settings, Web, Worker
 from cli.settings import Cluster as WatchedCluster
 from controller.compatibility import Blocker, blockers
 from controller.levels import level_name
+from controller.snapshot import snapshot
 from deploy.cluster import Cluster
+from deploy.light import LightNodes
 from deploy.specs import combined, single_bus
 from streams.bus import BusSettings
 from streams.kraft.address import parse_addresses
@@ -45,7 +46,8 @@ def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
         bus_settings = settings.bus_settings()
         monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
         feed = stack.enter_context(Feed(bus_settings, narrator))
-        drama = _Drama(cluster, monitor, feed, narrator)
+        light = stack.enter_context(LightNodes(cluster.controllers, cluster.cluster_id, 1))
+        drama = _Drama(cluster, light, monitor, feed, narrator)
         drama.play()
         summary = summarize(cluster, feed)
         narrator.summary(summary)
@@ -75,13 +77,20 @@ def _keep(narrator: Narrator, bus: BusSettings, cluster: Cluster) -> None:
 class _Drama:
     """The acts; each waits until featurewatch has seen what was done."""
 
-    def __init__(self, cluster: Cluster, monitor: Monitor, feed: Feed, narrator: Narrator) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        light: LightNodes,
+        monitor: Monitor,
+        feed: Feed,
+        narrator: Narrator,
+    ) -> None:
         self.id = ClusterId(cluster.cluster_id)
         self._cluster = cluster
         self._monitor = monitor
         self._feed = feed
         self._narrator = narrator
-        self._ghost = Ghost(cluster.controllers, GHOST)
+        self._light = light
 
     def play(self) -> None:
         """All acts."""
@@ -164,7 +173,9 @@ class _Drama:
 
     def _ghost_says(self, supported: tuple[int, int]) -> None:
         """The ghost registers, and featurewatch knows and has said all that follows."""
-        asyncio.run(self._ghost.register({"metadata.version": supported, "kraft.version": (0, 1)}))
+        self._light.register_controller(
+            GHOST, {"metadata.version": supported, "kraft.version": (0, 1)}
+        )
         self._wait_for_range(NodeKey(Role.CONTROLLER, GHOST), supported)
 
     def _wait_for_range(self, key: NodeKey, supported: tuple[int, int]) -> None:
@@ -178,6 +189,13 @@ class _Drama:
         self._monitor.wait(self.id, done)
 
     def _show(self) -> None:
+        """The newest state, as it stands on its topic: as soon as it is what is known here."""
+
+        def published(image: ClusterImage) -> bool:
+            newest = self._feed.newest
+            return newest is not None and newest.classes == snapshot(image, 0).classes
+
+        self._wait(published)
         if self._feed.newest is not None:
             self._narrator.state(self._feed.newest, self._feed.firing)
 

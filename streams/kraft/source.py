@@ -44,6 +44,10 @@ class Sink(Protocol):
     async def flush(self) -> None:
         """Wait until everything is acknowledged."""
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the bus takes nothing at present, in one line."""
+
 
 @dataclass(frozen=True, slots=True)
 class KraftSettings:
@@ -117,10 +121,11 @@ class KraftSource:
         """How it stands now, for metrics and health."""
         reader, position = self._reader, self._assembler.position
         watermark = reader.high_watermark if reader else -1
+        trouble = self._sink.trouble
         return SourceReport(
             cluster=self._settings.cluster,
             source=SOURCE,
-            state=self._state,
+            state=self._state if trouble is None else SourceState.STALLED,
             offset=position.offset,
             high_watermark=watermark,
             lag=max(0, watermark - reader.place.offset) if reader and watermark >= 0 else -1,
@@ -129,7 +134,7 @@ class KraftSource:
             published=self._published,
             dead_letters=self._dead_letters,
             last_error=self._last_error,
-            detail=self._detail,
+            detail=trouble or self._detail,
         )
 
     @property

@@ -2,13 +2,12 @@
 
 A controller that registers with a range that a finalized level excludes fires an alert; when it
 registers anew with a good one the alert is resolved. Each registration is one change in the
-metadata log of a real controller, stamped by it at the append (``controller.quorum.append.linger.ms``
-is 0: otherwise the stamp is given up to 25 ms before the append). The baseline is one bare message
-from produce to consume on the same bus. The two take turns, with a pause before each: changes and
-messages come one at a time to processes that wait.
+metadata log of a real controller, stamped by it at the append (its append linger is 0: otherwise
+the stamp is given up to 25 ms before the append). The baseline is one bare message from produce to
+consume on the same bus. The two take turns, with a pause before each: changes and messages come one
+at a time to processes that wait.
 """
 
-import asyncio
 import random
 import statistics
 import tempfile
@@ -20,8 +19,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from cli.demo.ghost import Ghost
 from deploy.cluster import Cluster
+from deploy.light import LightNodes
 from deploy.specs import combined
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert
@@ -52,7 +51,7 @@ def run(bus: BusSettings, changes: int = 200, nodes: int = 1) -> Iterator[dict[s
                 for process in processes:
                     process.start()
                 wait_ready(processes)
-                delays, bare = _take_turns(bus, cluster.controllers, changes)
+                delays, bare = _take_turns(bus, cluster, changes)
             finally:
                 for process in processes:
                     process.kill()
@@ -70,18 +69,18 @@ def run(bus: BusSettings, changes: int = 200, nodes: int = 1) -> Iterator[dict[s
 
 
 def _take_turns(
-    bus: BusSettings, controllers: str, changes: int
+    bus: BusSettings, cluster: Cluster, changes: int
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of each change, and of as many bare messages."""
     chance = random.Random(584)
-    ghost = Ghost(controllers, GHOST)
     delays, bare = [], []
-    with _Arrivals(bus) as arrivals:
+    light = LightNodes(cluster.controllers, cluster.cluster_id, connections=1)
+    with light, _Arrivals(bus) as arrivals:
         arrivals.send_bare(warm_up=True)
         for number in range(changes):
             supported = BAD if number % 2 == 0 else GOOD
             time.sleep(chance.uniform(*PAUSE_S))
-            asyncio.run(ghost.register({"metadata.version": supported}))
+            light.register_controller(GHOST, {"metadata.version": supported})
             delays.append(arrivals.alert())
             time.sleep(chance.uniform(*PAUSE_S))
             bare.append(arrivals.send_bare())

@@ -36,6 +36,8 @@ WANTED = frozenset(
 class Heard:
     """A sink that keeps what is published, with the time."""
 
+    trouble: str | None = None
+
     def __init__(self) -> None:
         self.events: list[Event | DeadLetter] = []
         self.times: list[float] = []

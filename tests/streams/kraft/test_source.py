@@ -64,6 +64,8 @@ READERS: list[Reader] = []
 class Sink:
     """Keeps events; takes no more than it may until it is told to."""
 
+    trouble: str | None = None
+
     def __init__(self, room: int = 1000) -> None:
         self.events: list[Any] = []
         self.room = asyncio.Semaphore(room)
@@ -178,3 +180,13 @@ def test_states(
     """Following begins at once and ends with patience; what will not mend is said sooner."""
     standing = Standing(caught_up, trouble, caught_up_ms=0, now_ms=since_ms)
     assert next_state(SourceState[state], standing, Patience()) is SourceState[after]
+
+
+async def test_a_bus_that_takes_nothing_is_not_following() -> None:
+    """While the bus is away the report says stalled and why, whatever the log says."""
+    sink = Sink()
+    source = await play([commits(0, LEVEL)], sink)
+    assert source.report().state is SourceState.FOLLOWING
+    sink.trouble = "the bus does not answer"
+    report = source.report()
+    assert (report.state, report.detail) == (SourceState.STALLED, "the bus does not answer")
