@@ -1,0 +1,190 @@
+"""Plays a scenario: an aligned text table with an event and what must follow from it a line.
+
+A row is ``event | expected``; ``#`` begins a comment. What is expected is everything that the event
+leads to, in any order, separated by commas:
+
+- ``mv 19>21``: a change of a level (``~`` before it: found by comparing, not seen to happen),
+- ``+incompatible-node broker-2``: an alert fires, ``-...``: it ends, ``*...``: it says more,
+- ``rev 3``: a snapshot was made, and this is the revision; without it there must be none,
+- ``ready`` or ``waiting``: what holds after it (said only where it matters).
+
+Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (controller):
+
+- ``commit 10 mv=21 kraft=1 b1:3.9 +b1 -b1 gone:b1 unreadable``: ``+b1`` unfences, ``-b1`` fences,
+- ``chunk 20.0 ...`` and ``chunk 20.1! ...``: part 0 of snapshot 20, and its last part,
+- ``gap 5-9``, ``reset 5-9``, ``catching-up 9``, ``following 9``, ``following 9 behind``,
+  ``stalled``, ``silent``, each with ``api`` for the source of answers,
+- ``answer b1:4.3 @50 mv=25``, ``old-answer ...`` (below version 4), ``mute b1``, ``unlisted b1``,
+- ``disagree mv``, ``agree mv``, ``poison`` (a message that is no event),
+- ``again 2``: the last two events are taken in again, ``crash``: the state is loaded from its rows.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from controller.monitor import Outcome, unreadable
+from controller.rows import rows_of_step
+from streams.events import Event, RecordJson, SourceState
+from streams.types import Role
+from tests.simulation import records as r
+from tests.simulation.auditor import Auditor
+from tests.simulation.engine import Engine
+from tests.simulation.records import GV, KV, MV, TV
+from tests.simulation.world import RELEASES
+
+NAMES = {
+    "mv": MV,
+    "kraft": KV,
+    "tv": TV,
+    "group": GV,
+    "elr": "eligible.leader.replicas.version",
+    "share": "share.version",
+    "streams": "streams.version",
+}
+SHORT = {name: short for short, name in NAMES.items()}
+
+
+def _record(word: str) -> RecordJson:
+    if word == "unreadable":
+        return r.unreadable()
+    if word.startswith("gone:b"):
+        return r.unregister(int(word[6:]))
+    if word[0] in "+-":
+        return r.unfence(int(word[2:])) if word[0] == "+" else r.fence(int(word[2:]))
+    name, sep, value = word.partition("=")
+    if sep:
+        return r.kraft_version(int(value)) if name == "kraft" else r.level(NAMES[name], int(value))
+    node, _, release = word.partition(":")
+    act = r.register if node[0] == "b" else r.register_controller
+    return act(int(node[1:]), RELEASES[release])
+
+
+def _role(node: str) -> Role:
+    return Role.BROKER if node[0] == "b" else Role.CONTROLLER
+
+
+class Scenario:
+    """A table being played."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.engine.auditor = Auditor()
+        self._now_ms = 100_000
+        self._place = 0
+        self._taken: list[Event] = []
+
+    def play(self, text: str) -> None:
+        """Play all rows; the first that leads to something else fails with its number and text."""
+        for number, line in enumerate(text.splitlines(), start=1):
+            row = line.partition("#")[0].strip()
+            if row:
+                event, _, expected = row.partition("|")
+                self._row(event.strip(), expected.strip(), f"line {number}: {line}")
+
+    def _row(self, event: str, expected: str, where: str) -> None:
+        self._now_ms += 1000
+        outcomes = [*self._outcomes(*event.split())]
+        wanted = {part.strip() for part in expected.split(",") if part.strip()}
+        ready = "ready" if self.engine.state.image.ready else "waiting"
+        found = {word for outcome in outcomes for word in _words(outcome)}
+        found |= wanted & {ready}
+        assert found == wanted, f"{where}\n  led to: {', '.join(sorted(found))}; {ready}"
+
+    def _outcomes(self, verb: str, *words: str) -> Iterator[Outcome]:
+        if verb == "again":
+            for event in self._taken[-int(words[0]) :]:
+                yield self.engine.take(event)
+        elif verb == "crash":
+            self.engine.restart()
+        elif verb == "poison":
+            yield self._poison()
+        else:
+            event = _EVENTS[verb](self, *words)
+            self._taken.append(event)
+            yield self.engine.take(event)
+
+    def _poison(self) -> Outcome:
+        before = self.engine.state
+        outcome = unreadable(before, "partition 0 offset 7", "not JSON", self._now_ms)
+        assert self.engine.auditor is not None
+        self.engine.auditor.look(before, outcome)
+        self.engine.rows.update((k, v) for k, v in rows_of_step(before, outcome) if v is not None)
+        self.engine.state = outcome.state
+        return outcome
+
+    # -- events --------------------------------------------------------------------------------
+
+    def commit(self, last: str, *words: str) -> Event:
+        """``commit 10 mv=21``."""
+        self._place = int(last)
+        return r.commit(self._place, *map(_record, words))
+
+    def chunk(self, place: str, *words: str) -> Event:
+        """``chunk 20.1! b1:3.9``."""
+        end, index = place.rstrip("!").split(".")
+        if place.endswith("!"):
+            self._place = int(end) - 1
+        return r.chunk(int(end), int(index), *map(_record, words), last=place.endswith("!"))
+
+    def lost(self, span: str, *, reset: bool) -> Event:
+        """``gap 5-9``."""
+        first, last = span.split("-")
+        return r.gap(int(first), int(last), reset=reset, seen_ms=self._now_ms)
+
+    def status(self, state: SourceState, *words: str) -> Event:
+        """``following 9``, ``stalled api``."""
+        offset = int(words[0]) if words and words[0].isdigit() else self._place
+        source = "api-versions" if "api" in words else "kraft"
+        behind = 9 if "behind" in words or state is SourceState.CATCHING_UP else 0
+        return r.status(state, offset, source=source, behind=behind, seen_ms=self._now_ms)
+
+    def answer(self, who: str, epoch: str, *words: str, complete: bool = True) -> Event:
+        """``answer b1:4.3 @50 mv=25``."""
+        node, release = who.split(":")
+        levels = {NAMES[k]: int(v) for k, v in (word.split("=") for word in words)}
+        return r.answer(
+            int(node[1:]), RELEASES[release], levels, int(epoch[1:]), self._now_ms,
+            role=_role(node), complete=complete,
+        )  # fmt: skip
+
+    def silence(self, node: str, *, gone: bool) -> Event:
+        """``mute b1``."""
+        return r.silent(int(node[1:]), self._now_ms, gone=gone, role=_role(node))
+
+    def views(self, name: str, count: int) -> Event:
+        """``disagree mv``."""
+        return r.disagreement(NAMES[name], count, self._now_ms)
+
+
+_EVENTS: dict[str, Callable[..., Event]] = {
+    "commit": Scenario.commit,
+    "chunk": Scenario.chunk,
+    "gap": lambda play, span: play.lost(span, reset=False),
+    "reset": lambda play, span: play.lost(span, reset=True),
+    "catching-up": lambda play, *words: play.status(SourceState.CATCHING_UP, *words),
+    "following": lambda play, *words: play.status(SourceState.FOLLOWING, *words),
+    "stalled": lambda play, *words: play.status(SourceState.STALLED, *words),
+    "silent": lambda play, *words: play.status(SourceState.SILENT, *words),
+    "answer": Scenario.answer,
+    "old-answer": lambda play, *words: play.answer(*words, complete=False),
+    "mute": lambda play, node: play.silence(node, gone=False),
+    "unlisted": lambda play, node: play.silence(node, gone=True),
+    "disagree": lambda play, name: play.views(name, 2),
+    "agree": lambda play, name: play.views(name, 0),
+}
+
+
+def _words(outcome: Outcome) -> Iterator[str]:
+    for change in outcome.changes:
+        mark = "~" if change.from_snapshot else ""
+        yield f"{mark}{SHORT[change.feature]} {change.before}>{change.after}"
+    if outcome.snapshot is not None:
+        yield f"rev {outcome.snapshot.revision}"
+    for alert in outcome.alerts:
+        more = alert.state == "firing" and alert.since_ms < alert.at_ms
+        sign = "-" if alert.state == "resolved" else "*" if more else "+"
+        subject = alert.subject
+        node = f"{subject['role']}-{subject['node']}" if "node" in subject else ""
+        what = SHORT.get(str(subject.get("feature", "")), "")
+        rest = str(subject.get("source") or subject.get("record") or "")
+        yield re.sub(r" +", " ", f"{sign}{alert.rule} {node} {what} {rest}").strip()
