@@ -15,9 +15,10 @@ from streams.kraft.batch import Batch
 from streams.kraft.compiler import Decoder, compiled
 from streams.kraft.control import control_type, decode_control
 from streams.kraft.frames import FAILURES, Frame, because, frame, record_end
+from streams.kraft.runs import MOST_HEADS, alike, heads
 from streams.kraft.schema import table
 from streams.kraft.unreadable import Unreadable
-from streams.kraft.varint import uvarint, write_varint
+from streams.kraft.varint import uvarint
 from streams.kraft.wanted import (
     ALL_RECORDS,
     CONTROL_KEY,
@@ -28,6 +29,8 @@ from streams.kraft.wanted import (
 )
 
 _FRAME_VERSION: Final = 1
+_STREAK: Final = 4
+"""After so many unwanted records of one size in a row it pays to look for a run of them."""
 
 Record = dict[str, Any]
 
@@ -65,42 +68,6 @@ def _decoder(key: int, version: int) -> Decoder:
     if version > schema.newest:
         raise Unreadable(f"version {version} of {schema.type} is not known")
     return compiled(schema, version, WITHHELD.get(schema.type))
-
-
-_heads_so_far: list[tuple[bytes, int]] = []
-
-
-def _heads(count: int) -> list[tuple[bytes, int]]:
-    """What at least ``count`` records of a batch have between length and value, and its size.
-
-    No attributes, no time after the batch's, the record's place in the batch, no key.
-    """
-    for delta in range(len(_heads_so_far), count):
-        head = b"\x00\x00" + write_varint(delta) + b"\x01"
-        _heads_so_far.append((head, len(head)))
-    return _heads_so_far
-
-
-_STREAK: Final = 4
-_WINDOW: Final = 128
-
-
-def _alike(batch: Batch, at: int, size: int, start: int, delta: int) -> int:
-    """How many records in a row, after the one at ``at``, have its size and its key.
-
-    Where many partitions change at once, their records stand in step: slices with that step show
-    their lengths and keys without a loop. The value of the record at ``at`` begins at ``start``;
-    ``delta`` is the place of the next record in the batch, and no more are taken than up to where
-    places get one byte longer, which moves the value.
-    """
-    b, after = batch.buffer, at + size
-    widens = 64 if delta < 64 else 8192 if delta < 8192 else 1 << 20
-    room = (batch.end - after) // size
-    alike = min(_WINDOW, room, widens - delta, batch.record_count - delta)
-    for byte in (at, at + 1, start, start + 1):
-        there = b[byte + size : byte + size + alike * size : size]
-        alike -= len(there.lstrip(b[byte : byte + 1]))
-    return alike
 
 
 class RecordDecoder:
@@ -151,7 +118,8 @@ class RecordDecoder:
         b, p, batch_end = batch.buffer, batch.start, batch.end
         starts_with, versions_by_key, skip = b.startswith, self._table, skipped.append
         offsets = range(batch.base_offset, batch.base_offset + batch.record_count)
-        left = zip(offsets, _heads(batch.record_count), strict=False)
+        straight = offsets[:MOST_HEADS]
+        left = zip(straight, heads(len(straight)), strict=False)
         last_size = streak = 0
         for offset, (head, head_size) in left:
             # The length in one byte or two. One with more comes out above the limit below.
@@ -177,12 +145,12 @@ class RecordDecoder:
                     streak = streak + 1 if end - p == last_size else 0
                     last_size = end - p
                     if streak >= _STREAK:
-                        alike = _alike(batch, p, last_size, start, offset - batch.base_offset + 1)
-                        skipped += b[start + 1 : start + 2] * alike
-                        end += last_size * alike
+                        run = alike(batch, p, last_size, start, offset - batch.base_offset + 1)
+                        skipped += b[start + 1 : start + 2] * run
+                        end += last_size * run
                         # As many as are alike; without a streak they are looked at one by one.
-                        next(islice(left, alike, alike), None)
-                        streak = streak if alike else 0
+                        next(islice(left, run, run), None)
+                        streak = streak if run else 0
                     p = end
                     continue
                 doubled = (end - 1 - start) << 1
@@ -201,6 +169,8 @@ class RecordDecoder:
                         continue
                     except FAILURES:
                         pass  # The careful way finds out what is wrong.
+            p = self._step(batch, p, offset, records, skipped, lost)
+        for offset in offsets[MOST_HEADS:]:
             p = self._step(batch, p, offset, records, skipped, lost)
 
     def _walk_controls(
