@@ -11,7 +11,7 @@ from random import Random
 from streams.events import Event, LogCommit, RecordJson, SourceState
 from streams.types import Role
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, GV, KV, MV, TV, Ranges
+from tests.simulation.records import GV, KV, MV, TV, Ranges
 
 RELEASES: dict[str, Ranges] = {
     "3.6": {MV: (1, 14)},
@@ -302,6 +302,3 @@ def expected_nodes(world: World) -> dict[tuple[Role, int], tuple[Ranges, bool, b
         (Role.CONTROLLER, i): (ranges, False, False) for i, ranges in world.controllers.items()
     }
     return {**brokers, **others}
-
-
-__all__ = ["CLUSTER", "RELEASES", "Broker", "World", "expected_nodes"]
