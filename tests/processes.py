@@ -48,6 +48,13 @@ class Process:
             self._process.wait()
 
     @property
+    def pid(self) -> int:
+        """The process id of what runs now."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._process.pid
+
+    @property
     def ended(self) -> int | None:
         """The exit code if it ended by itself (None: it runs, or was killed by us)."""
         code = None if self._process is None else self._process.poll()

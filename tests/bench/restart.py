@@ -7,16 +7,10 @@ first change that came meanwhile is on the topic: by then its state is recovered
 
 import asyncio
 import contextlib
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from cli.reading import TopicReader
 from streams.bus import BusSettings, Publisher, ensure_topics
@@ -24,25 +18,33 @@ from streams.events import CommitKind, LogCommit, SourceState, SourceStatus
 from streams.output_codec import decode_change, decode_snapshot
 from streams.topics import FEATURE_CHANGES, METADATA_LOG, STATE
 from tests.bench.worker import CLUSTER, level, registration
+from tests.processes import Process
 
 PER_COMMIT = 20
 MAX_RSS_MB, MAX_RESTART_S = 250, 8
 
 
-def run(bus: BusSettings, directory: Path, nodes: int, store: str) -> Iterator[dict[str, Any]]:
+def run(
+    bus: BusSettings, directory: Path, store: str = "memory", nodes: int = 10_000
+) -> Iterator[dict[str, Any]]:
     """Both measures. ``baseline`` is the bar; the ratio is value to bar."""
     asyncio.run(_fill(bus, nodes))
-    with _worker(bus, directory, store) as process:
+    command = ["worker", "--store", store, "--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    worker = Process("worker", command, directory)
+    worker.start()
+    try:
         _wait_for_nodes(bus, nodes)
-        yield _measure("worker_rss_mb_10000_nodes", _rss_mb(process.pid), MAX_RSS_MB, store=store)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    killed = time.perf_counter()
-    asyncio.run(_publish(bus, [_commit([level(nodes + 1, 21)])]))
-    with _worker(bus, directory, store):
+        rss_mb = _rss_mb(worker.pid)
+        yield _measure("worker_rss_mb_10000_nodes", rss_mb, MAX_RSS_MB, store=store)
+        worker.kill()
+        killed = time.perf_counter()
+        worker.start()
+        asyncio.run(_publish(bus, [_commit([level(nodes + 1, 21)])]))
         _wait_for_change(bus, 21)
-        elapsed = time.perf_counter() - killed
-    yield _measure("restart_after_kill_s", elapsed, MAX_RESTART_S, store=store)
+        elapsed_s = time.perf_counter() - killed
+    finally:
+        worker.kill()
+    yield _measure("restart_after_kill_s", elapsed_s, MAX_RESTART_S, store=store)
 
 
 async def _fill(bus: BusSettings, nodes: int) -> None:
@@ -69,24 +71,6 @@ async def _publish(bus: BusSettings, events: list[Any]) -> None:
     async with Publisher(bus) as publisher:
         for event in events:
             await publisher.publish(METADATA_LOG, event)
-
-
-@contextlib.contextmanager
-def _worker(bus: BusSettings, directory: Path, store: str) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {
-        **os.environ,
-        "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory),
-        "FEATUREWATCH_BUS__PARTITIONS": str(bus.partitions),
-        "FEATUREWATCH_WEB__WORKER_PORT": "0",
-    }
-    command = [sys.executable, "-m", "cli", "worker", "--store", store]
-    command += ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
-    process = subprocess.Popen(command, env=environment)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _wait_for_nodes(bus: BusSettings, nodes: int) -> None:
@@ -125,16 +109,3 @@ def _measure(name: str, value: float, bar: float, **facts: Any) -> dict[str, Any
         "ratio": round(value / bar, 3),
         **facts,
     }
-
-
-def main() -> None:
-    """``python -m tests.bench.restart BOOTSTRAP [STORE]``."""
-    prefix = f"restart-{int(time.time())}"
-    bus = BusSettings(sys.argv[1], prefix=prefix, partitions=1, replication_factor=1)
-    store = sys.argv[2] if len(sys.argv) > 2 else "memory"
-    for measure in run(bus, Path(f"/tmp/{prefix}"), 10_000, store):  # noqa: S108 - a scratch place
-        print(orjson.dumps(measure).decode(), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,6 @@ its tables and changelog; the baseline is a bare confluent-kafka consumer that p
 messages with ``orjson.loads`` and does nothing with them.
 """
 
-import argparse
 import asyncio
 import random
 import time
@@ -152,34 +151,21 @@ async def run_worker(bus: BusSettings, total: int) -> float:
     return elapsed
 
 
-def main() -> None:
-    """Prints the measure as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bootstrap_servers")
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--nodes", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=1000, help="records in a commit")
-    parser.add_argument("--prefix", default=f"bench-{int(time.time())}")
-    options = parser.parse_args()
-    bus = BusSettings(
-        options.bootstrap_servers, prefix=options.prefix, partitions=1, replication_factor=1
-    )
-    messages = asyncio.run(fill(bus, options.records, options.nodes, options.batch))
+def run(
+    bus: BusSettings, total: int = 1_000_000, nodes: int = 100, batch: int = 1000
+) -> Iterator[dict[str, Any]]:
+    """The measure, with ``batch`` records in a commit of a cluster of so many brokers."""
+    messages = asyncio.run(fill(bus, total, nodes, batch))
     raw = consume_raw(bus, messages)
-    own = asyncio.run(run_worker(bus, options.records))
+    own = asyncio.run(run_worker(bus, total))
     raw = min(raw, consume_raw(bus, messages))
-    measure = {
+    yield {
         "measure": "worker_vs_raw_consumer",
         "unit": "records/s",
-        "value": round(options.records / own),
-        "baseline": round(options.records / raw),
+        "value": round(total / own),
+        "baseline": round(total / raw),
         "ratio": round(raw / own, 3),
-        "records": options.records,
-        "records_per_message": options.batch,
-        "nodes": options.nodes,
+        "records": total,
+        "records_per_message": batch,
+        "brokers": nodes,
     }
-    print(orjson.dumps(measure).decode())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,65 @@
+"""Measures speed and memory, each against a peer or a bare loop in the same run.
+
+``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
+taken: decode, worker, latency, event-cost, restart.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from deploy.cluster import Cluster
+from deploy.specs import single_bus
+from streams.bus import BusSettings
+from tests.bench import decode, event_cost, latency, restart, worker
+
+Measures = Iterator[dict[str, Any]]
+
+
+def on_a_bus(measures: Callable[[BusSettings, Path], Measures], partitions: int = 1) -> Measures:
+    """Measures with a bus of their own, which ends with them."""
+    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
+        directory = Path(name)
+        with Cluster(single_bus(), directory / "bus", temporary=True) as bus:
+            settings = BusSettings(
+                bus.bootstrap_servers,
+                prefix=f"bench-{time.time_ns()}",
+                partitions=partitions,
+                replication_factor=1,
+            )
+            yield from measures(settings, directory)
+
+
+def _event_cost() -> Measures:
+    yield event_cost.measure()
+
+
+BENCHES: dict[str, Callable[[], Measures]] = {
+    "decode": decode.run,
+    "event-cost": _event_cost,
+    "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
+    "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
+    "restart": lambda: on_a_bus(restart.run, partitions=8),
+}
+
+
+def main(names: list[str]) -> int:
+    """Takes the named measures, or all; 2 if there is no such name."""
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.stderr.write(f"no such bench: {', '.join(unknown)}; there are {', '.join(BENCHES)}\n")
+        return 2
+    for name in names or BENCHES:
+        sys.stderr.write(f"measuring: {name}\n")
+        for measure in BENCHES[name]():
+            print(orjson.dumps(measure).decode(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
