@@ -67,7 +67,7 @@ def test_rows_of_many_clusters() -> None:
     assert states_of_rows(rows.items()) == states
 
 
-@given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=8))
+@given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=4))
 def test_no_record_stops_the_worker(commits: list[list[dict[str, object]]]) -> None:
     """Whatever JSON stands in a record's fields: it is judged, kept and found again, or counted."""
     engine = Engine()
