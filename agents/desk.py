@@ -23,6 +23,7 @@ from streams.events import DeadLetter
 from streams.output_codec import Output, encode_output, topic_of
 from streams.topics import DEAD_LETTERS, Topic
 from streams.types import ClusterId
+from tables.image import Delivery
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
@@ -105,11 +106,11 @@ class Desk:
         try:
             event = decode(topic, message.value, message.key)
         except MalformedEvent as error:
-            before, outcome = await self._unreadable(message, str(error))
+            before, outcome = await self._unreadable(topic, message, str(error))
         else:
             assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
             before = self._state(event.cluster)
-            outcome = step(before, event)
+            outcome = step(before, event, _delivery(topic, message))
         await self._say(outcome)
         await self._keep(before, outcome, message.partition, table)
         self._meters.took(topic, outcome, time.perf_counter() - began)
@@ -118,16 +119,18 @@ class Desk:
         self.heard[cluster] = time.monotonic()
         return self.states.get(cluster) or MonitorState.of(cluster)
 
-    async def _unreadable(self, message: Any, reason: str) -> tuple[MonitorState, Outcome]:
+    async def _unreadable(
+        self, topic: Topic, message: Any, reason: str
+    ) -> tuple[MonitorState, Outcome]:
         key = message.key or b""
         before = self._state(ClusterId(key.decode(errors="replace") or "unknown"))
         place = _place(message)
-        now_ms = int(message.timestamp * 1000)
+        now_ms = _delivery(topic, message).time_ms
         LOG.error("%s: %s: kept in the dead letters", place, reason)
         cluster = before.image.cluster
         letter = DeadLetter(cluster, place, reason, message.value or b"", now_ms)
         await (await self._publisher.publish(DEAD_LETTERS, letter))
-        return before, unreadable(before, place, reason, now_ms)
+        return before, unreadable(before, place, reason, _delivery(topic, message))
 
     async def _say(self, outcome: Outcome) -> None:
         outputs: list[Output] = [*outcome.changes, *outcome.alerts]
@@ -162,6 +165,10 @@ def stop_now() -> None:
     logging.shutdown()
     sys.stderr.flush()
     os._exit(70)  # EX_SOFTWARE
+
+
+def _delivery(topic: Topic, message: Any) -> Delivery:
+    return Delivery(topic.short_name, message.offset, round(message.timestamp * 1000))
 
 
 def _place(message: Any) -> str:

@@ -1,6 +1,5 @@
 """``/metrics``, ``/healthz`` and ``/readyz`` of the worker."""
 
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -9,7 +8,7 @@ from agents.worker import Worker
 from streams.health import HealthServer, Views
 
 
-def serve(worker: Worker, host: str, port: int) -> AbstractAsyncContextManager[Any]:
+def serve(worker: Worker, host: str, port: int) -> HealthServer:
     """Serves the views of a worker; ready once it has read its topics to their end."""
 
     def readiness() -> tuple[bool, dict[str, Any]]:

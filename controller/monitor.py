@@ -14,7 +14,7 @@ from streams.events import Event, LogCommit, SnapshotChunk
 from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from streams.types import ClusterId
 from tables.fold import fold, fold_unreadable
-from tables.image import NOTHING, ClusterDelta, ClusterImage
+from tables.image import NOTHING, SKIPPED, ClusterDelta, ClusterImage, Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,20 @@ class Outcome:
         return tuple(alert for alerts in self.said.values() for alert in alerts)
 
 
-def step(state: MonitorState, event: Event) -> Outcome:
-    """Takes in one event. Pure; an event that was taken in before says nothing."""
+def step(state: MonitorState, event: Event, delivery: Delivery | None = None) -> Outcome:
+    """Takes in one event. Pure; an event that was taken in before says nothing.
+
+    ``delivery`` is where it stood on the bus, if it came from there: what the bus gives again after
+    a crash is told by it, whatever the event is.
+    """
     before = state.image
+    if delivery is not None and before.has_read(delivery):
+        return Outcome(state, SKIPPED)
     after, delta = fold(before, event)
     if delta.skipped:
         return Outcome(state if after is before else MonitorState(after, state.firing), delta)
+    if delivery is not None:
+        after = after.having_read(delivery)
     at_ms = _time_ms(event)
     firing, said = judge(before, after, delta, state.firing, at_ms)
     raised = after.features.revision != before.features.revision
@@ -67,9 +75,12 @@ def step(state: MonitorState, event: Event) -> Outcome:
     )
 
 
-def unreadable(state: MonitorState, place: str, reason: str, at_ms: int) -> Outcome:
-    """Takes in that a message on a topic could not be read; ``at_ms`` is the message's time."""
-    after = fold_unreadable(state.image, place, reason)
+def unreadable(state: MonitorState, place: str, reason: str, delivery: Delivery) -> Outcome:
+    """Takes in that a message on a topic could not be read."""
+    if state.image.has_read(delivery):
+        return Outcome(state, SKIPPED)
+    at_ms = delivery.time_ms
+    after = fold_unreadable(state.image, place, reason).having_read(delivery)
     firing, said = judge(state.image, after, NOTHING, state.firing, at_ms)
     return Outcome(MonitorState(after, firing), NOTHING, said=said)
 

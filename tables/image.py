@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from immutables import Map
 
@@ -64,6 +64,14 @@ class Resync:
         return self.end_offset < 0
 
 
+class Delivery(NamedTuple):
+    """Where a message stood on the bus: an input topic, its offset there, and its time."""
+
+    topic: str
+    offset: int
+    time_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
     """All that is known of one cluster after some events. Compared by value.
@@ -73,6 +81,8 @@ class ClusterImage:
     log is the authority; otherwise they are the ``nodes``. ``gap`` is the reason of a gap that no
     snapshot has filled yet. ``caught_up`` are the sources that have reached the end of what they
     read, and have not said since that they are behind. ``resyncs`` counts readings anew.
+    ``read`` has the last message of each input topic that was taken in: after a crash the bus gives
+    some again.
     """
 
     cluster: ClusterId
@@ -91,6 +101,7 @@ class ClusterImage:
     gap: str = ""
     caught_up: frozenset[str] = frozenset()
     resyncs: int = field(default=0, compare=False)
+    read: Map[str, Delivery] = field(default_factory=Map, compare=False)
 
     @property
     def ready(self) -> bool:
@@ -100,6 +111,22 @@ class ClusterImage:
         cluster if it had caught up, and a part of it if it had not.
         """
         return self.authority in self.caught_up and self.resync is None
+
+    def has_read(self, delivery: Delivery) -> bool:
+        """Whether this message was taken in before.
+
+        A topic that was deleted and made anew begins at offset 0 again, with newer messages.
+        """
+        last = self.read.get(delivery.topic)
+        if last is None:
+            return False
+        return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
+
+    def having_read(self, delivery: Delivery) -> "ClusterImage":
+        """This image with a message marked as taken in."""
+        last = self.read.get(delivery.topic, delivery)
+        newest = delivery._replace(time_ms=max(delivery.time_ms, last.time_ms))
+        return replace(self, read=self.read.set(delivery.topic, newest))
 
     def with_source(self, status: SourceStatus) -> "ClusterImage":
         """This image with one source's newest status."""

@@ -23,6 +23,7 @@ from tables.image import (
     Authority,
     ClusterDelta,
     ClusterImage,
+    Delivery,
     Quorum,
     Resync,
     Unreadable,
@@ -177,6 +178,7 @@ def _cluster(image: ClusterImage) -> dict[str, Any]:
         "unreadable": dict(image.unreadable.items()),
         "gap": image.gap,
         "caught_up": sorted(image.caught_up),
+        "read": {topic: (last.offset, last.time_ms) for topic, last in image.read.items()},
         "resyncs": image.resyncs,
         "resync": resync
         and {
@@ -219,6 +221,7 @@ def _image(
         unreadable=_unreadable(head["unreadable"]),
         gap=head["gap"],
         caught_up=frozenset(head["caught_up"]),
+        read=Map({topic: Delivery(topic, *last) for topic, last in head["read"].items()}),
         resyncs=head["resyncs"],
         resync=resync
         and Resync(

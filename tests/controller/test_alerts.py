@@ -3,6 +3,7 @@
 from controller.monitor import step, unreadable
 from streams.events import SourceState
 from streams.outputs import AlertState, Severity
+from tables.image import Delivery
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV, TV
@@ -106,12 +107,14 @@ def test_a_log_that_went_backwards_is_said_once() -> None:
 def test_a_message_that_cannot_be_read() -> None:
     """It is counted, an alert says so, and nothing else stops."""
     engine = watching(r.level(MV, 21))
-    outcome = unreadable(engine.state, "topic t partition 0 offset 9", "not JSON", 700)
+    where = "topic t partition 0 offset 9"
+    outcome = unreadable(engine.state, where, "not JSON", Delivery("t", 9, 700))
     (alert,) = outcome.alerts
     assert alert.subject == {"record": "MESSAGE"}
     assert "topic t partition 0 offset 9" in alert.summary
-    again = unreadable(outcome.state, "topic t partition 0 offset 10", "not JSON", 800)
+    again = unreadable(outcome.state, where, "not JSON", Delivery("t", 10, 800))
     assert again.alerts[0].evidence["count"] == 2
+    assert unreadable(again.state, where, "not JSON", Delivery("t", 10, 800)).alerts == ()
     assert step(again.state, r.commit(11, r.level(MV, 22))).changes[0].after == 22
 
 

@@ -26,6 +26,7 @@ from controller.monitor import Outcome, unreadable
 from controller.rows import rows_of_step
 from streams.events import Event, RecordJson, SourceState
 from streams.types import Role
+from tables.image import Delivery
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
@@ -105,7 +106,9 @@ class Scenario:
 
     def _poison(self) -> Outcome:
         before = self.engine.state
-        outcome = unreadable(before, "partition 0 offset 7", "not JSON", self._now_ms)
+        outcome = unreadable(
+            before, "partition 0 offset 7", "not JSON", Delivery("topic", 7, self._now_ms)
+        )
         assert self.engine.auditor is not None
         self.engine.auditor.look(before, outcome)
         self.engine.rows.update((k, v) for k, v in rows_of_step(before, outcome) if v is not None)

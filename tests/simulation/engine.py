@@ -8,6 +8,7 @@ from streams.events import Event
 from streams.output_codec import encode_output
 from streams.outputs import Alert, FeatureChange, Snapshot
 from streams.types import ClusterId
+from tables.image import Delivery
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
 
@@ -24,6 +25,7 @@ class Engine:
         self.cluster = cluster
         self.rows: dict[str, bytes] = dict(rows or {})
         self.said: list[Said] = []
+        self.end = 0
         self.state = MonitorState.of(cluster)
         self.auditor: Auditor | None = None
         if self.rows:
@@ -34,9 +36,15 @@ class Engine:
         found = states_of_rows(self.rows.items())
         self.state = found.get(self.cluster, MonitorState.of(self.cluster))
 
-    def take(self, event: Event, rows_written: int | None = None) -> Outcome:
-        """Say, then keep; with ``rows_written`` the process dies after so many rows."""
-        outcome = step(self.state, event)
+    def take(
+        self, event: Event, rows_written: int | None = None, offset: int | None = None
+    ) -> Outcome:
+        """Say, then keep; with ``rows_written`` the process dies after so many rows.
+
+        ``offset`` is where the event stands on a topic, if it comes from there.
+        """
+        delivery = None if offset is None else Delivery("topic", offset, offset)
+        outcome = step(self.state, event, delivery)
         if self.auditor is not None:
             self.auditor.look(self.state, outcome)
         self.said += said(outcome)
@@ -52,10 +60,14 @@ class Engine:
             self.restart()
         return outcome
 
-    def take_all(self, events: Sequence[Event]) -> None:
-        """Take in events in order."""
-        for event in events:
-            self.take(event)
+    def take_all(self, events: Sequence[Event], first: int | None = None) -> None:
+        """Take in events in order, from one topic.
+
+        The first of them stands at offset ``first``, or follows what was taken from there before.
+        """
+        for offset, event in enumerate(events, start=self.end if first is None else first):
+            self.take(event, offset=offset)
+            self.end = max(self.end, offset + 1)
 
 
 def said(outcome: Outcome) -> list[Said]:
