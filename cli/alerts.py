@@ -1,19 +1,18 @@
 """``featurewatch alerts``: what fires, and with ``--follow`` what begins and ends."""
 
 import contextlib
+import sys
+import time
 from typing import Annotated
 
 import typer
 
 from cli import options, showing
+from cli.board import Board
 from cli.errors import Exit
-from cli.listing import decoded
 from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
-from cli.reading import TopicReader
 from cli.settings import load
-from streams.output_codec import decode_alert
-from streams.outputs import Alert, AlertState
-from streams.topics import ALERTS
+from streams.outputs import Alert
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +30,14 @@ def alerts(
     everything: Annotated[
         bool, typer.Option("--all", help="Resolved ones too, as far as the topic still has them.")
     ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 3 if any alert fires.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Exit with 3 if any alert fires, with 4 if it cannot be known: a cluster was not "
+            "heard of for a minute, or its source has not caught up.",
+        ),
+    ] = False,
 ) -> None:
     """Show the alerts that fire now."""
     settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
@@ -43,21 +49,21 @@ def alerts(
         else:
             console.print(showing.alert_line(alert), soft_wrap=True)
 
-    with contextlib.closing(TopicReader(settings, ALERTS)) as reader:
-        newest: dict[str, Alert] = {}
-        for alert in decoded(reader.present(), decode_alert):
-            if cluster in ("", alert.cluster):
-                newest[alert.id] = alert
-        firing = [alert for alert in newest.values() if alert.state is AlertState.FIRING]
-        shown = newest.values() if everything else firing
+    with contextlib.closing(Board(settings, cluster)) as board:
+        firing = board.firing()
+        shown = list(board.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
-        if not shown and not as_json and not follow:
+        unknown = board.unknown(int(time.time() * 1000))
+        for reason in unknown:
+            sys.stderr.write(f"featurewatch: {showing.plain(reason)}\n")
+        if not firing and not unknown and not as_json and not follow:
             console.print("no alert fires", style="green")
         while follow:
-            for alert in decoded(reader.coming(1.0), decode_alert):
-                if cluster in ("", alert.cluster) and newest.get(alert.id) != alert:
-                    newest[alert.id] = alert
-                    show(alert)
+            for output in board.coming(1.0):
+                if isinstance(output, Alert):
+                    show(output)
     if check and firing:
         raise typer.Exit(Exit.NO)
+    if check and unknown:
+        raise typer.Exit(Exit.UNKNOWN)

@@ -1,13 +1,12 @@
 """The command ``featurewatch``."""
 
-import logging
 import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 
-from cli import alerts, changes, demo, epochs, stack, state, up, watch, worker
+from cli import alerts, changes, demo, epochs, logs, stack, state, up, watch, worker
 from cli.errors import Exit, UsageError
 from deploy.errors import StackError
 from streams.bus import BusError
@@ -40,15 +39,7 @@ def options(
     ] = False,
 ) -> None:
     """Sets up logging, to stderr."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-    )
-    logging.getLogger("featurewatch").setLevel(logging.INFO)
-    # Each shutdown and each rebalance is told at these levels by name of inner part.
-    for name in ("faust", "aiokafka", "mode", "tables", "agents"):
-        logging.getLogger(name).setLevel(logging.INFO if verbose else logging.ERROR)
+    logs.set_up(verbose=verbose)
 
 
 def main() -> None:

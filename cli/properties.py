@@ -18,6 +18,8 @@ def read_properties(file: Path) -> dict[str, str]:
         text = file.read_text()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no properties file: it is not text") from None
     found: dict[str, str] = {}
     for number, line in enumerate(re.sub(r"\\\r?\n\s*", "", text).splitlines(), start=1):
         if not line.strip() or line.lstrip()[0] in "#!":

@@ -1,24 +1,35 @@
 """Settings: flag over environment (``FEATUREWATCH_…``) over one YAML file."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    YamlConfigSettingsSource,
+    SettingsError,
 )
 
 from agents.settings import WorkerSettings, default_directory
 from cli.errors import UsageError
 from cli.properties import read_properties
+from cli.wrong import ENVIRONMENT, explain
 from streams.bus import BusSettings
+from streams.kraft.address import parse_addresses
 
-ENVIRONMENT = "FEATUREWATCH_"
+
+def _addresses(text: str) -> str:
+    parse_addresses(text)  # raises what is wrong with it
+    return ",".join(part.strip() for part in text.split(",") if part.strip())
+
+
+Addresses = Annotated[str, AfterValidator(_addresses)]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=200)]
 
 
 class _Section(BaseModel):
@@ -28,11 +39,11 @@ class _Section(BaseModel):
 class Bus(_Section):
     """The Kafka cluster that featurewatch's own topics stand on."""
 
-    bootstrap_servers: str = ""
+    bootstrap_servers: Addresses = ""
     """host:port,… (empty: the embedded bus, which `featurewatch up` starts)"""
     command_config: Path | None = None
     """a properties file for TLS and SASL, as Kafka's tools or librdkafka take it"""
-    prefix: str = "featurewatch"
+    prefix: TopicName = "featurewatch"
     """the first part of all topic names"""
     partitions: Annotated[int, Field(ge=1)] = 8
     """partitions of each topic"""
@@ -45,9 +56,9 @@ class Cluster(_Section):
 
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
-    controllers: str = ""
+    controllers: Addresses = ""
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
-    servers: str = ""
+    servers: Addresses = ""
     """host:port,… of brokers: every node is asked for its features (no special rights)"""
     log_directory: Path | None = None
     """a mounted __cluster_metadata-0: the log is followed there, read only"""
@@ -60,7 +71,7 @@ class Cluster(_Section):
 class Worker(_Section):
     """The worker."""
 
-    id: str = "1"
+    id: TopicName = "1"
     """static member of the consumer group; each running worker has its own"""
     store: Literal["memory", "rocksdb"] = "memory"
     """where tables are kept while it runs"""
@@ -87,7 +98,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
     )
-    file: ClassVar[Path | None] = None
+    content: ClassVar[dict[str, Any]] = {}
+    """what stands in the configuration file"""
 
     bus: Bus = Field(default_factory=Bus)
     clusters: list[Cluster] = Field(default_factory=list)
@@ -105,8 +117,8 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flag over environment over file."""
         del dotenv_settings, file_secret_settings
-        yaml_settings = YamlConfigSettingsSource(settings_cls, yaml_file=cls.file)
-        return init_settings, env_settings, yaml_settings
+        file_settings = InitSettingsSource(settings_cls, init_kwargs=cls.content)
+        return init_settings, env_settings, file_settings
 
     def bus_settings(self) -> BusSettings:
         """The bus as the streams take it; the embedded one where none is named.
@@ -129,6 +141,8 @@ class Settings(BaseSettings):
     def worker_settings(self) -> WorkerSettings:
         """The worker's settings; raises `UsageError`."""
         worker = self.worker
+        if worker.store == "rocksdb" and find_spec("rocksdict") is None:
+            raise UsageError("the store rocksdb needs: pip install 'featurewatch[rocksdb]'")
         return WorkerSettings(
             self.bus_settings(),
             worker_id=worker.id,
@@ -145,17 +159,37 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
         UsageError: Something is wrong with them: the text names the field and what it must be.
     """
     named = file or (Path(path) if (path := os.environ.get("FEATUREWATCH_CONFIG")) else None)
-    if named is not None and not named.is_file():
-        raise UsageError(f"there is no configuration file {named}")
-    Settings.file = named
+    Settings.content = _read(named) if named is not None else {}
     try:
         return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"the setting {place} is wrong: {first['msg']}") from None
+        raise UsageError(explain(error, Settings, named, Settings.content)) from None
+    except SettingsError as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The sections of a configuration file; raises `UsageError`."""
+    try:
+        content = yaml.safe_load(file.read_text())
+    except yaml.MarkedYAMLError as error:
+        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{file} is no YAML{line}: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{named} is no YAML: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no YAML: it is not text") from None
+    except OSError as error:
+        raise UsageError(
+            f"the configuration file {file} cannot be read: {error.strerror}"
+        ) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        sections = ", ".join(Settings.model_fields)
+        raise UsageError(f"{file} must have sections on its first level: {sections}")
+    return content
 
 
 def embedded_bus_file(data_directory: Path) -> Path:

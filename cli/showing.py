@@ -1,7 +1,7 @@
 """How things are shown: tables and colour for people on a terminal, JSON for programs."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,14 @@ from rich.text import Text
 
 from controller.levels import level_name
 from streams.outputs import Alert, AlertState, CapabilityClass, FeatureChange, Severity, Snapshot
-from streams.types import FeatureLevel, NodeId
+from streams.types import FeatureLevel, NodeId, Role
+
+MAX_COLUMNS = 6
+"""Classes of nodes that are shown beside each other."""
+
+MAX_ALERTS = 20
+MAX_RUNS = 8
+"""Runs of ids that are spelled out."""
 
 STYLES = {
     Severity.CRITICAL: "bold red",
@@ -93,44 +100,65 @@ def state_view(snapshot: Snapshot, alerts: Iterable[Alert]) -> list[Table | Text
     sources = ", ".join(f"{name} {state}" for name, state in snapshot.sources.items())
     head.append(f"  {sources}", style="green" if snapshot.ready else "yellow")
     firing = sorted(alerts, key=lambda alert: (alert.severity, alert.id))
-    parts: list[Table | Text] = [head, _matrix(snapshot)]
-    for alert in firing:
+    parts: list[Table | Text] = [head, *_matrix(snapshot)]
+    for alert in firing[:MAX_ALERTS]:
         line = Text("  ")
         line.append(str(alert.severity), style=STYLES[alert.severity])
         line.append(f"  {plain(alert.summary)}")
         parts.append(line)
+    if len(firing) > MAX_ALERTS:
+        more = len(firing) - MAX_ALERTS
+        parts.append(Text(f"  and {more:,} more alerts: featurewatch alerts", style="bold red"))
     if not firing:
         parts.append(Text("  no alert fires", style="green"))
     return parts
 
 
-def _matrix(snapshot: Snapshot) -> Table:
+def _matrix(snapshot: Snapshot) -> list[Table | Text]:
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("feature")
     table.add_column("finalized")
-    columns = _columns(snapshot.classes)
-    for title, _ in columns:
+    bad = {(item.role, item.node_id, item.feature) for item in snapshot.incompatible}
+    columns = _columns(snapshot.classes, {(role, node) for role, node, _ in bad})
+    shown = columns[:MAX_COLUMNS]
+    for title, _ in shown:
         table.add_column(title)
     features = {name for each in snapshot.classes for name in each.ranges}
-    bad = {(item.role, item.node_id, item.feature) for item in snapshot.incompatible}
     for name in sorted(features | set(snapshot.finalized)):
         level = snapshot.finalized.get(name, FeatureLevel(0))
         cells = [
             _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
-            for _, each in columns
+            for _, each in shown
         ]
-        table.add_row(plain(name), level_name(name, level), *cells)
-    return table
+        # Text, since a plain string could hold marks that the table would obey.
+        table.add_row(Text(plain(name)), level_name(name, level), *cells)
+    hidden = columns[MAX_COLUMNS:]
+    if not hidden:
+        return [table]
+    nodes = sum(len(each.nodes) for _, each in hidden)
+    return [table, Text(f"  and {len(hidden):,} more classes with {nodes:,} nodes", style="yellow")]
 
 
-def _columns(classes: Iterable[CapabilityClass]) -> list[tuple[str, CapabilityClass]]:
-    """One column a class; combined nodes, alike in both roles, share one."""
+def _columns(
+    classes: Iterable[CapabilityClass], bad: Collection[tuple[Role, NodeId]]
+) -> list[tuple[str, CapabilityClass]]:
+    """One column a class; combined nodes, alike in both roles, share one.
+
+    Where not all can be shown, those with incompatible nodes and then the large ones come first.
+    """
     columns: dict[tuple[Any, ...], tuple[list[str], CapabilityClass]] = {}
     for each in classes:
         key = (each.nodes, tuple(sorted(each.ranges.items())), each.complete)
         roles, _ = columns.setdefault(key, ([], each))
         roles.append(f"{each.role}s{_notes(each.fenced, each.silent)}")
-    return [(f"{' and '.join(roles)} {ids(each.nodes)}", each) for roles, each in columns.values()]
+    found = [(f"{' and '.join(roles)} {ids(each.nodes)}", each) for roles, each in columns.values()]
+    if len(found) > MAX_COLUMNS:
+        found.sort(key=lambda item: (not _has(bad, item[1]), -len(item[1].nodes)))
+    return found
+
+
+def _has(bad: Collection[tuple[Role, NodeId]], each: CapabilityClass) -> bool:
+    return any((each.role, node) in bad for node in each.nodes)
 
 
 def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
@@ -145,11 +173,14 @@ def _notes(fenced: Sequence[NodeId], silent: Sequence[NodeId]) -> str:
 
 
 def ids(nodes: Sequence[int]) -> str:
-    """Ids with runs drawn together: ``1-3, 7``."""
+    """Ids with runs drawn together, ``1-3, 7``; after some runs only how many more there are."""
     runs: list[list[int]] = []
     for node in sorted(nodes):
         if runs and node == runs[-1][1] + 1:
             runs[-1][1] = node
         else:
             runs.append([node, node])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    shown = runs[:MAX_RUNS]
+    text = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
+    more = len(nodes) - sum(high - low + 1 for low, high in shown)
+    return f"{text} and {more:,} more" if more else text

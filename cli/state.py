@@ -1,20 +1,19 @@
 """``featurewatch state``: each cluster now, nodes × features; with ``--follow`` a live table."""
 
 import contextlib
+import time
 
 import typer
 from rich.console import Group
 from rich.live import Live
+from rich.text import Text
 
 from cli import options, showing
+from cli.board import Board, doubt
 from cli.errors import Exit
-from cli.listing import decoded
 from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
-from cli.reading import TopicReader
 from cli.settings import load
-from streams.output_codec import decode_alert, decode_snapshot
-from streams.outputs import Alert, AlertState, Snapshot
-from streams.topics import ALERTS, STATE
+from streams.outputs import Snapshot
 
 _REFRESH_S = 0.25
 
@@ -37,57 +36,65 @@ def state(
     Exits with 4 if nothing is known of any cluster.
     """
     settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
-    snapshots: dict[str, Snapshot] = {}
-    alerts: dict[str, Alert] = {}
-    with (
-        contextlib.closing(TopicReader(settings, STATE)) as states,
-        contextlib.closing(TopicReader(settings, ALERTS)) as alert_reader,
-    ):
-        for snapshot in decoded(states.present(), decode_snapshot):
-            if cluster in ("", snapshot.cluster):
-                snapshots[snapshot.cluster] = snapshot
-        alerts.update((each.id, each) for each in decoded(alert_reader.present(), decode_alert))
+    with contextlib.closing(Board(settings, cluster)) as board:
         if as_json:
-            for snapshot in snapshots.values():
-                showing.print_json(snapshot)
+            _json(board, follow=follow)
         elif not follow:
-            showing.console().print(_view(snapshots, alerts))
-        while follow and as_json:
-            for snapshot in decoded(states.coming(1.0), decode_snapshot):
-                if cluster in ("", snapshot.cluster):
-                    showing.print_json(snapshot)
-        if follow:
-            _live(states, alert_reader, snapshots, alerts, cluster)
-    if not snapshots:
-        raise typer.Exit(Exit.UNKNOWN)
+            showing.console().print(_view(board))
+        elif showing.console().is_terminal:
+            _live(board)
+        else:
+            _lines(board)
+        if not board.snapshots:
+            raise typer.Exit(Exit.UNKNOWN)
 
 
-def _live(
-    states: TopicReader,
-    alert_reader: TopicReader,
-    snapshots: dict[str, Snapshot],
-    alerts: dict[str, Alert],
-    cluster: str,
-) -> None:
-    with Live(_view(snapshots, alerts), console=showing.console(), auto_refresh=False) as live:
+def _json(board: Board, *, follow: bool) -> None:
+    for _, snapshot in sorted(board.snapshots.items()):
+        showing.print_json(snapshot)
+    while follow:
+        for output in board.coming(1.0):
+            if isinstance(output, Snapshot):
+                showing.print_json(output)
+
+
+def _live(board: Board) -> None:
+    with Live(_view(board), console=showing.console(), auto_refresh=False) as live:
         while True:
-            for snapshot in decoded(states.coming(_REFRESH_S), decode_snapshot):
-                if cluster in ("", snapshot.cluster):
-                    snapshots[snapshot.cluster] = snapshot
-            for alert in decoded(alert_reader.coming(0.01), decode_alert):
-                alerts[alert.id] = alert
-            live.update(_view(snapshots, alerts), refresh=True)
+            for _ in board.coming(_REFRESH_S):
+                pass
+            live.update(_view(board), refresh=True)
 
 
-def _view(snapshots: dict[str, Snapshot], alerts: dict[str, Alert]) -> Group:
-    if not snapshots:
-        return Group("nothing is known of any cluster yet")
+def _lines(board: Board) -> None:
+    """Where there is no terminal: the whole state after each change of what it shows."""
+    console = showing.console()
+    console.print(_view(board))
+    shown = _content(board)
+    while True:
+        for _ in board.coming(1.0):
+            if _content(board) != shown:
+                shown = _content(board)
+                console.print(_view(board))
+
+
+def _content(board: Board) -> object:
+    snapshots = [
+        (each.digest, each.ready, each.leader_id, tuple(each.sources.items()))
+        for _, each in sorted(board.snapshots.items())
+    ]
+    return snapshots, sorted(alert.id for alert in board.firing())
+
+
+def _view(board: Board) -> Group:
     parts = []
-    for name, snapshot in sorted(snapshots.items()):
-        firing = [
-            alert
-            for alert in alerts.values()
-            if alert.cluster == name and alert.state is AlertState.FIRING
-        ]
-        parts.extend(showing.state_view(snapshot, firing))
+    now_ms = int(time.time() * 1000)
+    for name, snapshot in sorted(board.snapshots.items()):
+        parts.extend(showing.state_view(snapshot, board.firing(name)))
+        if reason := doubt(snapshot, now_ms):
+            parts.append(Text(f"  {showing.plain(reason)}", style="bold yellow"))
+    if not parts:
+        parts.extend(Text(reason) for reason in board.unknown(now_ms))
+    if board.trouble:
+        parts.append(Text(showing.plain(board.trouble), style="bold yellow"))
     return Group(*parts)

@@ -6,6 +6,7 @@ import typer
 
 from cli import options
 from cli.options import (
+    AsJson,
     BusServers,
     ClusterIdOption,
     CommandConfig,
@@ -32,8 +33,12 @@ def up(
     log_directory: LogDirectory = None,
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Run everything here: the sources, a worker, and a bus of its own if none is named."""
+    """Run everything here: the sources, a worker, and a bus of its own if none is named.
+
+    Prints the alerts that fire, then changes and alerts as they come.
+    """
     # Here, so that the other commands start without the engines.
     from cli.embedded import bus_for
     from cli.running import run_everything, run_until_signal
@@ -49,4 +54,4 @@ def up(
             f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
             "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
         )
-        run_until_signal(run_everything(watch, settings))
+        run_until_signal(run_everything(watch, settings, as_json=as_json))

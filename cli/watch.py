@@ -33,11 +33,11 @@ def watch(
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
     # Here, so that the other commands start without the engines.
-    from cli.running import run_until_signal
+    from cli.running import run_until_signal, run_watch
     from cli.watching import Watch
 
     clusters = options.cluster_flags(
         controllers, servers, log_directory, cluster_id, command_config
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
-    run_until_signal(Watch(settings).run())
+    run_until_signal(run_watch(Watch(settings)))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from cli.errors import UsageError
@@ -30,7 +31,10 @@ _RETRY_S: Final = 2.0
 
 
 class Watched:
-    """One configured cluster: first its id is learned, then its sources run."""
+    """One configured cluster: first its id is learned, then its sources run.
+
+    Raises `UsageError` for what can be seen to be wrong before anything is asked.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         if not (cluster.controllers or cluster.servers or cluster.log_directory):
@@ -38,7 +42,10 @@ class Watched:
                 "a cluster has neither controllers nor servers nor a log directory: give at "
                 "least one of them"
             )
+        if cluster.log_directory is not None:
+            _check_directory(cluster.log_directory, cluster.cluster_id)
         self._cluster = cluster
+        self._security = security(cluster)
         self._trouble = "its cluster id is not known yet"
         self.sources: list[Reports] = []
 
@@ -63,11 +70,12 @@ class Watched:
         running = []
         cluster = self._cluster
         if cluster.controllers or cluster.log_directory:
-            log = KraftSource.on_bus(kraft_settings(cluster, cluster_id), publisher)
+            settings = kraft_settings(cluster, cluster_id, self._security)
+            log = KraftSource.on_bus(settings, publisher)
             self.sources.append(log)
             running.append(log.run())
         if cluster.servers:
-            answers = ApiVersionsSource(answers_settings(cluster), publisher)
+            answers = ApiVersionsSource(answers_settings(cluster, self._security), publisher)
             self.sources.append(answers)
             running.append(answers.run())
         await run_all(running)
@@ -79,14 +87,10 @@ class Watched:
             return ClusterId(cluster.cluster_id)
         if cluster.log_directory is not None:
             found = cluster_id_of(cluster.log_directory)
-            if found is None:
-                raise UsageError(
-                    f"{cluster.log_directory} has no meta.properties beside the log that tells "
-                    "the cluster's id: set cluster_id"
-                )
-            return ClusterId(found)
+            if found is not None:
+                return ClusterId(found)
         settings = ApiVersionsSettings.parse(
-            cluster.servers, cluster.controllers, security=security(cluster)
+            cluster.servers, cluster.controllers, security=self._security
         )
         while True:
             nodes = await find_nodes(settings, Peers(settings), ())
@@ -100,26 +104,35 @@ class Watched:
             await asyncio.sleep(_RETRY_S)
 
 
-def kraft_settings(cluster: Cluster, cluster_id: ClusterId) -> KraftSettings:
-    """How the metadata log of a cluster is followed; raises `UsageError`."""
+def _check_directory(directory: Path, cluster_id: str) -> None:
+    if not directory.is_dir():
+        raise UsageError(
+            f"there is no directory {directory}: give the mounted __cluster_metadata-0"
+        )
+    if not cluster_id and cluster_id_of(directory) is None:
+        raise UsageError(
+            f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
+            "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
+        )
+
+
+def kraft_settings(cluster: Cluster, cluster_id: ClusterId, security: Security) -> KraftSettings:
+    """How the metadata log of a cluster is followed."""
     wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_WANTED
     if cluster.log_directory is not None:
         return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
-    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers), security(cluster))
+    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers), security)
     return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
 
 
-def answers_settings(cluster: Cluster) -> ApiVersionsSettings:
-    """How the nodes of a cluster are asked; raises `UsageError`."""
-    try:
-        return ApiVersionsSettings.parse(
-            cluster.servers,
-            "",
-            cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
-            security=security(cluster),
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+def answers_settings(cluster: Cluster, security: Security) -> ApiVersionsSettings:
+    """How the nodes of a cluster are asked."""
+    return ApiVersionsSettings.parse(
+        cluster.servers,
+        "",
+        cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
+        security=security,
+    )
 
 
 def security(cluster: Cluster) -> Security:
@@ -128,6 +141,8 @@ def security(cluster: Cluster) -> Security:
         return PLAINTEXT
     try:
         return from_properties(read_properties(cluster.command_config))
+    except UsageError:
+        raise
     except ValueError as error:
         raise UsageError(f"{cluster.command_config}: {error}") from None
 
@@ -162,7 +177,7 @@ class Watch:
             HealthServer(source_views(self.sources), port=web.source_port, host=web.host) as health,
             Publisher(bus, on_trouble=_tell) as publisher,
         ):
-            LOG.info("health and metrics on http://%s:%d", health.host, health.port)
+            LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
             await run_all([cluster.run(publisher) for cluster in self.clusters])
 
 

@@ -1,0 +1,29 @@
+"""Logging of the commands: what a person has to know, to stderr."""
+
+import logging
+import sys
+from typing import Final
+
+LIBRDKAFKA_FORMAT: Final = "%s [%s] %s"
+"""How confluent-kafka hands librdkafka's own lines to a logger of ours."""
+
+# Each shutdown, each rebalance and each try to reach a bus that is away is told at high levels by
+# these; what of it matters is said by ours.
+_INNER: Final = ("faust", "aiokafka", "mode", "tables", "agents", "asyncio")
+
+
+def set_up(*, verbose: bool) -> None:
+    """Logs to stderr; ``verbose``: the libraries' own lines too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    if not verbose:
+        handler.addFilter(is_ours)
+    logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("featurewatch").setLevel(logging.INFO)
+    for name in _INNER:
+        logging.getLogger(name).setLevel(logging.INFO if verbose else logging.CRITICAL)
+
+
+def is_ours(record: logging.LogRecord) -> bool:
+    """Whether a line is featurewatch's own; librdkafka's stand in its loggers beside ours."""
+    return record.msg != LIBRDKAFKA_FORMAT
