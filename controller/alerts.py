@@ -5,7 +5,7 @@ Only subjects that an event touched are looked at, so that judging costs what ch
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from immutables import Map
 
@@ -18,6 +18,14 @@ from tables.nodes import ClassKey, NodeKey
 Firing = Map[Subject, tuple[Alert, ...]]
 """The alerts that fire now, by subject."""
 
+
+class Cause(NamedTuple):
+    """The event by which alerts begin or end: its id, and when what it tells of happened."""
+
+    id: str
+    at_ms: int
+
+
 Said = Mapping[Subject, tuple[Alert, ...]]
 """Alerts that began, changed or ended, by subject."""
 
@@ -27,7 +35,7 @@ _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG)
 
 
 def judge(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing, at_ms: int
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing, cause: Cause
 ) -> tuple[Firing, Said]:
     """The firing alerts after an event, and what is to be said of each subject by it.
 
@@ -40,19 +48,19 @@ def judge(
         if not after.ready and subject.kind not in _ALWAYS:
             continue
         old = firing.get(subject, ())
-        new = tuple(_alerts(after, subject, old, at_ms))
+        new = tuple(_alerts(after, subject, old, cause))
         if new == old:
             continue
         still = {alert.id for alert in new}
         began = (alert for alert in new if alert not in old)
-        ended = (_resolved(alert, at_ms) for alert in old if alert.id not in still)
+        ended = (_resolved(alert, cause) for alert in old if alert.id not in still)
         said[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
     return firing, said
 
 
 def _alerts(
-    image: ClusterImage, subject: Subject, old: tuple[Alert, ...], at_ms: int
+    image: ClusterImage, subject: Subject, old: tuple[Alert, ...], cause: Cause
 ) -> Iterator[Alert]:
     """The alerts of one subject; one that goes on unchanged comes back as it was."""
     known = {alert.id: alert for alert in old}
@@ -71,8 +79,9 @@ def _alerts(
                 subject={**subject.fields, **({"feature": feature} if feature else {})},
                 summary=finding.summary,
                 evidence=finding.evidence,
-                since_ms=at_ms if before is None else before.since_ms,
-                at_ms=at_ms,
+                since_ms=cause.at_ms if before is None else before.since_ms,
+                at_ms=cause.at_ms,
+                cause=cause.id,
             )
             yield before if before is not None and _same(before, alert) else alert
 
@@ -85,8 +94,8 @@ def _same(one: Alert, other: Alert) -> bool:
     )
 
 
-def _resolved(alert: Alert, at_ms: int) -> Alert:
-    return replace(alert, state=AlertState.RESOLVED, at_ms=at_ms)
+def _resolved(alert: Alert, cause: Cause) -> Alert:
+    return replace(alert, state=AlertState.RESOLVED, at_ms=cause.at_ms, cause=cause.id)
 
 
 def _touched(

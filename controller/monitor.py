@@ -8,7 +8,7 @@ from typing import Self
 
 from immutables import Map
 
-from controller.alerts import Firing, Said, judge
+from controller.alerts import Cause, Firing, Said, judge
 from controller.snapshot import provenance_fields, snapshot
 from streams.events import Event, LogCommit, SnapshotChunk
 from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
@@ -64,7 +64,7 @@ def step(state: MonitorState, event: Event, delivery: Delivery | None = None) ->
     if delivery is not None:
         after = after.having_read(delivery)
     at_ms = _time_ms(event)
-    firing, said = judge(before, after, delta, state.firing, at_ms)
+    firing, said = judge(before, after, delta, state.firing, Cause(event.id, at_ms))
     raised = after.features.revision != before.features.revision
     return Outcome(
         state=MonitorState(after, firing),
@@ -81,7 +81,7 @@ def unreadable(state: MonitorState, place: str, reason: str, delivery: Delivery)
         return Outcome(state, SKIPPED)
     at_ms = delivery.time_ms
     after = fold_unreadable(state.image, place, reason).having_read(delivery)
-    firing, said = judge(state.image, after, NOTHING, state.firing, at_ms)
+    firing, said = judge(state.image, after, NOTHING, state.firing, Cause(place, at_ms))
     return Outcome(MonitorState(after, firing), NOTHING, said=said)
 
 

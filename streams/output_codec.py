@@ -125,7 +125,7 @@ def _kind(output: Output) -> str:
 
 
 def _cause(output: Output) -> str:
-    """The ``ce_id``: an alert fires and resolves under one id, at different times."""
+    """The ``ce_id``: an alert fires and resolves under one id, by different causes."""
     if isinstance(output, Alert):
-        return f"{output.id}/{output.state}-{output.at_ms}"
+        return f"{output.id}/{output.state}/{output.cause}"
     return output.id

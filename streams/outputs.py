@@ -68,7 +68,8 @@ class Alert:
 
     ``subject`` names what it is about: some of ``node``, ``role``, ``feature``, ``source``,
     ``record``. ``summary`` is one sentence that says who must do what. ``since_ms`` is the time at
-    which the condition began, ``at_ms`` the time of this message's cause.
+    which the condition began, ``at_ms`` the time of this message's cause, and ``cause`` names the
+    event that it was.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Alert:
     evidence: Mapping[str, Any]
     since_ms: int
     at_ms: int
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)

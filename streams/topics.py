@@ -25,8 +25,16 @@ class Topic:
 
 _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 
-METADATA_LOG = Topic("metadata-log", "committed batches, transactions and snapshots of the log")
-API_VERSIONS = Topic("api-versions", "what nodes answer about their features, where it changed")
+# A worker that starts without its tables reads its inputs from their beginning: they are kept.
+# What a feature monitor needs of a metadata log is little.
+_KEPT = {"retention.ms": "-1"}
+
+METADATA_LOG = Topic(
+    "metadata-log", "committed batches, transactions and snapshots of the log", _KEPT
+)
+API_VERSIONS = Topic(
+    "api-versions", "what nodes answer about their features, where it changed", _KEPT
+)
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
 EPOCHS = Topic("epochs", "a snapshot of the state for each feature revision")

@@ -196,6 +196,8 @@ class KraftSource:
                 self._last_error = reason
                 gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
                 await self._publish(gap)
+                # What is read now is behind, whatever was said a moment ago.
+                self._state, self._said_ms = SourceState.CATCHING_UP, None
 
     async def _take_snapshot(self, part: SnapshotBytes) -> None:
         """Gather a snapshot's bytes; publish its chunks once it is whole."""
