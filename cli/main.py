@@ -48,7 +48,9 @@ def main() -> None:
         app()
     except UsageError as error:
         _fail(str(error), Exit.USAGE)
-    except (BusError, PortTakenError, StackError) as error:
+    except PortTakenError as error:
+        _fail(f"{error} (web.source_port and web.worker_port)", Exit.FAILED)
+    except (BusError, StackError) as error:
         _fail(str(error), Exit.FAILED)
     except KeyboardInterrupt:
         sys.exit(130)
