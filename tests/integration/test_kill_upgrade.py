@@ -33,9 +33,13 @@ FLIPS = (
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("seed", [584])
+@pytest.mark.parametrize(("seed", "store"), [(584, "memory"), (778, "rocksdb")])
 def test_kills_during_an_upgrade_lose_and_double_nothing(
-    make_cluster: Callable[[ClusterSpec], Cluster], bus: Cluster, tmp_path: Path, seed: int
+    make_cluster: Callable[[ClusterSpec], Cluster],
+    bus: Cluster,
+    tmp_path: Path,
+    seed: int,
+    store: str,
 ) -> None:
     """Every change stands on the topic once by key, none is missing, and no alert is left over."""
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
@@ -45,7 +49,7 @@ def test_kills_during_an_upgrade_lose_and_double_nothing(
     watch = ["watch", "--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
     processes = [
         Process("watch", [*watch, *on_bus], tmp_path),
-        Process("worker", ["worker", *on_bus], tmp_path),
+        Process("worker", ["worker", "--store", store, *on_bus], tmp_path),
     ]
     try:
         with killed_at_random(processes, seed, pause_s=(1.0, 6.0)):
