@@ -14,6 +14,7 @@ from streams.topics import Topic
 LOG: Final = logging.getLogger("featurewatch.cli")
 
 _TIMEOUT_S: Final = 10.0
+_FIND_S: Final = 5.0
 _SLICE_S: Final = 0.5
 """No call into librdkafka takes longer: signals are handled between two of them."""
 
@@ -109,7 +110,7 @@ class TopicReader:
 
     def _find(self, name: str) -> list[TopicPartition]:
         """The beginnings of a topic's partitions."""
-        deadline = time.monotonic() + _TIMEOUT_S
+        deadline = time.monotonic() + _FIND_S
         while True:
             try:
                 found = self._consumer.list_topics(name, timeout=_SLICE_S).topics[name]

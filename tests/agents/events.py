@@ -1,0 +1,67 @@
+"""Events of one small cluster, for tests of the worker."""
+
+import time
+from typing import Any
+
+from streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from streams.types import ClusterId
+
+CLUSTER = ClusterId("agents-cluster-0000000")
+
+
+def commit(offset: int, records: list[dict[str, Any]], cluster: ClusterId = CLUSTER) -> LogCommit:
+    """Records committed together, at the offset of the first."""
+    last = offset + len(records) - 1
+    now = int(time.time() * 1000)
+    return LogCommit(cluster, CommitKind.BATCH, offset, last, 1, now, records, {}, now)
+
+
+def levels(offset: int, finalized: dict[str, int], cluster: ClusterId = CLUSTER) -> LogCommit:
+    """Levels finalized in one batch."""
+    records = [
+        {
+            "offset": offset + number,
+            "type": "FEATURE_LEVEL_RECORD",
+            "version": 0,
+            "data": {"name": name, "featureLevel": level},
+        }
+        for number, (name, level) in enumerate(finalized.items())
+    ]
+    return commit(offset, records, cluster)
+
+
+def registration(
+    offset: int, node: int, supported: tuple[int, int], cluster: ClusterId = CLUSTER
+) -> LogCommit:
+    """A broker that registers with a range of metadata.version."""
+    low, high = supported
+    feature = {
+        "name": "metadata.version",
+        "minSupportedVersion": low,
+        "maxSupportedVersion": high,
+    }
+    data = {
+        "brokerId": node,
+        "isMigratingZkBroker": False,
+        "incarnationId": f"incarnation-{offset}",
+        "brokerEpoch": offset,
+        "endPoints": [],
+        "features": [feature],
+        "rack": None,
+        "fenced": False,
+        "inControlledShutdown": False,
+        "logDirs": [],
+    }
+    record = {"offset": offset, "type": "REGISTER_BROKER_RECORD", "version": 3, "data": data}
+    return commit(offset, [record], cluster)
+
+
+def following(offset: int, cluster: ClusterId = CLUSTER) -> SourceStatus:
+    """The source has caught up to an offset."""
+    return status(SourceState.FOLLOWING, offset, cluster)
+
+
+def status(state: SourceState, offset: int, cluster: ClusterId = CLUSTER) -> SourceStatus:
+    """What the source of the metadata log says of itself."""
+    now = int(time.time() * 1000)
+    return SourceStatus(cluster, "kraft", state, offset, 1, offset + 1, 1, 1, "a detail", now)

@@ -1,0 +1,63 @@
+"""The ledger: what may be committed."""
+
+import asyncio
+
+import pytest
+
+from agents.durable import Ledger, UnfinishedError
+
+
+class _Bus:
+    def __init__(self) -> None:
+        self.flushed = 0
+
+    async def flush(self) -> None:
+        await asyncio.sleep(0)
+        self.flushed += 1
+
+
+def test_only_finished_offsets_are_committed() -> None:
+    """What comes next is the offset after the last finished one, by partition; else nothing."""
+    ledger = Ledger(_Bus().flush)
+    assert ledger.next("log-0") is None
+    ledger.finish("log-0", 6)
+    ledger.finish("log-1", 0)
+    assert (ledger.next("log-0"), ledger.next("log-1"), ledger.next("log-2")) == (7, 1, None)
+
+
+def test_an_assignment_begins_at_what_is_committed() -> None:
+    """After partitions were assigned anew nothing that was finished before counts."""
+    ledger = Ledger(_Bus().flush)
+    ledger.finish("log-0", 6)
+    ledger.forget()
+    assert ledger.next("log-0") is None
+
+
+async def test_a_commit_waits_for_the_bus() -> None:
+    """Settling returns after the bus has all that was sent."""
+    bus = _Bus()
+    await Ledger(bus.flush).settle()
+    assert bus.flushed == 1
+
+
+async def test_nothing_is_committed_after_an_event_was_broken_off() -> None:
+    """Once an event could not be finished every commit of this process is refused."""
+    bus = _Bus()
+    ledger = Ledger(bus.flush)
+    ledger.finish("log-0", 1)
+    ledger.break_off()
+    ledger.finish("log-0", 2)
+    for _ in range(2):
+        with pytest.raises(UnfinishedError, match="broken off"):
+            await ledger.settle()
+    assert bus.flushed == 0
+
+
+async def test_a_bus_that_fails_refuses_the_commit() -> None:
+    """What the flush raises comes out of settling."""
+
+    async def fail() -> None:
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        await Ledger(fail).settle()

@@ -1,0 +1,116 @@
+"""Workers that share partitions, and sources that fall silent, on a real bus."""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.settings import WorkerSettings
+from agents.worker import Worker
+from cli.reading import TopicReader
+from deploy.cluster import Cluster
+from streams.bus import BusSettings, Publisher, ensure_topics
+from streams.output_codec import decode_alert, decode_change
+from streams.outputs import AlertState
+from streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
+from streams.types import ClusterId
+from tests.agents.events import CLUSTER, following, levels
+from tests.processes import Process, wait_ready
+
+pytestmark = pytest.mark.stack
+
+CLUSTERS = [ClusterId(f"shared-cluster-{number:07d}") for number in range(16)]
+
+
+def _settings(bus: Cluster) -> BusSettings:
+    prefix = f"agents-{uuid.uuid4().hex[:8]}"
+    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=4, replication_factor=1)
+    ensure_topics(settings)
+    return settings
+
+
+def _worker(name: str, bus: BusSettings, directory: Path) -> Process:
+    on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    return Process(name, ["worker", "--id", name, *on_bus], directory)
+
+
+async def _publish(bus: BusSettings, events: list[Any]) -> None:
+    async with Publisher(bus) as publisher:
+        for event in events:
+            await publisher.publish(METADATA_LOG, event)
+
+
+def test_another_worker_takes_over_from_one_that_was_killed(
+    bus: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers share the clusters; when one is killed the other goes on with all of them."""
+    monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "4")
+    settings = _settings(bus)
+    workers = [_worker(name, settings, tmp_path) for name in ("one", "two")]
+    try:
+        for worker in workers:
+            worker.start()
+        wait_ready(workers)
+        first = [levels(1, {"metadata.version": 20}, cluster) for cluster in CLUSTERS]
+        asyncio.run(_publish(settings, [*first, *(following(1, each) for each in CLUSTERS)]))
+        wanted = {(cluster, 1, 20) for cluster in CLUSTERS}
+        _until(settings, lambda said: said >= wanted)
+        workers[0].kill()
+        more = [levels(2, {"metadata.version": 21}, cluster) for cluster in CLUSTERS]
+        asyncio.run(_publish(settings, list(more)))
+        wanted |= {(cluster, 2, 21) for cluster in CLUSTERS}
+        _until(settings, lambda said: said == wanted)
+        assert workers[1].ended is None, workers[1].log.read_text()
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+def _until(bus: BusSettings, done: Callable[[set[tuple[str, int, int]]], bool]) -> None:
+    """Until the changes that were said, as (cluster, revision, level), are as wished."""
+    deadline = time.monotonic() + 60
+    said: dict[str, tuple[str, int, int]] = {}
+    with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
+        while not done(set(said.values())):
+            assert time.monotonic() < deadline, sorted(said.values())
+            for message in reader.coming(0.2):
+                change = decode_change(message.value())
+                content = (change.cluster, change.revision, int(change.after))
+                assert said.setdefault(change.id, content) == content
+
+
+async def test_a_silent_source_is_an_alert_until_it_is_heard_again(
+    bus: Cluster, tmp_path: Path
+) -> None:
+    """After ``silent_after_s`` without a word source-stalled fires; the next word resolves it."""
+    settings = _settings(bus)
+    worker = Worker(WorkerSettings(settings, data_directory=tmp_path, silent_after_s=1))
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await asyncio.wait_for(worker.ready.wait(), 60)
+        await _publish(settings, [levels(1, {"metadata.version": 20}), following(1)])
+        firing = await asyncio.to_thread(_wait_for_alert, settings, AlertState.FIRING)
+        assert "nothing was heard of it" in firing
+        await _publish(settings, [following(1)])
+        await asyncio.to_thread(_wait_for_alert, settings, AlertState.RESOLVED)
+    finally:
+        worker.stop()
+        await asyncio.wait_for(running, 20)
+
+
+def _wait_for_alert(bus: BusSettings, state: AlertState) -> str:
+    """The summary of the first alert of source-stalled that is in a state."""
+    deadline = time.monotonic() + 30
+    with contextlib.closing(TopicReader(bus, ALERTS)) as reader:
+        while time.monotonic() < deadline:
+            for message in reader.coming(0.2):
+                alert = decode_alert(message.value())
+                key = (alert.cluster, alert.rule, alert.state)
+                if key == (CLUSTER, "source-stalled", state):
+                    return alert.summary
+    raise TimeoutError(f"source-stalled was not {state}")

@@ -1,0 +1,110 @@
+"""What the worker does by the clock, with the clock handed in."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from agents import timers
+from agents.desk import Desk
+from agents.timers import Watchdog, publish_states, silences
+from controller.monitor import MonitorState, step
+from streams.bus import BusSettings, Publisher
+from streams.codec import Message
+from streams.events import SourceState
+from streams.output_codec import decode_snapshot
+from tests.agents.events import CLUSTER, following, levels, registration, status
+
+BUS = BusSettings("127.0.0.1:9092")
+
+
+def _state(*events: Any) -> MonitorState:
+    state = MonitorState.of(CLUSTER)
+    for event in events:
+        state = step(state, event).state
+    return state
+
+
+def test_a_silent_source_is_said_to_be_silent() -> None:
+    """Each source that was heard of before gets a status of its own, with the seconds in words."""
+    image = _state(following(3)).image
+    (found,) = silences(image, 21.4, now_ms=5)
+    assert (found.cluster, found.source, found.state) == (CLUSTER, "kraft", SourceState.SILENT)
+    assert found.seen_ms == 5
+    assert "21 s" in found.detail
+
+
+def test_silence_is_said_once() -> None:
+    """A source that was said to be silent is not said again until it is heard of."""
+    silent = _state(following(3), status(SourceState.SILENT, -1)).image
+    assert silences(silent, 60, now_ms=5) == []
+    back = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
+    assert len(silences(back, 60, now_ms=5)) == 1
+
+
+@pytest.fixture
+def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often the process was ended."""
+    found: list[str] = []
+    monkeypatch.setattr(timers, "stop_now", lambda: found.append("stopped"))
+    return found
+
+
+def test_the_watchdog_ends_a_worker_that_reads_and_never_commits(stops: list[str]) -> None:
+    """It waits for the whole time, and then acts."""
+    dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+    dog.look({"p": 10}, now=0)
+    dog.look({"p": 12}, now=60)
+    assert stops == []
+    dog.look({"p": 12}, now=61)
+    assert stops == ["stopped"]
+
+
+def test_the_watchdog_counts_from_the_last_commit(stops: list[str]) -> None:
+    """Each commit, however small, gives the worker the whole time again."""
+    committed = {"p": 0}
+    dog = Watchdog(lambda: committed, stuck_after_s=60)
+    for second in range(0, 500, 50):
+        committed["p"] += 1
+        dog.look({"p": 1000}, now=second)
+    assert stops == []
+
+
+@pytest.mark.parametrize("read", [{"p": 2}, {"p": None}, {}])
+def test_the_watchdog_leaves_an_idle_worker_alone(
+    stops: list[str], read: dict[str, int | None]
+) -> None:
+    """A partition that is committed to its end, or was never read, is no reason, for ever."""
+    dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+    for second in (0, 100, 1000, 10_000):
+        dog.look(read, now=second)
+    assert stops == []
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Message]] = []
+
+    async def send(self, topic: str, message: Message) -> None:
+        self.sent.append((topic, message))
+
+
+async def test_the_newest_state_is_published_once_for_many_events() -> None:
+    """A cluster in which something changed has one snapshot, of what is known at the moment."""
+    state = _state(registration(1, 1, (1, 30)), levels(2, {"metadata.version": 21}), following(2))
+    desk = SimpleNamespace(unsaid={CLUSTER}, states={CLUSTER: state})
+    bus = _Recorder()
+    for _ in range(2):
+        await publish_states(cast("Desk", desk), BUS, cast("Publisher", bus))
+    ((topic, message),) = bus.sent
+    assert topic == "featurewatch.state"
+    found = decode_snapshot(message.value)
+    assert (found.revision, dict(found.finalized)) == (1, {"metadata.version": 21})
+
+
+async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:
+    """What is no longer owned is passed over."""
+    desk = SimpleNamespace(unsaid={CLUSTER}, states={})
+    bus = _Recorder()
+    await publish_states(cast("Desk", desk), BUS, cast("Publisher", bus))
+    assert bus.sent == []

@@ -1,0 +1,163 @@
+"""Settings: flag over environment over file, and one line for what is wrong with them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.errors import UsageError
+from cli.properties import read_properties
+from cli.reference import render
+from cli.settings import Settings, load
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting comes from where the tests run."""
+    for name in ("CONFIG", "CLUSTERS", "BUS__PREFIX", "BUS__BOOTSTRAP_SERVERS"):
+        monkeypatch.delenv(f"FEATUREWATCH_{name}", raising=False)
+
+
+def _file(directory: Path, text: str) -> Path:
+    file = directory / "featurewatch.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_flag_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each setting is taken from the first of the three that has it, one by one."""
+    file = _file(tmp_path, "bus: {bootstrap_servers: 'f:1', prefix: f, partitions: 3}")
+    monkeypatch.setenv("FEATUREWATCH_BUS__PREFIX", "e")
+    monkeypatch.setenv("FEATUREWATCH_BUS__BOOTSTRAP_SERVERS", "e:1")
+    bus = load(file, bus={"bootstrap_servers": "flag:1"}).bus
+    assert (bus.bootstrap_servers, bus.prefix, bus.partitions) == ("flag:1", "e", 3)
+
+
+def test_the_file_may_be_named_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FEATUREWATCH_CONFIG names the file where no flag does."""
+    monkeypatch.setenv("FEATUREWATCH_CONFIG", str(_file(tmp_path, "web: {source_port: 1234}")))
+    assert load(None).web.source_port == 1234
+
+
+def test_many_clusters_in_one_file(tmp_path: Path) -> None:
+    """Clusters are a list; one that is given by flags takes its place."""
+    file = _file(tmp_path, "clusters: [{controllers: 'a:1'}, {servers: 'b:1, c:1'}]")
+    assert [each.controllers or each.servers for each in load(file).clusters] == ["a:1", "b:1,c:1"]
+    assert len(load(file, clusters=[{"servers": "d:1"}]).clusters) == 1
+
+
+WRONG = (
+    ("bus: {bootstrap_server: 'a:1'}", r"no setting bus\.bootstrap_server .*bootstrap_servers\?"),
+    ("buss: {}", r"no setting buss .*did you mean bus\?"),
+    ("clusters: [{controller: 'a:1'}]", r"clusters\.0\.controller .*did you mean controllers\?"),
+    ("bus: {partitions: many}", r"bus\.partitions .*wrong: .*integer"),
+    ("bus: {partitions: 0}", r"bus\.partitions .*greater than or equal to 1"),
+    ("bus: {bootstrap_servers: nonsense}", r"bus\.bootstrap_servers .*write host:port"),
+    ("bus: {prefix: 'a b'}", r"bus\.prefix "),
+    ("clusters: [{servers: 'a:0'}]", r"clusters\.0\.servers .*no port between"),
+    ("clusters: 5", r"clusters .*list"),
+    ("worker: {store: paper}", r"worker\.store .*'memory' or 'rocksdb'"),
+    ("web: {worker_port: 70000}", r"web\.worker_port .*65535"),
+    ("bus: [", r"no YAML in line \d"),
+    ("hello", r"sections on its first level: bus, clusters"),
+    ("1: 2", r"sections on its first level"),
+)
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG)
+def test_what_is_wrong_is_one_line_that_names_the_field(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    """A mistake in the file is told with its field and its file, and with what must stand there."""
+    file = _file(tmp_path, text)
+    with pytest.raises(UsageError, match=says) as caught:
+        load(file)
+    assert "\n" not in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_a_variable_with_a_mistake_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes from the environment is told with the variable's name."""
+    monkeypatch.setenv("FEATUREWATCH_BUS__PREFIX", "a b")
+    with pytest.raises(UsageError, match=r"bus\.prefix \(environment variable FEATUREWATCH_BUS__"):
+        load(None)
+    monkeypatch.setenv("FEATUREWATCH_CLUSTERS", "no JSON")
+    with pytest.raises(UsageError, match=r'"clusters".*write JSON'):
+        load(None)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A missing file, a directory and bytes that are no text are told, not raised."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    for name in ("missing", ".", "bytes"):
+        with pytest.raises(UsageError, match=re.escape(str(tmp_path / name))):
+            load(tmp_path / name)
+
+
+def test_the_bus_must_be_somewhere(tmp_path: Path) -> None:
+    """Without a named bus and without an embedded one it is said how to get one."""
+    settings = load(None, worker={"data_directory": tmp_path})
+    with pytest.raises(UsageError, match="give --bus"):
+        settings.bus_settings()
+
+
+def test_the_reference_is_the_settings() -> None:
+    """deploy/reference.yaml is what ``python -m cli.reference`` writes."""
+    assert (ROOT / "deploy" / "reference.yaml").read_text() == render()
+
+
+def test_the_reference_uncommented_is_the_defaults(tmp_path: Path) -> None:
+    """Every setting stands in the reference with the value that it has if nothing is said."""
+    text = re.sub(r"^#(?=  |[ ]\w+:$)", "", render(), flags=re.MULTILINE)
+    content = yaml.safe_load(re.sub(r"^[ ](?=\S)", "", text, flags=re.MULTILINE))
+    assert content["worker"].pop("data_directory") is None  # it depends on the user
+    assert load(_file(tmp_path, yaml.safe_dump(content))) == load(
+        None, clusters=[{"records": "features"}]
+    )
+    for section, model in Settings.model_fields.items():
+        given = content[section][0] if section == "clusters" else content[section]
+        fields = set(type((load(None, clusters=[{"servers": "a:1"}]).clusters)[0]).model_fields)
+        if section != "clusters":
+            fields = set(type(getattr(load(None), section)).model_fields) - {"data_directory"}
+        assert set(given) == fields, model
+
+
+PROPERTIES = """\
+# a comment
+! another
+security.protocol=SASL_SSL
+sasl.mechanism : PLAIN
+ssl.ca.location   /etc/ca.pem
+sasl.jaas.config=a.b.Plain required \\
+    username="u" \\
+    password="p=q";
+empty=
+"""
+
+
+def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    """Comments, all three separators, lines that go on, and values with signs of their own."""
+    file = tmp_path / "client.properties"
+    file.write_text(PROPERTIES)
+    assert read_properties(file) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "ssl.ca.location": "/etc/ca.pem",
+        "sasl.jaas.config": 'a.b.Plain required username="u" password="p=q";',
+        "empty": "",
+    }
+
+
+def test_a_properties_file_that_is_none_is_told(tmp_path: Path) -> None:
+    """The file and the line are named; a missing file is, too."""
+    file = tmp_path / "client.properties"
+    file.write_text("a=b\nnonsense\n")
+    with pytest.raises(UsageError, match=r"client\.properties line 2 is no property"):
+        read_properties(file)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_properties(tmp_path / "missing")

@@ -1,0 +1,153 @@
+"""The repository checks itself: its tools pass, and its tables say what the code says."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from cli.main import app
+from controller.rules import RULES
+from streams.topics import ALL
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+MAX_LINES = 500
+LONG: dict[str, str] = {"LICENSE": "a legal text"}
+"""Files above `MAX_LINES` lines, each with its reason."""
+
+# Put together here, so that this file does not hold what it looks for.
+FORBIDDEN = tuple(
+    "".join(parts)
+    for parts in (
+        ("/wo", "rk/"),
+        ("/ro", "ot/"),
+        ("py", "pi.org"),
+        ("repo1.", "maven"),
+        ("files.python", "hosted"),
+    )
+)
+
+TOOLS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=" ".join)
+def test_tools_pass(tool: tuple[str, ...]) -> None:
+    """What `make lint` runs finds nothing."""
+    _passes([sys.executable, "-m", *tool])
+
+
+def test_imports_go_one_way() -> None:
+    """The layers of the design hold, and what only watches cannot reach what changes a cluster."""
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    _passes([sys.executable, "-c", program])
+
+
+def _passes(command: list[str]) -> None:
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def tracked() -> list[Path]:
+    """The files that belong to the project; where there is no git, those that are not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    names = listed.stdout.split("\0")[:-1]
+    files = [ROOT / name for name in names]
+    if listed.returncode != 0:
+        files = [
+            file
+            for file in ROOT.rglob("*")
+            if not any(part.startswith(".") or part == "__pycache__" for part in file.parts)
+        ]
+    return [file for file in files if file.is_file()]
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for file in tracked():
+        yield str(file.relative_to(ROOT)), file.read_text(errors="replace")
+
+
+def test_no_file_is_too_long() -> None:
+    """Above 500 lines a file wants another design, or a reason in this test."""
+    long = {name for name, text in _texts() if text.count("\n") > MAX_LINES}
+    assert long - LONG.keys() == set()
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    """No path of one machine and no host of a registry stands in a file."""
+    found = [
+        f"{name}: {word}" for name, text in _texts() for word in FORBIDDEN if word in text.lower()
+    ]
+    assert found == []
+
+
+def test_every_test_says_what_it_shows() -> None:
+    """Each test function has a docstring of its own."""
+    silent = [
+        f"{name}: {node.name}"
+        for name, text in _texts()
+        if name.startswith("tests/") and name.endswith(".py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert silent == []
+
+
+def _rows(heading: str) -> list[tuple[str, str]]:
+    """The first two columns of the README's table with this heading."""
+    _, _, after = README.partition(heading)
+    table = after.split("\n\n", 1)[0]
+    rows = re.findall(r"^\| `((?:[^`])+)` \| (.+?) \|$", table, re.MULTILINE)
+    assert rows, f"the README has no table {heading}"
+    return rows
+
+
+def test_the_readme_lists_the_topics() -> None:
+    """Name and meaning of each topic, in the registry's order."""
+    assert _rows("| topic |") == [(topic.name(), topic.about) for topic in ALL]
+
+
+def test_the_readme_lists_the_rules() -> None:
+    """Name and meaning of each alert rule, in the registry's order."""
+    wanted = [(rule.name, rule.about) for rules in RULES.values() for rule in rules]
+    assert _rows("| rule |") == wanted
+
+
+def test_the_readme_lists_the_commands() -> None:
+    """Every command stands there, with flags and parts that exist, and no other does."""
+    group: Any = get_command(app)
+    named = []
+    for usage, _ in _rows("| command |"):
+        program, name, *rest = usage.replace("\\|", " ").replace("[", " ").replace("]", " ").split()
+        assert program == "featurewatch"
+        command = group.commands[name]
+        named.append(name)
+        flags = {flag for each in command.params for flag in each.opts}
+        parts = set(getattr(command, "commands", ()))
+        assert set(rest) <= flags | parts, usage
+    assert sorted(named) == sorted(group.commands)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """Each relative link of a document points to a file that is there."""
+    broken = [
+        f"{name}: {target}"
+        for name, text in _texts()
+        if name.endswith(".md")
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+        if not (ROOT / name).parent.joinpath(target).exists()
+    ]
+    assert broken == []
