@@ -1,6 +1,7 @@
 """``featurewatch demo``: a rolling upgrade of a real cluster, seen live."""
 
 import contextlib
+import logging
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,9 @@ def demo(
     from cli.demo.narrator import Narrator
     from cli.demo.play import play
 
+    # What the parts log when all is well would stand between the acts.
+    quiet = logging.WARNING if not logging.getLogger().isEnabledFor(logging.INFO) else logging.INFO
+    logging.getLogger("featurewatch").setLevel(quiet)
     with contextlib.ExitStack() as stack:
         if directory is None:
             made = tempfile.TemporaryDirectory(prefix="featurewatch-", ignore_cleanup_errors=True)

@@ -17,6 +17,7 @@ from cli.settings import Cluster as WatchedCluster
 from controller.compatibility import Blocker, blockers
 from controller.levels import level_name
 from controller.snapshot import snapshot
+from deploy.artifacts import Cache, Jars, default_cache
 from deploy.cluster import Cluster
 from deploy.light import LightNodes
 from deploy.specs import combined, single_bus
@@ -36,6 +37,9 @@ def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
     """Plays the demo in a directory; returns the summary. Everything it starts ends with it."""
     with ExitStack() as stack:
         narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
+        cache = Cache(default_cache())
+        for release, jars in ((OLD, Jars.SERVER), (NEW, Jars.SERVER), (NEW, Jars.TOOLS)):
+            cache.class_path(release, jars)
         bus = Cluster(single_bus(), directory / "bus", temporary=True)
         cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
         with ThreadPoolExecutor(2) as pool:
