@@ -96,7 +96,9 @@ class Watched:
             nodes = await find_nodes(settings, Peers(settings), ())
             if nodes.cluster is not None:
                 return nodes.cluster
-            why = "; ".join(nodes.remarks) or f"{self.name} does not answer"
+            # How to name a controller that shall be asked for its features is not to the point.
+            remarks = [remark for remark in nodes.remarks if "id@host:port" not in remark]
+            why = "; ".join(remarks) or f"{self.name} does not answer"
             trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
             if trouble != self._trouble:
                 LOG.warning("%s: %s", self.name, trouble)

@@ -7,6 +7,7 @@ from collections import Counter
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from cli.demo.narrator import Narrator
+from cli.reading import LOG
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
 from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
@@ -41,7 +42,8 @@ class Feed:
                 "group.id": "featurewatch-demo",
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 50,
-            }
+            },
+            logger=LOG,
         )
         self._consumer.assign(
             [
