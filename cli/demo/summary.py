@@ -34,7 +34,7 @@ def summarize(cluster: Cluster, feed: Feed) -> dict[str, Any]:
         "lost": (written - said).total(),
         "duplicated": feed.duplicated,
         "commits_timed": len(delays),
-        "commit_to_alert_ms_p50": statistics.median(delays) if delays else None,
+        "commit_to_alert_ms_p50": round(statistics.median(delays), 1) if delays else None,
         "commit_to_alert_ms_p99": delays[int(len(delays) * 0.99)] if delays else None,
     }
 
