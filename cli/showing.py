@@ -92,13 +92,18 @@ def snapshot_line(snapshot: Snapshot) -> Text:
     return line
 
 
-def state_view(snapshot: Snapshot, alerts: Iterable[Alert]) -> list[Table | Text]:
-    """A cluster on one screen: features × classes of nodes, where it stands, what is wrong."""
+def state_view(
+    snapshot: Snapshot, alerts: Iterable[Alert], doubt: str | None = None
+) -> list[Table | Text]:
+    """A cluster on one screen: features × classes of nodes, where it stands, what is wrong.
+
+    ``doubt``: why it may not be so now; then nothing is shown as healthy.
+    """
     head = Text(plain(snapshot.cluster), style="bold")
     leader = "" if snapshot.leader_id < 0 else f", leader {snapshot.leader_id}"
     head.append(f"  epoch {snapshot.epoch}, revision {snapshot.revision}{leader}", style="not bold")
     sources = ", ".join(f"{name} {state}" for name, state in snapshot.sources.items())
-    head.append(f"  {sources}", style="green" if snapshot.ready else "yellow")
+    head.append(f"  {sources}", style="green" if snapshot.ready and not doubt else "yellow")
     firing = sorted(alerts, key=lambda alert: (alert.severity, alert.id))
     parts: list[Table | Text] = [head, *_matrix(snapshot)]
     for alert in firing[:MAX_ALERTS]:
@@ -109,7 +114,9 @@ def state_view(snapshot: Snapshot, alerts: Iterable[Alert]) -> list[Table | Text
     if len(firing) > MAX_ALERTS:
         more = len(firing) - MAX_ALERTS
         parts.append(Text(f"  and {more:,} more alerts: featurewatch alerts", style="bold red"))
-    if not firing:
+    if doubt:
+        parts.append(Text(f"  {plain(doubt)}", style="bold yellow"))
+    elif not firing:
         parts.append(Text("  no alert fires", style="green"))
     return parts
 

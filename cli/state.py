@@ -90,9 +90,7 @@ def _view(board: Board) -> Group:
     parts = []
     now_ms = int(time.time() * 1000)
     for name, snapshot in sorted(board.snapshots.items()):
-        parts.extend(showing.state_view(snapshot, board.firing(name)))
-        if reason := doubt(snapshot, now_ms):
-            parts.append(Text(f"  {showing.plain(reason)}", style="bold yellow"))
+        parts.extend(showing.state_view(snapshot, board.firing(name), doubt(snapshot, now_ms)))
     if not parts:
         parts.extend(Text(reason) for reason in board.unknown(now_ms))
     if board.trouble:

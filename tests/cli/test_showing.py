@@ -160,4 +160,8 @@ def test_an_old_snapshot_is_doubted() -> None:
     """What was not heard of for a minute, or has not caught up, is not known to be so now."""
     snapshot = _snapshot([])
     assert doubt(snapshot, snapshot.at_ms + STALE_AFTER_MS) is None
-    assert "does a worker run?" in (doubt(snapshot, snapshot.at_ms + STALE_AFTER_MS + 1) or "")
+    reason = doubt(snapshot, snapshot.at_ms + STALE_AFTER_MS + 1)
+    assert "does a worker run?" in (reason or "")
+    text = _text(*showing.state_view(snapshot, [], reason))
+    assert "does a worker run?" in text
+    assert "no alert fires" not in text
