@@ -9,9 +9,9 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16
 
-from streams.kraft.address import Address
-from streams.kraft.connection import Connection, NodeError, open_connection
-from streams.kraft.security import PLAINTEXT, Security
+from streams.net.address import Address
+from streams.net.connection import Connection, NodeError, open_connection
+from streams.net.security import PLAINTEXT, Security
 from streams.types import FeatureLevel, FeatureName
 
 UPDATE_FEATURES: Final = 57
@@ -50,7 +50,7 @@ async def update_features(
 
     Raises:
         UpdateRefusedError: The controller refused one or more of the updates.
-        streams.kraft.connection.NodeError: The node cannot be reached, or broke off: whether the
+        streams.net.connection.NodeError: The node cannot be reached, or broke off: whether the
             update was applied is then not known, and must be read from the cluster.
     """
     connection = await open_connection(address, security, timeout_s=timeout_s)

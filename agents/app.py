@@ -7,7 +7,7 @@ import faust
 from agents.durable import DurableApp, Ledger
 from agents.settings import WorkerSettings
 from streams.bus import BusSettings
-from streams.kraft.security import from_properties
+from streams.net.security import from_properties
 from tables.image_table import RowTable
 
 

@@ -31,6 +31,7 @@ class Worker:
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
         self._app: Any = None
+        self._publisher: Publisher | None = None
         self._desk: Desk | None = None
 
     def offset(self, cluster: ClusterId) -> int:
@@ -52,13 +53,14 @@ class Worker:
         if not self.ready.is_set():
             return ["the tables are being recovered"]
         consumer = self._app.consumer
-        behind = []
+        trouble = self._publisher.trouble if self._publisher is not None else None
+        behind = [trouble] if trouble is not None else []
         for topic in (METADATA_LOG, API_VERSIONS):
             name = self.settings.bus.topic(topic)
             for partition in sorted(tp for tp in consumer.assignment() if tp.topic == name):
                 end, read = consumer.highwater(partition), consumer._read_offset[partition]
                 left = (end or 0) - (read + 1 if read is not None else 0)
-                if end is None or (read is not None and left > _BEHIND):
+                if end is None or left > _BEHIND:
                     behind.append(f"{name} partition {partition.partition}: {left} messages left")
         return behind
 
@@ -72,6 +74,7 @@ class Worker:
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
         async with Publisher(settings.bus) as publisher:
+            self._publisher = publisher
             ledger = Ledger(publisher.flush)
             app = self._app = create_app(settings, ledger)
             desk = Desk(app, settings.bus, publisher, changelog, self.meters)

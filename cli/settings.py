@@ -20,7 +20,7 @@ from cli.errors import UsageError
 from cli.properties import read_properties
 from cli.wrong import ENVIRONMENT, explain
 from streams.bus import BusSettings
-from streams.kraft.address import parse_addresses
+from streams.net.address import parse_addresses
 
 
 def _addresses(text: str) -> str:

@@ -16,13 +16,13 @@ from streams.apiversions.source import ApiVersionsSource
 from streams.bus import Publisher, ensure_topics
 from streams.events import SourceState
 from streams.health import HealthServer, source_views
-from streams.kraft.address import parse_addresses
 from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.quorum_reader import Quorum
-from streams.kraft.security import PLAINTEXT, Security, from_properties
 from streams.kraft.source import KraftSettings, KraftSource
 from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
 from streams.metrics import Reports, SourceReport
+from streams.net.address import parse_addresses
+from streams.net.security import PLAINTEXT, Security, from_properties
 from streams.types import ClusterId
 
 LOG: Final = logging.getLogger("featurewatch.watch")

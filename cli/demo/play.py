@@ -22,7 +22,7 @@ from deploy.cluster import Cluster
 from deploy.light import LightNodes
 from deploy.specs import combined, single_bus
 from streams.bus import BusSettings
-from streams.kraft.address import parse_addresses
+from streams.net.address import parse_addresses
 from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
 from tables.image import ClusterImage
 from tables.nodes import NodeKey

@@ -9,8 +9,8 @@ from streams.apiversions.answers import NodeKey
 from streams.apiversions.listing import Listing
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.kraft.address import Address
-from streams.kraft.connection import Connection, NodeError
+from streams.net.address import Address
+from streams.net.connection import Connection, NodeError
 from streams.types import ClusterId, Role
 
 

@@ -22,7 +22,7 @@ from kio.static.primitive import i8, i32
 from kio.static.protocol import Payload
 
 from streams.apiversions.answers import NodeKey
-from streams.kraft.address import Address
+from streams.net.address import Address
 from streams.types import ClusterId, NodeId, Role
 
 DESCRIBE_CLUSTER: Final = 60

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from streams.apiversions.answers import Answer, NodeKey, read_answer
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.kraft.address import Address
-from streams.kraft.connection import (
+from streams.net.address import Address
+from streams.net.connection import (
     AnswerTimeoutError,
     Connection,
     NodeError,
     open_connection,
 )
-from streams.kraft.security import Security
+from streams.net.security import Security
 from streams.types import Role
 
 

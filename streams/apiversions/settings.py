@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
-from streams.kraft.address import Address, parse_addresses
-from streams.kraft.security import PLAINTEXT, Security
+from streams.net.address import Address, parse_addresses
+from streams.net.security import PLAINTEXT, Security
 from streams.types import ClusterId, NodeId
 
 

@@ -13,9 +13,9 @@ from streams.apiversions.observer import Observer, Said
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.events import DeadLetter, Event, NodeSilent, SourceState, SourceStatus
-from streams.kraft.address import Address
-from streams.kraft.connection import NodeError
 from streams.metrics import SourceReport
+from streams.net.address import Address
+from streams.net.connection import NodeError
 from streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from streams.types import ClusterId
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from streams.kraft.address import Address
 from streams.kraft.requests import Leader
+from streams.net.address import Address
 
 
 class Controllers:

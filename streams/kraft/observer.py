@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from streams.kraft import requests as rq
-from streams.kraft.address import Address
 from streams.kraft.batch import scan
 from streams.kraft.controllers import Controllers
 from streams.kraft.observer_states import (
@@ -38,6 +37,7 @@ from streams.kraft.requests import (
     SnapshotAsk,
 )
 from streams.kraft.tail import MalformedLogError, Tail
+from streams.net.address import Address
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""

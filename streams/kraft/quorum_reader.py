@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streams.kraft import wire
-from streams.kraft.address import Address
-from streams.kraft.connection import Connection, LoginError, NodeError, open_connection
 from streams.kraft.observer import Observer
 from streams.kraft.observer_states import DEFAULT_PACE, Output, Pace, Pause, Trouble
 from streams.kraft.requests import Ask, Failure, FetchAsk, Leader, Place
-from streams.kraft.security import PLAINTEXT, Security
+from streams.net.address import Address
+from streams.net.connection import Connection, LoginError, NodeError, open_connection
+from streams.net.security import PLAINTEXT, Security
 
 _MOST_CONNECTIONS = 8
 """More open connections than this are not kept: a quorum has three or five controllers."""

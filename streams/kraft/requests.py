@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from streams.kraft.address import Address
+from streams.net.address import Address
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -16,7 +16,6 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 from kio.static.protocol import Payload
 
-from streams.kraft.address import Address
 from streams.kraft.requests import (
     NOBODY,
     UNSUPPORTED_VERSION,
@@ -29,6 +28,7 @@ from streams.kraft.requests import (
     SnapshotAnswer,
     SnapshotAsk,
 )
+from streams.net.address import Address
 
 NO_REPLICA: Final = BrokerId(-1)
 METADATA_TOPIC: Final = TopicName("__cluster_metadata")

@@ -22,9 +22,9 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.kraft.address import parse_addresses
 from streams.kraft.quorum_reader import Quorum
 from streams.kraft.source import KraftSettings, KraftSource
+from streams.net.address import parse_addresses
 from streams.topics import Topic
 from streams.types import ClusterId
 

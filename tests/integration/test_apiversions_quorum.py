@@ -24,8 +24,8 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.kraft.address import parse_addresses
-from streams.kraft.connection import open_connection
+from streams.net.address import parse_addresses
+from streams.net.connection import open_connection
 from streams.topics import API_VERSIONS
 from streams.types import Role
 

@@ -14,7 +14,7 @@ from cli.reading import TopicReader
 from deploy.cluster import Cluster
 from deploy.specs import ClusterSpec, combined, single_bus
 from streams.bus import BusSettings
-from streams.kraft.address import parse_addresses
+from streams.net.address import parse_addresses
 from streams.output_codec import decode_change
 from streams.outputs import FeatureChange
 from streams.topics import FEATURE_CHANGES

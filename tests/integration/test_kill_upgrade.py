@@ -16,7 +16,7 @@ from deploy.cluster import Cluster
 from deploy.light import LightNodes
 from deploy.specs import ClusterSpec, combined
 from streams.bus import BusSettings
-from streams.kraft.address import parse_addresses
+from streams.net.address import parse_addresses
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
 from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE

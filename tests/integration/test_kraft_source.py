@@ -18,9 +18,9 @@ from deploy.node import Node
 from deploy.specs import ClusterSpec, combined
 from streams.bus import LogPosition
 from streams.events import SourceState
-from streams.kraft.address import parse_addresses
-from streams.kraft.connection import AnswerTimeoutError, open_connection
 from streams.kraft.quorum_reader import Quorum
+from streams.net.address import parse_addresses
+from streams.net.connection import AnswerTimeoutError, open_connection
 from tests.integration.kraft_source_support import (
     Heard,
     create_topics,

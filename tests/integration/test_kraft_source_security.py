@@ -12,9 +12,9 @@ from deploy.ports import LOOPBACK, Ports
 from deploy.properties import Addresses
 from deploy.specs import ClusterSpec, NodeSpec
 from streams.events import SourceState
-from streams.kraft.address import Address
 from streams.kraft.quorum_reader import Quorum
-from streams.kraft.security import Security, from_properties
+from streams.net.address import Address
+from streams.net.security import Security, from_properties
 from tests.integration.kraft_source_support import Heard, running, settings_for, until
 
 pytestmark = pytest.mark.stack

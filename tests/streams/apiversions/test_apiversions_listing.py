@@ -19,7 +19,7 @@ from streams.apiversions.listing import (
     read_quorum,
 )
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.kraft.address import Address
+from streams.net.address import Address
 from streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import THROTTLE
 

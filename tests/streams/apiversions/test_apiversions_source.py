@@ -13,7 +13,7 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.kraft.address import Address
+from streams.net.address import Address
 from streams.topics import API_VERSIONS, DEAD_LETTERS
 from streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening

@@ -13,9 +13,9 @@ end), ``bytes=2048`` (that many meaningless ones); ``part=0+100/200 of 9@2`` for
 import re
 
 from streams.kraft import requests as rq
-from streams.kraft.address import Address
 from streams.kraft.observer import Observer
 from streams.kraft.observer_states import Commits, LostPlace, Output, Pause, SnapshotBytes
+from streams.net.address import Address
 from tests.streams.kraft.log_bytes import log
 
 ERRORS = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from streams.kraft import requests as rq
-from streams.kraft.address import Address
 from streams.kraft.requests import Place
+from streams.net.address import Address
 from tests.streams.kraft.log_bytes import log
 
 Entry = tuple[int, int, int]

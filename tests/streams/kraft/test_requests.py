@@ -6,8 +6,8 @@ import pytest
 from kio.serial import entity_reader, entity_writer
 
 from streams.kraft import wire
-from streams.kraft.address import Address
 from streams.kraft.requests import FetchAsk, Place, SnapshotAsk
+from streams.net.address import Address
 
 FETCH = FetchAsk(Address("a", 1), 7, Place(5, 3), 4, 500, 1 << 20)
 SNAPSHOT = SnapshotAsk(Address("a", 1), 7, Place(20, 4), 100, 1 << 20)

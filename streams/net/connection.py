@@ -25,9 +25,9 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i32
 from kio.static.protocol import Payload
 
-from streams.kraft.address import Address
-from streams.kraft.sasl import SaslError
-from streams.kraft.security import PLAINTEXT, Security
+from streams.net.address import Address
+from streams.net.sasl import SaslError
+from streams.net.security import PLAINTEXT, Security
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from streams.kraft import sasl
-from streams.kraft.address import Address, parse_addresses
-from streams.kraft.connection import AnswerTimeoutError, NodeError, open_connection
-from streams.kraft.security import SecurityError, from_properties
+from streams.net import sasl
+from streams.net.address import Address, parse_addresses
+from streams.net.connection import AnswerTimeoutError, NodeError, open_connection
+from streams.net.security import SecurityError, from_properties
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -1,0 +1,1 @@
+"""Connections to Kafka nodes, for every source: addresses, frames, TLS and SASL."""
