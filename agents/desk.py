@@ -94,8 +94,10 @@ class Desk:
         expected = self._ledger.next(message.tp)
         if expected is None:
             expected = self._app.committed(message.tp)
-        if expected is None or message.offset <= expected:
-            return expected is None or message.offset == expected
+        if expected is None:
+            expected = await self._app.log_start(message.tp)
+        if message.offset <= expected:
+            return bool(message.offset == expected)
         if await self._app.log_start(message.tp) < message.offset:
             raise MissedError(f"offset {expected} was due and did not come")
         LOG.error("%s: the messages since %d expired unread", _place(message), expected)

@@ -68,6 +68,19 @@ class Ledger:
 
 
 class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
+    async def perform_seek(self) -> None:
+        """Where nothing was committed yet, too: Faust leaves the position where it happens to be,
+        which may be behind messages that it fetched and dropped during a rebalance.
+        """
+        await super().perform_seek()
+        fresh = [
+            tp
+            for tp in self.assignment()
+            if not self._is_changelog_tp(tp) and self._committed_offset.get(tp) is None
+        ]
+        if fresh:
+            await self.seek_wait(await self.earliest_offsets(*fresh))
+
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # it forgets the acknowledgements that it has counted
         return self.app.ledger.next(tp)  # type: ignore[no-any-return]
