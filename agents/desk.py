@@ -126,13 +126,12 @@ class Desk:
     ) -> tuple[MonitorState, Outcome]:
         key = message.key or b""
         before = self._state(ClusterId(key.decode(errors="replace") or "unknown"))
-        place = _place(message)
-        now_ms = _delivery(topic, message).time_ms
+        place, delivery = _place(message), _delivery(topic, message)
         LOG.error("%s: %s: kept in the dead letters", place, reason)
         cluster = before.image.cluster
-        letter = DeadLetter(cluster, place, reason, message.value or b"", now_ms)
+        letter = DeadLetter(cluster, place, reason, message.value or b"", delivery.time_ms)
         await (await self._publisher.publish(DEAD_LETTERS, letter))
-        return before, unreadable(before, place, reason, _delivery(topic, message))
+        return before, unreadable(before, place, reason, delivery)
 
     async def _say(self, outcome: Outcome) -> None:
         outputs: list[Output] = [*outcome.changes, *outcome.alerts]

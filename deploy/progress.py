@@ -22,19 +22,6 @@ class Reporter(Protocol):
         """So many more bytes came in."""
 
 
-class Silent:
-    """Says nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
-
-    def files(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def received(self, size_bytes: int) -> None:
-        """Nothing."""
-
-
 class _Lines:
     """Plain lines, a handful in all, for logs and pipes."""
 
