@@ -31,9 +31,7 @@ FLIPS = (
     (FeatureName("share.version"), 1),
 )
 # A range that nothing advertised before: the state that shows it has read to the end.
-LAST_RANGES = {name: (0, high) for name, high in FLIPS} | {
-    FeatureName("metadata.version"): (8, 30)
-}
+LAST_RANGES = {name: (0, high) for name, high in FLIPS} | {FeatureName("metadata.version"): (8, 30)}
 
 
 @pytest.mark.stack
