@@ -8,10 +8,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint format bench clean
+.PHONY: help demo test test-fast lint types format bench requirements clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "featurewatch needs Python 3.11 or newer on the PATH." >&2; exit 1; }
@@ -34,11 +34,17 @@ test-fast: $(VENV)/ready ## Run the tests that need no Kafka.
 lint: $(VENV)/ready ## Check style, types and the layers.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
+types: $(VENV)/ready ## Check the types alone.
+	@$(BIN)/mypy
+
 format: $(VENV)/ready ## Lay the code out.
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
+
+requirements: $(VENV)/ready ## Say which rows of the specification tests show, and which are open.
+	@$(BIN)/python -m scripts.requirements
 
 clean: ## Remove the environment and what tools left behind.
 	rm -rf $(VENV) build dist *.egg-info .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,135 @@
+"""The specification's rows, and the tests that show them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts.requirements import (
+    DOCUMENT,
+    ROOT,
+    TESTS,
+    Row,
+    ids_in,
+    lines,
+    named_in_python,
+    named_in_scenario,
+    named_under,
+    report,
+    rows_of,
+    shortened,
+)
+
+
+def test_every_id_that_a_test_names_is_one_of_a_row() -> None:
+    """A typo in a docstring or a scenario fails here."""
+    found = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
+    assert found["unknown"] == {}
+    assert found["shown"] > 0
+
+
+def test_the_document_is_whole() -> None:
+    """Each line that begins with an id is a row, and ids run from 01 without a hole or a twin."""
+    text = DOCUMENT.read_text()
+    ids = [row.id for row in rows_of(text)]
+    assert len(ids) == sum(line[:3] in ("| F", "| C", "| A", "| M") for line in text.splitlines())
+    for letter, count in (("F", 90), ("C", 64), ("A", 42), ("M", 69)):
+        mine = [each for each in ids if each[0] == letter]
+        assert mine == [f"{letter}-{number:02}" for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("A level goes up (M-36, F-36).", ["M-36", "F-36"]),
+        ("Shows M-65: who is behind gets a snapshot.", ["M-65"]),
+        ("(M-34 to M-36)", ["M-34", "M-35", "M-36"]),
+        ("(F-33 to\n    F-34, M-16, by any path)", ["F-33", "F-34", "M-16"]),
+        ("M-09 to M-10", ["M-09", "M-10"]),
+        ("M-37 to M-34", ["M-37", "M-34"]),
+        ("F-34 to M-35", ["F-34", "M-35"]),
+        ("M-4 is no row, and is told", ["M-4"]),
+        ("CRC-32C, UTF-8, KIP-584, 3.3-IV2, KAFKA-18979, x-12, M-12b", []),
+        ("", []),
+    ],
+)
+def test_ids_in_a_text(text: str, ids: list[str]) -> None:
+    """Alone, in lists, in spans; names of other things are none."""
+    assert ids_in(text) == ids
+
+
+@given(st.sets(st.integers(1, 99).map("M-{:02}".format) | st.integers(1, 99).map("C-{:02}".format)))
+def test_what_is_shortened_says_the_same(ids: set[str]) -> None:
+    """However many ids, spans name exactly them."""
+    assert ids_in(shortened(ids)) == sorted(ids)
+
+
+def test_only_docstrings_of_tests_count() -> None:
+    """Not comments, other strings or helpers; a module's docstring counts for the module."""
+    source = '''
+"""A module for M-01."""
+# M-02
+NAME = "M-03"
+def helper():
+    """M-04"""
+class TestSome:
+    """M-05"""
+    async def test_two(self):
+        """M-06"""
+        "M-07"
+def test_silent(): pass
+def test_one():
+    """Two rows.
+
+    Shows F-01 and M-08.
+    """
+'''
+    assert set(named_in_python(source.lstrip())) == {
+        ("M-01", ""),
+        ("M-06", "test_two"),
+        ("F-01", "test_one"),
+        ("M-08", "test_one"),
+    }
+
+
+def test_only_comment_lines_of_scenarios_count() -> None:
+    """Their rows are events."""
+    assert list(named_in_scenario("# Up (M-34).\nchunk M-35 | # M-36\n")) == ["M-34"]
+
+
+def test_the_report_counts_places(tmp_path: Path) -> None:
+    """Each place has its rows, shown and open; what no row has is told, and nothing fails."""
+    document = (
+        "| id | what must hold | where | released Kafka |\n|---|---|---|---|\n"
+        "| M-01 | One. (KIP-778: x) | agents | same |\n"
+        "| M-02 | Two `a|b`. (KIP-778: x) | source | - |\n"
+        "| M-03 | Three. (KIP-778: x) | source | same |\n"
+    )
+    rows = rows_of(document)
+    assert rows[1] == Row("M-02", "Two `a|b`. (KIP-778: x)", "source")
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    tests.joinpath("test_a.py").write_text('def test_x():\n    """Shows M-02 and M-44."""\n')
+    tests.joinpath("b.txt").write_text("# M-02\n")
+    found = report(rows, named_under(tests))
+    assert list(lines(found)) == [
+        "agents    0 of   1  open: M-01",
+        "source    1 of   2  open: M-03",
+        "no row M-44, named by tests/test_a.py::test_x",
+        "total     1 of   3 rows shown by tests",
+    ]
+    assert found["places"][1]["shown"] == {"M-02": ["tests/b.txt", "tests/test_a.py::test_x"]}
+
+
+def test_the_command_prints_one_json_document() -> None:
+    """For programs; and a wrong flag is told with the usage."""
+    command = [sys.executable, "-m", "scripts.requirements"]
+    run = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, check=True)
+    found = json.loads(run.stdout)
+    assert found["rows"] == len(rows_of(DOCUMENT.read_text()))
+    wrong = subprocess.run([*command, "--jsn"], cwd=ROOT, capture_output=True, check=False)
+    assert (wrong.returncode, b"Usage" in wrong.stderr) == (2, True)
