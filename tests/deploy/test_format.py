@@ -1,0 +1,140 @@
+"""Kafka's storage tool as the stack runs it, and what it leaves in a node's directory."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deploy.archive import archive_options
+from deploy.artifacts import Cache, java_command
+from deploy.cluster import random_id
+from deploy.properties import Addresses, node_properties, text
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+from streams.events import SnapshotChunk
+from streams.kraft.snapshot import read_snapshot
+from streams.types import ClusterId
+
+pytestmark = pytest.mark.stack
+
+LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30}
+"""``MetadataVersion.LATEST_PRODUCTION`` of each release."""
+
+
+@dataclass
+class Formatter:
+    """The storage tool of one release, and a node's directory that is not formatted yet."""
+
+    release: str
+    cache: Cache
+    directory: Path
+    cluster_id: str
+
+    @property
+    def data(self) -> Path:
+        """The node's ``log.dirs``."""
+        return self.directory / "data"
+
+    @property
+    def properties(self) -> Path:
+        """The node's configuration file."""
+        return self.directory / "server.properties"
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``kafka-storage format`` with these arguments."""
+        command = java_command(
+            self.cache.class_path(self.release),
+            "kafka.tools.StorageTool",
+            *("format", *arguments),
+            heap_mb=128,
+            options=archive_options(self.cache, self.release),
+        )
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def format(self, *arguments: str) -> str:
+        """Format with these arguments beside the needed ones; gives what the tool said."""
+        needed = ("--config", str(self.properties), "--cluster-id", self.cluster_id)
+        done = self.run(*needed, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The levels in ``bootstrap.checkpoint``."""
+        name = "bootstrap.checkpoint"
+        with (self.data / name).open("rb") as file:
+            (chunk,) = read_snapshot(file, ClusterId(self.cluster_id), name, seen_ms=1)
+        assert isinstance(chunk, SnapshotChunk)
+        return {
+            record["data"]["name"]: record["data"]["featureLevel"]
+            for record in chunk.records
+            if record["type"] == "FEATURE_LEVEL_RECORD"
+        }
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """What stands in ``meta.properties``."""
+        lines = (self.data / "meta.properties").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+
+
+@pytest.fixture(params=LATEST_PRODUCTION)
+def formatter(
+    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
+) -> Iterator[Formatter]:
+    """A controller's directory for each tested release."""
+    made = Formatter(request.param, stack_cache, tmp_path, random_id())
+    node = NodeSpec(1, made.release, Roles.CONTROLLER)
+    addresses = {1: Addresses(broker=None, controller=9093)}
+    made.data.mkdir()
+    made.properties.write_text(
+        text(node_properties(ClusterSpec([node]), node, addresses, made.data))
+    )
+    return made
+
+
+def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) -> None:
+    """Without a level the tool takes its own release's newest production level (M-26)."""
+    formatter.format()
+    assert formatter.levels["metadata.version"] == LATEST_PRODUCTION[formatter.release]
+
+
+def test_the_initial_level_is_kept_in_the_directory(formatter: Formatter) -> None:
+    """The level stands in ``bootstrap.checkpoint`` (M-27: the KIP has it in meta.properties)."""
+    said = formatter.format("--release-version", "3.7-IV4")
+    assert "metadata.version 3.7-IV4" in said or "metadata.version 19" in said
+    assert formatter.levels["metadata.version"] == 19
+    assert formatter.meta["cluster.id"] == formatter.cluster_id
+    assert formatter.meta["node.id"] == "1"
+    assert not [key for key in formatter.meta if "metadata" in key]
+
+
+def test_the_arguments_of_format(formatter: Formatter) -> None:
+    """Each in its long and short form, level by ``--release-version`` or ``-r`` (M-25)."""
+    config, cluster_id = str(formatter.properties), formatter.cluster_id
+    done = formatter.run("-c", config, "-t", cluster_id, "-r", "3.8")
+    assert done.returncode == 0, done.stderr
+    assert formatter.levels["metadata.version"] == 20
+    before = formatter.meta
+    again = formatter.run("-c", config, "-t", cluster_id)
+    assert again.returncode != 0
+    assert "already formatted" in again.stderr
+    for ignore in ("-g", "--ignore-formatted"):
+        assert formatter.run("-c", config, "-t", cluster_id, ignore).returncode == 0
+    assert (formatter.meta, formatter.levels["metadata.version"]) == (before, 20)
+    listed = formatter.run("-h").stdout
+    for flag in ("--config", "--cluster-id", "--release-version", "--ignore-formatted"):
+        assert flag in listed
+    assert "--metadata-version" not in listed
+
+
+@pytest.mark.parametrize("missing", ["--config", "--cluster-id"])
+def test_format_without_a_needed_argument_is_refused(formatter: Formatter, missing: str) -> None:
+    """Configuration and cluster id have no default; nothing is formatted without them (M-25)."""
+    given = {"--config": str(formatter.properties), "--cluster-id": formatter.cluster_id}
+    rest = [word for flag, value in given.items() if flag != missing for word in (flag, value)]
+    done = formatter.run(*rest)
+    assert done.returncode != 0
+    assert missing in done.stderr
+    assert list(formatter.data.iterdir()) == []
