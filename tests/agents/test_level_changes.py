@@ -1,0 +1,262 @@
+"""What becomes of nodes when a level changes, and what is said of it, on real clusters."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from admin.features import Update, update_features
+from controller.compatibility import blockers
+from deploy.artifacts import Cache
+from deploy.cluster import Cluster
+from deploy.light import LightNodes
+from deploy.node import Node
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+from streams.apiversions import ApiVersionsSettings, ApiVersionsSource
+from streams.events import DeadLetter, Event, NodeAnswer
+from streams.kraft.source import KraftSource
+from streams.kraft.wanted import DEFAULT_WANTED
+from streams.net.address import parse_addresses
+from streams.outputs import Alert, AlertState, FeatureChange
+from streams.topics import Topic
+from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
+from tables.image import ClusterImage
+from tables.nodes import NodeKey
+from tests.conformance.dump_log import ours
+from tests.integration.kraft_source_support import Heard, running, settings_for, until
+from tests.simulation import records as r
+from tests.simulation.auditor import Auditor
+from tests.simulation.engine import Engine
+from tests.simulation.records import MV
+from tests.tables.test_fold_log import NEW, OLD
+
+OLD_SOFTWARE, NEW_SOFTWARE = "3.9.1", "4.3.0"
+TOO_HIGH = 25
+"""A level that 3.9.1 does not know: 4.0-IV3."""
+
+UNKNOWN_LEVEL = re.compile(
+    rf"featureLevel={TOO_HIGH}\), but this controller only supports versions 1-21"
+    rf"|No MetadataVersion with feature level {TOO_HIGH}"
+)
+"""Kafka's own words for a level that its software does not know."""
+
+
+class Watched(Heard):
+    """A sink that hands each event to the monitor at once, and keeps what the monitor says."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self.engine = Engine(cluster=ClusterId(cluster.cluster_id))
+        self.engine.auditor = Auditor()
+        self.changes: list[FeatureChange] = []
+        self.alerts: list[Alert] = []
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        """Take in an event; there is nothing unreadable in these logs."""
+        await super().publish(topic, event)
+        assert not isinstance(event, DeadLetter), event
+        outcome = self.engine.take(event)
+        self.changes += outcome.changes
+        self.alerts += outcome.alerts
+
+    @property
+    def image(self) -> ClusterImage:
+        """What is known now."""
+        return self.engine.state.image
+
+    @property
+    def firing(self) -> dict[str, Alert]:
+        """The alerts that fire now, by rule."""
+        said = {alert.id: alert for alert in self.alerts}
+        return {each.rule: each for each in said.values() if each.state is AlertState.FIRING}
+
+    def levels(self) -> list[tuple[int, int]]:
+        """The changes of metadata.version, before and after."""
+        found = [change for change in self.changes if change.feature == METADATA_VERSION]
+        return [(change.before, change.after) for change in found]
+
+    def incarnations(self) -> dict[str, str]:
+        """Every registered node's process, by what the log says of it."""
+        return {str(key): node.incarnation for key, node in self.image.nodes.nodes.items()}
+
+
+async def finalize(cluster: Cluster, level: int) -> None:
+    """Ask the active controller for a level of metadata.version."""
+    leader = await asyncio.to_thread(cluster.leader)
+    (address,) = parse_addresses(leader.controller or "")
+    await update_features(address, (Update(METADATA_VERSION, FeatureLevel(level)),))
+
+
+def following(cluster: Cluster, watched: Watched) -> AbstractAsyncContextManager[KraftSource]:
+    """A source on the cluster's log that hands its events to the monitor."""
+    return running(settings_for(cluster, wanted=DEFAULT_WANTED), watched)
+
+
+def on_disk(node: Node) -> list[tuple[int, str, object]]:
+    """Offset, type and content of each record in a node's copy of the log."""
+    (segment,) = node.metadata_log.glob("*.log")
+    return [(each["offset"], each["type"], each["data"]) for each in ours(segment)]
+
+
+def level_records(node: Node) -> list[int]:
+    """The levels of metadata.version in a node's copy of the log."""
+    return [
+        data["featureLevel"]
+        for _, kind, data in on_disk(node)
+        if kind == "FEATURE_LEVEL_RECORD" and data["name"] == METADATA_VERSION  # type: ignore[index]
+    ]
+
+
+@pytest.mark.stack
+async def test_a_controller_on_old_software(
+    make_cluster: Callable[[ClusterSpec], Cluster],
+) -> None:
+    """It joins the quorum and replicates the log (M-43), and ends at the level it cannot support
+    (M-44); an alert names a controller that announces such software, until it is replaced.
+    """
+    controllers = [NodeSpec(number, NEW_SOFTWARE, Roles.CONTROLLER) for number in (1, 2, 3)]
+    cluster = make_cluster(ClusterSpec(controllers, "3.9"))
+    old, watched = cluster.node(3), Watched(cluster)
+    async with following(cluster, watched) as source:
+        await until(lambda: watched.following() and len(watched.image.nodes) == 3)
+        await asyncio.to_thread(old.stop)
+        await finalize(cluster, TOO_HIGH)
+        assert level_records(old) == [21]
+        await asyncio.to_thread(old.start, OLD_SOFTWARE, wait=False)
+        await until(lambda: not old.running)
+        assert "Encountered fatal fault" in old.log.read_text()
+        assert UNKNOWN_LEVEL.search(old.log.read_text())
+        replicated, leaders = on_disk(old), on_disk(await asyncio.to_thread(cluster.leader))
+        assert level_records(old) == [21, TOO_HIGH]
+        assert replicated == leaders[: len(replicated)]
+        await until(lambda: source.report().offset >= replicated[-1][0])
+        assert watched.firing == {}
+
+        with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+            announced = {"metadata.version": (1, 21), "kraft.version": (0, 1)}
+            await asyncio.to_thread(light.register_controller, 3, announced)
+        await until(lambda: "incompatible-node" in watched.firing)
+        alert = watched.firing["incompatible-node"]
+        assert alert.subject == {"role": "controller", "node": 3, "feature": METADATA_VERSION}
+        assert alert.summary == (
+            f"controller 3 supports metadata.version 1-21, and level {TOO_HIGH} (4.0-IV3) is "
+            f"finalized: start it on a release that supports level {TOO_HIGH}."
+        )
+        assert set(watched.firing) == {"incompatible-node", "level-above-support"}
+        await asyncio.to_thread(old.start, NEW_SOFTWARE)
+        await until(lambda: watched.firing == {})
+    assert watched.levels() == [(0, 21), (21, TOO_HIGH)]
+    assert watched.gaps == []
+
+
+@pytest.mark.stack
+async def test_the_active_controller_on_old_software(
+    make_cluster: Callable[[ClusterSpec], Cluster],
+) -> None:
+    """Elected, it meets the level it cannot support and ends (M-46); that nobody leads any more is
+    an alert, and once it is back on new software the level is what it was.
+    """
+    cluster = make_cluster(ClusterSpec([NodeSpec(1, NEW_SOFTWARE, Roles.CONTROLLER)], "3.9"))
+    node, watched = cluster.node(1), Watched(cluster)
+    async with following(cluster, watched):
+        await until(watched.following)
+        await finalize(cluster, TOO_HIGH)
+        await until(lambda: watched.levels()[-1:] == [(21, TOO_HIGH)])
+        await asyncio.to_thread(node.stop)
+        await asyncio.to_thread(node.start, OLD_SOFTWARE, wait=False)
+        await until(lambda: not node.running)
+        assert UNKNOWN_LEVEL.search(node.log.read_text())
+        elections = [data for _, kind, data in on_disk(node) if kind == "LEADER_CHANGE"]
+        assert len(elections) == 2, "it met the level before it was elected"
+        await until(lambda: "source-stalled" in watched.firing)
+        await asyncio.to_thread(node.start, NEW_SOFTWARE)
+        await until(lambda: watched.following() and watched.firing == {})
+    assert watched.levels() == [(0, 21), (21, TOO_HIGH)]
+    assert watched.image.features.levels[METADATA_VERSION] == TOO_HIGH
+
+
+@pytest.fixture(scope="module")
+def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A controller of 4.3.0 with a broker of each release, at a level that both know."""
+    nodes = [
+        NodeSpec(1, NEW_SOFTWARE, Roles.CONTROLLER),
+        NodeSpec(11, OLD_SOFTWARE, Roles.BROKER),
+        NodeSpec(12, NEW_SOFTWARE, Roles.BROKER),
+    ]
+    directory: Path = tmp_path_factory.mktemp("mixed") / "cluster"
+    spec = ClusterSpec(nodes, "3.7-IV4")
+    with Cluster(spec, directory, cache=stack_cache, temporary=True) as cluster:
+        yield cluster
+
+
+@pytest.mark.stack
+async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
+    """Level after level, each node says the new one from the same process as before (F-71)."""
+    watched, asked = Watched(mixed), Heard()
+    settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
+    asking = asyncio.create_task(ApiVersionsSource(settings, asked).run())
+
+    def said() -> dict[tuple[Role, NodeId], int]:
+        answers = [each for each in asked.events if isinstance(each, NodeAnswer)]
+        return {(a.role, a.node_id): a.finalized[METADATA_VERSION] for a in answers}
+
+    try:
+        async with following(mixed, watched):
+            await until(lambda: watched.following() and set(said().values()) == {19})
+            processes, registered = [n.pid for n in mixed.nodes], watched.incarnations()
+            assert len(registered) == len(said()) == 3
+            for level in (20, 21):
+                await finalize(mixed, level)
+                await until(lambda level=level: set(said().values()) == {level})
+            assert watched.levels() == [(0, 19), (19, 20), (20, 21)]
+            assert watched.incarnations() == registered
+            assert [node.pid for node in mixed.nodes] == processes
+            assert watched.firing == {}
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+@pytest.mark.stack
+async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) -> None:
+    """Released Kafka's broker logs it and stays up, outside of the cluster (M-47); it blocks the
+    level while it is registered, and is told as no member once it is not.
+    """
+    broker, key = mixed.node(11), NodeKey(Role.BROKER, NodeId(11))
+    watched = Watched(mixed)
+    async with following(mixed, watched):
+        await until(watched.following)
+        found = blockers(watched.image, METADATA_VERSION, FeatureLevel(TOO_HIGH))
+        assert [each.node for each in found] == [key]
+        with LightNodes(mixed.controllers, mixed.cluster_id, 1) as light:
+            await asyncio.to_thread(light.unregister, [11])
+        await until(lambda: watched.image.nodes.get(key) is None)
+        assert not blockers(watched.image, METADATA_VERSION, FeatureLevel(TOO_HIGH))
+        await finalize(mixed, TOO_HIGH)
+        await until(lambda: watched.levels()[-1][1] == TOO_HIGH)
+        await until(lambda: UNKNOWN_LEVEL.search(broker.log.read_text()))
+        refused = "sent a heartbeat request but received error"
+        await until(lambda: refused in broker.log.read_text())
+        assert "LoggingFaultHandler - Encountered metadata loading fault" in broker.log.read_text()
+        assert broker.running
+        assert watched.firing == {}
+    assert [node for node in watched.image.nodes.nodes if node.role is Role.BROKER] == [
+        NodeKey(Role.BROKER, NodeId(12))
+    ]
+
+
+def test_a_broker_that_unregisters_itself() -> None:
+    """As the KIP has it: the alert begins with the level and ends with its going (M-47)."""
+    engine = Engine()
+    engine.take_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
+    engine.take(r.following(9))
+    began = engine.take(r.commit(10, r.level(MV, TOO_HIGH))).alerts
+    assert {(a.rule, a.state, a.subject.get("node")) for a in began} == {
+        ("incompatible-node", AlertState.FIRING, 1),
+        ("level-above-support", AlertState.FIRING, None),
+    }
+    ended = engine.take(r.commit(11, r.unregister(1))).alerts
+    assert {(a.id, a.state) for a in ended} == {(a.id, AlertState.RESOLVED) for a in began}
