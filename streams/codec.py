@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 import orjson
 
 from streams import cloudevents
+from streams.checks import brief
 from streams.events import (
     ApiVersionsEvent,
     DeadLetter,
@@ -24,9 +25,12 @@ from streams.events import (
     NodeSilent,
     SnapshotChunk,
     SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+    ZookeeperEvent,
 )
-from streams.shapes import KINDS, brief
-from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, Topic
+from streams.shapes import KINDS
+from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
 
 
 class MalformedEvent(ValueError):  # noqa: N818 (what is malformed says more than Error)
@@ -83,7 +87,7 @@ def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> Event
         raise MalformedEvent(str(error)) from None
     if key is not None and key != event.cluster.encode():
         raise MalformedEvent(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
-    return event
+    return cast("Event | DeadLetter", event)
 
 
 def decode_log_event(value: bytes | None, key: bytes | None = None) -> LogEvent:
@@ -94,6 +98,11 @@ def decode_log_event(value: bytes | None, key: bytes | None = None) -> LogEvent:
 def decode_api_versions_event(value: bytes | None, key: bytes | None = None) -> ApiVersionsEvent:
     """`decode` for ``api-versions``."""
     return cast("ApiVersionsEvent", decode(API_VERSIONS, value, key))
+
+
+def decode_zookeeper_event(value: bytes | None, key: bytes | None = None) -> ZookeeperEvent:
+    """`decode` for ``zookeeper``."""
+    return cast("ZookeeperEvent", decode(ZOOKEEPER, value, key))
 
 
 def decode_dead_letter(value: bytes | None, key: bytes | None = None) -> DeadLetter:
@@ -113,6 +122,8 @@ _KIND_NAMES: Final[dict[type, str]] = {
     NodeAnswer: "node-answer",
     NodeSilent: "node-silent",
     Disagreement: "disagreement",
+    ZnodeChange: "znode-change",
+    ZnodeSnapshot: "znode-snapshot",
     DeadLetter: "dead-letter",
 }
 

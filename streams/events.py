@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from streams.znodes import Znode
 
 RecordJson = Mapping[str, Any]
 """One metadata record: ``{"offset", "type", "version", "data"}``.
@@ -216,7 +217,61 @@ class Disagreement:
 ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceStatus
 """What stands on ``featurewatch.api-versions``."""
 
-Event = LogEvent | ApiVersionsEvent
+
+@dataclass(frozen=True, slots=True)
+class ZnodeChange:
+    """One observed change of one znode: it was made, its data changed, or it is gone.
+
+    ``znode`` is how it was read then (None: gone). A watch fires once and tells no content, so
+    between two readings a znode may have changed more than once: ``missed`` counts the versions
+    that nobody saw, and ``recreated`` says that it was deleted and made again in between. ``zxid``
+    is the newest transaction that the source knew of; it does not go back.
+    """
+
+    cluster: ClusterId
+    path: str
+    znode: Znode | None
+    missed: int
+    recreated: bool
+    zxid: int
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/zookeeper/path/czxid-version``, or ``…/gone-zxid``."""
+        if self.znode is None:
+            return f"{self.cluster}/zookeeper{self.path}/gone-{self.zxid}"
+        return f"{self.cluster}/zookeeper{self.path}/{self.znode.czxid}-{self.znode.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeSnapshot:
+    """A part of all that is watched, read anew: at the start, or after a session was lost.
+
+    Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
+    known from ZooKeeper before. ``reading`` tells one reading from another: it is the ZooKeeper
+    session with a count, and so is never used twice.
+    """
+
+    cluster: ClusterId
+    reading: str
+    index: int
+    last: bool
+    znodes: tuple[Znode, ...]
+    reason: str
+    zxid: int
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/zookeeper/snapshot-reading/index``."""
+        return f"{self.cluster}/zookeeper/snapshot-{self.reading}/{self.index}"
+
+
+ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
+"""What stands on ``featurewatch.zookeeper``."""
+
+Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,30 @@
 
 import base64
 import binascii
-import reprlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from enum import StrEnum
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final
 
-from streams.cloudevents import LATEST_MS
+from streams.checks import (
+    INT32,
+    INT32_OR_NONE,
+    LEVEL,
+    OFFSET,
+    OFFSET_OR_NONE,
+    TIME,
+    TIME_OR_NONE,
+    Shape,
+    a_flag,
+    a_name,
+    a_text,
+    brief,
+    map_of,
+    one_of,
+    supported_range,
+)
 from streams.events import (
     CommitKind,
     DeadLetter,
     Disagreement,
-    Event,
     FeatureView,
     LogCommit,
     LogGap,
@@ -25,78 +37,12 @@ from streams.events import (
     SnapshotChunk,
     SourceState,
     SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
 )
-from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
-from streams.types import Range, Role
-
-# Checks: each takes a parsed JSON value and returns what the event holds, or raises ValueError with
-# the end of a sentence that begins with the field's name.
-
-Check = Callable[[Any], Any]
-
-
-def brief(value: object) -> str:
-    """A value as it may stand in an error: one line, at most 60 characters."""
-    # reprlib stays shallow: a plain repr of deeply nested JSON ends in a RecursionError.
-    text = reprlib.repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _int(low: int, high: int) -> Check:
-    def check(value: Any) -> int:
-        # Not isinstance: JSON's true is not 1.
-        if type(value) is int and low <= value <= high:
-            return value
-        raise ValueError(f"is not an integer from {low} to {high}: {brief(value)}")
-
-    return check
-
-
-def _text(value: Any) -> str:
-    if type(value) is str:
-        return value
-    raise ValueError(f"is not a string: {brief(value)}")
-
-
-def _name(value: Any) -> str:
-    if type(value) is str and value:
-        return value
-    raise ValueError(f"is not a string with at least one character: {brief(value)}")
-
-
-def _flag(value: Any) -> bool:
-    if type(value) is bool:
-        return value
-    raise ValueError(f"is neither true nor false: {brief(value)}")
-
-
-def _one_of(enum: type[StrEnum]) -> Check:
-    members = {str(member): member for member in enum}
-
-    def check(value: Any) -> StrEnum:
-        if type(value) is str and value in members:
-            return members[value]
-        raise ValueError(f"is none of {', '.join(members)}: {brief(value)}")
-
-    return check
-
-
-def _map_of(check_item: Check) -> Check:
-    def check(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise ValueError(f"is not an object: {brief(value)}")
-        return {_name(name): check_item(item) for name, item in value.items()}
-
-    return check
-
-
-def _range(value: Any) -> Range:
-    if type(value) is not list or len(value) != 2:
-        raise ValueError(f"is not a range [min, max]: {brief(value)}")
-    low, high = _LEVEL(value[0]), _LEVEL(value[1])
-    if low > high:
-        raise ValueError(f"is a range whose minimum is above its maximum: {brief(value)}")
-    return low, high
+from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
+from streams.types import Role
+from streams.znode_shapes import a_znode_or_none, znodes
 
 
 def _records(value: Any) -> list[dict[str, Any]]:
@@ -128,148 +74,136 @@ def _views(value: Any) -> tuple[FeatureView, ...]:
     for view in value:
         if type(view) is not dict or type(view.get("nodes")) is not list:
             raise ValueError(f"holds what is no view with a level and nodes: {brief(view)}")
-        views.append(FeatureView(_LEVEL(view.get("level")), tuple(map(_name, view["nodes"]))))
+        views.append(FeatureView(LEVEL(view.get("level")), tuple(map(a_name, view["nodes"]))))
     return tuple(views)
 
 
 def _payload(value: Any) -> bytes:
     try:
-        return base64.b64decode(_text(value), validate=True)
+        return base64.b64decode(a_text(value), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"is not base64: {brief(value)}") from None
-
-
-_OFFSET: Final = _int(0, 2**63 - 1)
-_OFFSET_OR_NONE: Final = _int(-1, 2**63 - 1)
-_INT32: Final = _int(0, 2**31 - 1)
-_INT32_OR_NONE: Final = _int(-1, 2**31 - 1)
-_LEVEL: Final = _int(0, 2**15 - 1)
-_TIME: Final = _int(0, LATEST_MS)
-_TIME_OR_NONE: Final = _int(-1, LATEST_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An event's class, the check of each of its fields, and pairs that must not be reversed."""
-
-    event: type
-    checks: Mapping[str, Check]
-    ordered: tuple[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        declared = {field.name for field in fields(self.event)}
-        if declared != set(self.checks):
-            raise TypeError(f"{self.event.__name__}: {declared ^ set(self.checks)} without a match")
-
-    def decode(self, kind: str, content: Mapping[str, Any]) -> Event | DeadLetter:
-        """The event; raises `ValueError` with a sentence that names the field."""
-        values = {}
-        name = ""
-        try:
-            for name, check in self.checks.items():
-                values[name] = check(content[name])
-        except KeyError:
-            raise ValueError(f"{kind} has no field {name}") from None
-        except ValueError as error:
-            raise ValueError(f"{name} of {kind} {error}") from None
-        if self.ordered and values[self.ordered[0]] > values[self.ordered[1]]:
-            raise ValueError(f"{self.ordered[0]} of {kind} is above {self.ordered[1]}")
-        return cast("Event | DeadLetter", self.event(**values))
 
 
 _COMMIT = Shape(
     LogCommit,
     {
-        "cluster": _name,
-        "kind": _one_of(CommitKind),
-        "first_offset": _OFFSET,
-        "last_offset": _OFFSET,
-        "leader_epoch": _INT32,
-        "append_ms": _TIME_OR_NONE,
+        "cluster": a_name,
+        "kind": one_of(CommitKind),
+        "first_offset": OFFSET,
+        "last_offset": OFFSET,
+        "leader_epoch": INT32,
+        "append_ms": TIME_OR_NONE,
         "records": _records,
-        "skipped": _map_of(_OFFSET),
-        "seen_ms": _TIME,
+        "skipped": map_of(OFFSET),
+        "seen_ms": TIME,
     },
     ordered=("first_offset", "last_offset"),
 )
 _CHUNK = Shape(
     SnapshotChunk,
     {
-        "cluster": _name,
-        "end_offset": _OFFSET,
-        "leader_epoch": _INT32,
-        "index": _INT32,
-        "last": _flag,
-        "append_ms": _TIME_OR_NONE,
+        "cluster": a_name,
+        "end_offset": OFFSET,
+        "leader_epoch": INT32,
+        "index": INT32,
+        "last": a_flag,
+        "append_ms": TIME_OR_NONE,
         "records": _records,
-        "skipped": _map_of(_OFFSET),
-        "seen_ms": _TIME,
+        "skipped": map_of(OFFSET),
+        "seen_ms": TIME,
     },
 )
 _GAP = Shape(
     LogGap,
     {
-        "cluster": _name,
-        "from_offset": _OFFSET,
-        "to_offset": _OFFSET,
-        "reason": _text,
-        "reset": _flag,
-        "seen_ms": _TIME,
+        "cluster": a_name,
+        "from_offset": OFFSET,
+        "to_offset": OFFSET,
+        "reason": a_text,
+        "reset": a_flag,
+        "seen_ms": TIME,
     },
 )
 _STATUS = Shape(
     SourceStatus,
     {
-        "cluster": _name,
-        "source": _name,
-        "state": _one_of(SourceState),
-        "offset": _OFFSET_OR_NONE,
-        "offset_epoch": _INT32_OR_NONE,
-        "high_watermark": _OFFSET_OR_NONE,
-        "leader_id": _INT32_OR_NONE,
-        "leader_epoch": _INT32_OR_NONE,
-        "detail": _text,
-        "seen_ms": _TIME,
+        "cluster": a_name,
+        "source": a_name,
+        "state": one_of(SourceState),
+        "offset": OFFSET_OR_NONE,
+        "offset_epoch": INT32_OR_NONE,
+        "high_watermark": OFFSET_OR_NONE,
+        "leader_id": INT32_OR_NONE,
+        "leader_epoch": INT32_OR_NONE,
+        "detail": a_text,
+        "seen_ms": TIME,
     },
 )
 _ANSWER = Shape(
     NodeAnswer,
     {
-        "cluster": _name,
-        "role": _one_of(Role),
-        "node_id": _INT32,
-        "address": _text,
-        "supported": _map_of(_range),
-        "finalized": _map_of(_LEVEL),
-        "epoch": _OFFSET_OR_NONE,
-        "complete": _flag,
-        "seen_ms": _TIME,
+        "cluster": a_name,
+        "role": one_of(Role),
+        "node_id": INT32,
+        "address": a_text,
+        "supported": map_of(supported_range),
+        "finalized": map_of(LEVEL),
+        "epoch": OFFSET_OR_NONE,
+        "complete": a_flag,
+        "seen_ms": TIME,
     },
 )
 _SILENT = Shape(
     NodeSilent,
     {
-        "cluster": _name,
-        "role": _one_of(Role),
-        "node_id": _INT32,
-        "address": _text,
-        "gone": _flag,
-        "detail": _text,
-        "seen_ms": _TIME,
+        "cluster": a_name,
+        "role": one_of(Role),
+        "node_id": INT32,
+        "address": a_text,
+        "gone": a_flag,
+        "detail": a_text,
+        "seen_ms": TIME,
     },
 )
 _DISAGREEMENT = Shape(
-    Disagreement, {"cluster": _name, "feature": _name, "views": _views, "seen_ms": _TIME}
+    Disagreement, {"cluster": a_name, "feature": a_name, "views": _views, "seen_ms": TIME}
 )
 _DEAD_LETTER = Shape(
     DeadLetter,
     {
-        "cluster": _text,
-        "place": _text,
-        "reason": _text,
+        "cluster": a_text,
+        "place": a_text,
+        "reason": a_text,
         "payload": _payload,
-        "seen_ms": _TIME,
-        "headers": _map_of(_text),
+        "seen_ms": TIME,
+        "headers": map_of(a_text),
+    },
+)
+
+_ZNODE_CHANGE = Shape(
+    ZnodeChange,
+    {
+        "cluster": a_name,
+        "path": a_name,
+        "znode": a_znode_or_none,
+        "missed": OFFSET,
+        "recreated": a_flag,
+        "zxid": OFFSET,
+        "seen_ms": TIME,
+    },
+)
+_ZNODE_SNAPSHOT = Shape(
+    ZnodeSnapshot,
+    {
+        "cluster": a_name,
+        "reading": a_name,
+        "index": INT32,
+        "last": a_flag,
+        "znodes": znodes,
+        "reason": a_text,
+        "zxid": OFFSET,
+        "seen_ms": TIME,
     },
 )
 
@@ -285,6 +219,11 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "node-answer": _ANSWER,
         "node-silent": _SILENT,
         "disagreement": _DISAGREEMENT,
+        "status": _STATUS,
+    },
+    ZOOKEEPER.short_name: {
+        "znode-change": _ZNODE_CHANGE,
+        "znode-snapshot": _ZNODE_SNAPSHOT,
         "status": _STATUS,
     },
     DEAD_LETTERS.short_name: {"dead-letter": _DEAD_LETTER},

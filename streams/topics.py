@@ -35,12 +35,13 @@ METADATA_LOG = Topic(
 API_VERSIONS = Topic(
     "api-versions", "what nodes answer about their features, where it changed", _KEPT
 )
+ZOOKEEPER = Topic("zookeeper", "what the znodes of a cluster hold, and each observed change", _KEPT)
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
 EPOCHS = Topic("epochs", "a snapshot of the state for each feature revision")
 STATE = Topic("state", "the newest snapshot of each cluster", _COMPACTED)
 DEAD_LETTERS = Topic("dead-letters", "what could not be read, with its bytes and the reason")
 
-INPUTS = (METADATA_LOG, API_VERSIONS)
+INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
 ALL = (*INPUTS, *OUTPUTS)

@@ -17,8 +17,24 @@ from streams.events import (
     SnapshotChunk,
     SourceState,
     SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
 )
 from streams.types import Role
+from streams.znodes import (
+    AdminTask,
+    AdminZnode,
+    BrokerZnode,
+    ClusterIdZnode,
+    ControllerEpochZnode,
+    ControllerZnode,
+    FeaturesForm,
+    FeaturesZnode,
+    MigrationZnode,
+    PartitionStateZnode,
+    UnreadableZnode,
+    Znode,
+)
 
 names = st.text(min_size=1, max_size=30)
 texts = st.text(max_size=60)
@@ -88,3 +104,63 @@ dead_letters = st.builds(
 
 log_events = commits() | chunks | gaps | statuses
 api_versions_events = answers | silences | disagreements | statuses
+
+int64s = st.integers(-(2**63), 2**63 - 1)
+wide_levels = st.dictionaries(names, offsets, max_size=3)
+contents = st.one_of(
+    st.builds(
+        BrokerZnode,
+        int32s,
+        int32s,
+        st.dictionaries(names, st.tuples(int64s, int64s), max_size=3),
+        st.dictionaries(names, texts, max_size=2),
+        st.none() | texts,
+        times_or_none,
+    ),
+    st.builds(
+        FeaturesZnode,
+        st.sampled_from(FeaturesForm),
+        offsets,
+        st.booleans(),
+        wide_levels,
+        wide_levels,
+        st.dictionaries(names, st.dictionaries(names, texts | int64s, max_size=2), max_size=2),
+        offsets_or_none,
+    ),
+    st.builds(ControllerZnode, int32s, int32s_or_none, times_or_none),
+    st.builds(ControllerEpochZnode, int32s),
+    st.builds(ClusterIdZnode, names),
+    st.builds(MigrationZnode, int32s_or_none, int32s_or_none, offsets_or_none, int32s_or_none),
+    st.builds(
+        PartitionStateZnode,
+        names,
+        int32s,
+        int32s_or_none,
+        int32s_or_none,
+        int32s_or_none,
+        st.lists(int32s, max_size=3).map(tuple),
+        st.booleans(),
+    ),
+    st.builds(
+        AdminZnode,
+        st.sampled_from(AdminTask),
+        st.lists(st.dictionaries(texts, plain_values, max_size=3), max_size=2).map(tuple),
+    ),
+    st.builds(UnreadableZnode, texts),
+)
+znodes = st.builds(Znode, names, offsets, offsets, int32s, int64s, contents)
+znode_changes = st.builds(
+    ZnodeChange, names, names, st.none() | znodes, offsets, st.booleans(), offsets, times
+)
+znode_snapshots = st.builds(
+    ZnodeSnapshot,
+    names,
+    names,
+    int32s,
+    st.booleans(),
+    st.lists(znodes, max_size=3).map(tuple),
+    texts,
+    offsets,
+    times,
+)
+zookeeper_events = znode_changes | znode_snapshots | statuses

@@ -11,15 +11,16 @@ from jsonschema import Draft202012Validator
 from streams.codec import MalformedEvent, decode, encode
 from streams.schemas import described, schema_of
 from streams.shapes import KINDS
-from streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG
+from streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
 from tests.streams import events_strategies as some
 
 EVENTS = {  # by short name
     METADATA_LOG.short_name: some.log_events,
     API_VERSIONS.short_name: some.api_versions_events,
+    ZOOKEEPER.short_name: some.zookeeper_events,
     DEAD_LETTERS.short_name: some.dead_letters,
 }
-TOPICS = (METADATA_LOG, API_VERSIONS, DEAD_LETTERS)
+TOPICS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER, DEAD_LETTERS)
 VALIDATORS = {topic.short_name: Draft202012Validator(schema_of(topic)) for topic in TOPICS}
 
 
