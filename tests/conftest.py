@@ -7,8 +7,12 @@
 - ``bus``: one 4.3.0 node for topics.
 - ``make_cluster(spec)``: a started cluster of your own, gone after the test. The one to stop and
   kill nodes of: ``make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))``.
+- ``ensemble``: three ZooKeeper servers, shared: write below a chroot of your own, stop no server.
+- ``make_ensemble(spec)``: a started ensemble of your own, one server if no spec is given. The one
+  to stop and kill servers of. `deploy.zookeeper.Ensemble`: ``.connect_string``, ``.leader()``,
+  ``.server(1).kill()``, ``.server(1).start()``.
 
-Each is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
+A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
 ``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``, ``.node(1).metadata_log``.
 """
 
@@ -20,9 +24,13 @@ import pytest
 
 from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
+from deploy.ensemble_specs import EnsembleSpec
 from deploy.specs import ClusterSpec, combined, single_bus
+from deploy.zookeeper import Ensemble
 
 MakeCluster = Callable[[ClusterSpec], Cluster]
+MakeEnsemble = Callable[..., Ensemble]
+"""Takes an `EnsembleSpec`, or nothing for one server."""
 
 
 @pytest.fixture(scope="session")
@@ -73,5 +81,28 @@ def make_cluster(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeCluster]:
             cluster = Cluster(spec, directory, cache=stack_cache, temporary=True)
             made.append(stack.enter_context(cluster))
             return cluster
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def ensemble(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Three ZooKeeper servers, shared."""
+    directory = tmp_path_factory.mktemp("ensemble") / "servers"
+    with Ensemble(directory, EnsembleSpec(3), cache=stack_cache, temporary=True) as servers:
+        yield servers
+
+
+@pytest.fixture
+def make_ensemble(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeEnsemble]:
+    """Starts ensembles that belong to one test."""
+    with ExitStack() as stack:
+        made: list[Ensemble] = []
+
+        def make(spec: EnsembleSpec | None = None) -> Ensemble:
+            directory = tmp_path / f"ensemble-{len(made)}"
+            servers = Ensemble(directory, spec, cache=stack_cache, temporary=True)
+            made.append(stack.enter_context(servers))
+            return servers
 
         yield make

@@ -1,0 +1,152 @@
+"""Real ZooKeeper servers: start, fail over, keep their data, and go."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from deploy.artifacts import Cache
+from deploy.ensemble_specs import EnsembleSpec
+from deploy.errors import StackError, StartError
+from deploy.zookeeper import Ensemble, four_letters
+from tests.deploy.test_process import ROOT, alive, eventually
+
+pytestmark = pytest.mark.stack
+
+MakeEnsemble = Callable[..., Ensemble]
+
+
+@contextmanager
+def session(hosts: str, **options: object) -> Iterator[KazooClient]:
+    """A client with a session, closed after the block."""
+    client = KazooClient(hosts, **options)
+    client.start(timeout=15)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_three_servers_serve_one_tree(ensemble: Ensemble) -> None:
+    """A started ensemble has one leader, and what one server took another one gives."""
+    assert sorted(server.mode() for server in ensemble.servers) == ["follower"] * 2 + ["leader"]
+    assert ensemble.secure_connect_string == ""
+    with session(ensemble.connect_string) as client:
+        client.create("/three", b"of three")
+    for server in ensemble.servers:
+        with session(server.address) as client:
+            client.sync("/three")
+            assert client.get("/three")[0] == b"of three"
+
+
+def test_leader_killed_and_restarted(make_ensemble: MakeEnsemble) -> None:
+    """kill -9 of the leader: another leads, the session goes on, and the old one comes back."""
+    ensemble = make_ensemble(EnsembleSpec(3))
+    with session(ensemble.connect_string, timeout=10.0) as client:
+        client.create("/mine", b"1", ephemeral=True)
+        before = client.client_id
+        old = ensemble.leader()
+        old.kill()
+        assert not old.running
+        assert "gives no answer" in (old.not_ready() or "")
+        assert ensemble.leader().number != old.number
+        assert client.retry(client.get, "/mine")[0] == b"1"
+        assert client.client_id == before
+    old.start()
+    assert old.mode() == "follower"
+    with session(old.address) as client:
+        client.sync("/")
+        with pytest.raises(NoNodeError):
+            client.get("/mine")
+
+
+def test_no_majority_no_service(make_ensemble: MakeEnsemble) -> None:
+    """With two of three servers down the third says that it serves nobody."""
+    ensemble = make_ensemble(EnsembleSpec(3))
+    for number in (1, 2):
+        ensemble.server(number).stop()
+    last = ensemble.server(3)
+    assert eventually(lambda: "not currently serving" in last.mode())
+    with pytest.raises(StackError, match="no ZooKeeper server leads"):
+        ensemble.leader(timeout_s=0.3)
+    ensemble.server(1).start()
+    assert last.not_ready() is None
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_one_server_keeps_its_data(make_ensemble: MakeEnsemble, how: str) -> None:
+    """What was written is there after a stop and after kill -9, at the same address."""
+    ensemble = make_ensemble()
+    address = ensemble.connect_string
+    with session(address) as client:
+        client.create("/kept", b"x")
+    server = ensemble.server(1)
+    getattr(server, how)()
+    assert server.pid is None
+    server.start()
+    assert (server.mode(), ensemble.connect_string) == ("standalone", address)
+    with session(address) as client:
+        assert client.get("/kept")[0] == b"x"
+
+
+def test_properties_reach_the_server(make_ensemble: MakeEnsemble) -> None:
+    """Given properties win over the stack's own."""
+    ensemble = make_ensemble(EnsembleSpec(properties={"4lw.commands.whitelist": "srvr,conf"}))
+    port = ensemble.server(1).ports.client
+    assert f"clientPort={port}" in four_letters(port, "conf")
+    assert "not in the whitelist" in four_letters(port, "ruok")
+
+
+def test_misuse_is_told(ensemble: Ensemble) -> None:
+    """An even number, an unknown server and a second start are errors of one line."""
+    with pytest.raises(StackError, match=r"1, 3, 5, \.\.\. servers, not 2"):
+        EnsembleSpec(2)
+    with pytest.raises(StackError, match="no ZooKeeper server 4; the last one is 3"):
+        ensemble.server(4)
+    with pytest.raises(StartError, match="ZooKeeper server 1 runs already"):
+        ensemble.server(1).start()
+
+
+def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
+    """A server that ends while it starts gives its own reason, and leaves no directory."""
+    spec = EnsembleSpec(properties={"tickTime": "never"})
+    ensemble = Ensemble(tmp_path / "ensemble", spec, cache=stack_cache, temporary=True)
+    with pytest.raises(StartError, match=r"server 1 ended .*never") as caught, ensemble:
+        pass
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ensemble").exists()
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from deploy.artifacts import Cache
+from deploy.ensemble_specs import EnsembleSpec
+from deploy.zookeeper import Ensemble
+ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
+                    temporary=True)
+ensemble.start()
+print(*[server.pid for server in ensemble.servers], flush=True)
+time.sleep(600)
+"""
+
+
+def test_killed_owner_leaves_no_server(stack_cache: Cache, tmp_path: Path) -> None:
+    """kill -9 of the process that started an ensemble: servers and directory go in seconds."""
+    directory = tmp_path / "ensemble"
+    command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
+        assert owner.stdout is not None
+        pids = [int(word) for word in owner.stdout.readline().split()]
+        assert len(pids) == 3
+        assert all(map(alive, pids))
+        owner.send_signal(signal.SIGKILL)
+    assert eventually(lambda: not any(map(alive, pids)), 5.0)
+    assert eventually(lambda: not directory.exists(), 5.0)
