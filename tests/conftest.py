@@ -10,7 +10,9 @@
 - ``ensemble``: three ZooKeeper servers, shared: write below a chroot of your own, stop no server.
 - ``make_ensemble(spec)``: a started ensemble of your own, one server if no spec is given. The one
   to stop and kill servers of. `deploy.zookeeper.Ensemble`: ``.connect_string``, ``.leader()``,
-  ``.server(1).kill()``, ``.server(1).start()``.
+  ``.server(1).kill()``, ``.server(1).start()``. With TLS: ``EnsembleSpec(tls=certificates.tls())``
+  and ``.secure_connect_string``; with SASL: ``digest({"user": "password"})``.
+- ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 
 A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
 ``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``, ``.node(1).metadata_log``.
@@ -18,13 +20,16 @@ A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers`
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
 
 from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
-from deploy.ensemble_specs import EnsembleSpec
+from deploy.ensemble_specs import EnsembleSpec, Tls
 from deploy.specs import ClusterSpec, combined, single_bus
 from deploy.zookeeper import Ensemble
 
@@ -106,3 +111,36 @@ def make_ensemble(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeEnsemble]:
             return servers
 
         yield make
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files; ``server`` and ``client`` hold a key, then its certificate."""
+
+    ca: Path
+    server: Path
+    client: Path
+
+    def tls(self, *, clients: bool = False) -> Tls:
+        """For an ensemble; with ``clients`` it demands a certificate from them too."""
+        return Tls(self.server, trust_store=self.ca if clients else None)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority and what it signed: a server on the loopback interface, and a client."""
+    directory = tmp_path_factory.mktemp("certificates")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(directory / "ca.pem")
+    for name, identity in (("server", "127.0.0.1"), ("client", "client@example.org")):
+        issued = authority.issue_cert(identity)
+        # Java reads private keys in PKCS #8 alone.
+        key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+        pem = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+        (directory / f"{name}.pem").write_bytes(pem + chain)
+    return Certificates(*(directory / f"{name}.pem" for name in ("ca", "server", "client")))

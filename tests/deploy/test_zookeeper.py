@@ -6,15 +6,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import make_acl
 
 from deploy.artifacts import Cache
-from deploy.ensemble_specs import EnsembleSpec
+from deploy.ensemble_specs import EnsembleSpec, digest
 from deploy.errors import StackError, StartError
 from deploy.zookeeper import Ensemble, four_letters
+from tests.conftest import Certificates
 from tests.deploy.test_process import ROOT, alive, eventually
 
 pytestmark = pytest.mark.stack
@@ -23,11 +27,11 @@ MakeEnsemble = Callable[..., Ensemble]
 
 
 @contextmanager
-def session(hosts: str, **options: object) -> Iterator[KazooClient]:
+def session(hosts: str, start_s: float = 15.0, **options: Any) -> Iterator[KazooClient]:
     """A client with a session, closed after the block."""
     client = KazooClient(hosts, **options)
-    client.start(timeout=15)
     try:
+        client.start(timeout=start_s)
         yield client
     finally:
         client.stop()
@@ -124,11 +128,52 @@ def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
     assert not (tmp_path / "ensemble").exists()
 
 
+def test_tls(make_ensemble: MakeEnsemble, certificates: Certificates) -> None:
+    """Whoever trusts the authority gets a session over TLS; whoever does not gets none."""
+    ensemble = make_ensemble(EnsembleSpec(tls=certificates.tls()))
+    hosts = ensemble.secure_connect_string
+    with session(hosts, use_ssl=True, ca=str(certificates.ca)) as client:
+        client.create("/over-tls")
+    with pytest.raises(KazooTimeoutError), session(hosts, 1.0, use_ssl=True):
+        pass
+
+
+def test_tls_with_client_certificates(
+    make_ensemble: MakeEnsemble, certificates: Certificates
+) -> None:
+    """An ensemble that demands client certificates serves nobody without one."""
+    ensemble = make_ensemble(EnsembleSpec(tls=certificates.tls(clients=True)))
+    hosts, ca = ensemble.secure_connect_string, str(certificates.ca)
+    own = str(certificates.client)
+    with session(hosts, use_ssl=True, ca=ca, certfile=own, keyfile=own) as client:
+        assert client.exists("/zookeeper")
+    with pytest.raises(KazooTimeoutError), session(hosts, 1.0, use_ssl=True, ca=ca):
+        pass
+
+
+# kazoo's own thread dies of a refused login, aloud.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_digest_login(make_ensemble: MakeEnsemble) -> None:
+    """With DIGEST-MD5 a user with the password reads and writes; anybody else gets no session."""
+    ensemble = make_ensemble(digest({"watcher": "secret"}))
+    login = {"mechanism": "DIGEST-MD5", "username": "watcher", "password": "secret"}
+    with session(ensemble.connect_string, sasl_options=login) as client:
+        client.create("/mine", acl=[make_acl("sasl", "watcher", all=True)])
+        assert client.exists("/mine")
+    wrong = login | {"password": "wrong"}
+    for options in ({"sasl_options": wrong}, {}):
+        refused = pytest.raises((KazooTimeoutError, KazooException))
+        with refused, session(ensemble.connect_string, 1.0, **options) as client:
+            client.create("/others")
+    with session(ensemble.connect_string, sasl_options=login) as client:
+        assert not client.exists("/others")
+
+
 OWNER = """
 import sys, time
 from pathlib import Path
 from deploy.artifacts import Cache
-from deploy.ensemble_specs import EnsembleSpec
+from deploy.ensemble_specs import EnsembleSpec, digest
 from deploy.zookeeper import Ensemble
 ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
                     temporary=True)
