@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def following(cluster: Cluster, watched: Watched) -> AbstractAsyncContextManager
     return running(settings_for(cluster, wanted=DEFAULT_WANTED), watched)
 
 
-def on_disk(node: Node) -> list[tuple[int, str, object]]:
+def on_disk(node: Node) -> list[tuple[int, str, dict[str, Any]]]:
     """Offset, type and content of each record in a node's copy of the log."""
     (segment,) = node.metadata_log.glob("*.log")
     return [(each["offset"], each["type"], each["data"]) for each in ours(segment)]
@@ -106,7 +107,7 @@ def level_records(node: Node) -> list[int]:
     return [
         data["featureLevel"]
         for _, kind, data in on_disk(node)
-        if kind == "FEATURE_LEVEL_RECORD" and data["name"] == METADATA_VERSION  # type: ignore[index]
+        if kind == "FEATURE_LEVEL_RECORD" and data["name"] == METADATA_VERSION
     ]
 
 
@@ -133,7 +134,7 @@ async def test_a_controller_on_old_software(
         assert level_records(old) == [21, TOO_HIGH]
         assert replicated == leaders[: len(replicated)]
         await until(lambda: source.report().offset >= replicated[-1][0])
-        assert watched.firing == {}
+        await until(lambda: watched.firing == {})
 
         with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
             announced = {"metadata.version": (1, 21), "kraft.version": (0, 1)}
@@ -201,13 +202,14 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
 
     def said() -> dict[tuple[Role, NodeId], int]:
         answers = [each for each in asked.events if isinstance(each, NodeAnswer)]
-        return {(a.role, a.node_id): a.finalized[METADATA_VERSION] for a in answers}
+        return {(a.role, a.node_id): a.finalized.get(METADATA_VERSION, 0) for a in answers}
 
     try:
         async with following(mixed, watched):
-            await until(lambda: watched.following() and set(said().values()) == {19})
+            await until(watched.following)
+            await until(lambda: len(watched.image.nodes) == 3)
+            await until(lambda: list(said().values()) == [19] * 3)
             processes, registered = [n.pid for n in mixed.nodes], watched.incarnations()
-            assert len(registered) == len(said()) == 3
             for level in (20, 21):
                 await finalize(mixed, level)
                 await until(lambda level=level: set(said().values()) == {level})

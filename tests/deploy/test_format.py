@@ -1,7 +1,6 @@
 """Kafka's storage tool as the stack runs it, and what it leaves in a node's directory."""
 
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,9 +79,7 @@ class Formatter:
 
 
 @pytest.fixture(params=LATEST_PRODUCTION)
-def formatter(
-    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
-) -> Iterator[Formatter]:
+def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path) -> Formatter:
     """A controller's directory for each tested release."""
     made = Formatter(request.param, stack_cache, tmp_path, random_id())
     node = NodeSpec(1, made.release, Roles.CONTROLLER)

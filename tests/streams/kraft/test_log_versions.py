@@ -22,6 +22,7 @@ from streams.kraft.schema import table
 from streams.kraft.snapshot import parse_name, read_snapshot
 from streams.net.address import parse_addresses
 from streams.types import METADATA_VERSION, ClusterId, FeatureLevel
+from tables.image import ClusterImage
 from tests.conformance.dump_log import ours
 from tests.conftest import MakeCluster
 from tests.integration.kraft_source_support import until
@@ -199,7 +200,8 @@ def take(engine: Engine, events: Iterable[Read]) -> list[Outcome]:
 def nodes(engine: Engine) -> dict[str, Any]:
     """What is known of each node, without where it was read."""
     known = engine.state.image.nodes.nodes
-    return {str(key): node._replace(provenance=None) for key, node in known.items()}
+    nowhere = ClusterImage(CLUSTER).log
+    return {str(key): node._replace(provenance=nowhere) for key, node in known.items()}
 
 
 def changes(outcomes: Iterable[Outcome]) -> list[tuple[int, int, int, bool]]:
