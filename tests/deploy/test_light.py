@@ -57,7 +57,7 @@ def log_says(cluster: Cluster, *words: str) -> bool:
 def test_hundreds_register_and_are_refused_by_range(
     light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
 ) -> None:
-    """Brokers in range are live at once; Kafka refuses each other kind with its own error."""
+    """Brokers in range are live at once; each other kind Kafka refuses by its own error (M-42)."""
     assert ranges["metadata.version"] == (7, 30)
     assert light.register(LightBroker(number, ranges) for number in range(100, 400)) == []
     assert light.ids == list(range(100, 400))

@@ -110,7 +110,7 @@ async def finalize(cluster, feature: str, level: int) -> None:
 async def test_all_brokers_and_controllers_are_found_and_heard(
     request, bus, quorum, supported, level
 ):
-    """From one broker's address: six answers, each role by its own listener, all complete."""
+    """From one broker's address: six answers, each by its own listener, all complete (F-61)."""
     cluster = request.getfixturevalue(quorum)
     one = cluster.bootstrap_servers.split(",")[0]
     async with following(bus, bootstrap_servers=one) as (reader, _):
