@@ -1,0 +1,85 @@
+"""Where the znodes stand that are followed, without the chroot (Kafka: ``kafka.zk.ZkData``)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+FEATURE: Final = "/feature"
+"""The finalized features in released Kafka."""
+FEATURES: Final = "/features"
+"""The finalized features in both drafts of KIP-584."""
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+MIGRATION: Final = "/migration"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+
+
+class Kind(StrEnum):
+    """What of a znode is read and watched."""
+
+    DATA = "data"
+    CHILDREN = "children"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Target:
+    """One thing to read and to watch."""
+
+    path: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is followed besides brokers, features, the controller, the cluster's id and migration.
+
+    ``partitions``: the state of every partition, one znode each. ``tasks``: what stands under
+    ``/admin``.
+    """
+
+    partitions: bool = False
+    tasks: bool = False
+
+    def roots(self) -> list[Target]:
+        """Where following begins: these may be absent, and are waited for."""
+        data = [FEATURE, FEATURES, CONTROLLER, CONTROLLER_EPOCH, CLUSTER_ID, MIGRATION]
+        directories = [BROKER_IDS]
+        if self.tasks:
+            data += [REASSIGN_PARTITIONS, PREFERRED_ELECTION]
+            directories.append(DELETE_TOPICS)
+        if self.partitions:
+            directories.append(TOPICS)
+        return [
+            *(Target(path, Kind.DATA) for path in data),
+            *(Target(path, Kind.CHILDREN) for path in directories),
+        ]
+
+
+def below(directory: str, name: str) -> Target:
+    """What is followed of the child ``name`` of a followed directory."""
+    path = f"{directory}/{name}"
+    if directory == TOPICS:
+        return Target(f"{path}/partitions", Kind.CHILDREN)
+    if directory.startswith(f"{TOPICS}/"):
+        return Target(f"{path}/state", Kind.DATA)
+    return Target(path, Kind.DATA)
+
+
+def ordered(paths: Iterable[str]) -> list[str]:
+    """Paths in the order of a snapshot: brokers by number, the rest by name."""
+    return sorted(paths, key=lambda path: (path.count("/"), len(path), path))
+
+
+def listed(target: Target) -> bool:
+    """Whether a directory that is itself followed lists the znode.
+
+    Then its parent's watch tells when it comes back, and nobody needs to wait for it.
+    """
+    parent = target.path.rpartition("/")[0]
+    return target.kind is Kind.DATA and parent in (BROKER_IDS, DELETE_TOPICS)
