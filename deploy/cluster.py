@@ -6,32 +6,30 @@ with Cluster(combined(["3.9.1"] * 3, "3.7-IV4"), directory) as cluster:
 """
 
 import base64
-import shutil
-import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from deploy.artifacts import Cache, default_cache
+from deploy.artifacts import Cache
 from deploy.errors import StackError, StartError, WireError
-from deploy.node import START_TIMEOUT_S, STOP_TIMEOUT_S, Node
-from deploy.ports import LOOPBACK, Ports
+from deploy.group import Group
+from deploy.node import Node
+from deploy.polling import Deadline, attempts
+from deploy.ports import LOOPBACK
 from deploy.probe import live_brokers, quorum_leader
 from deploy.properties import Addresses, controllers, node_properties, voters
-from deploy.specs import ClusterSpec
+from deploy.server import START_TIMEOUT_S, STOP_TIMEOUT_S
+from deploy.specs import ClusterSpec, NodeSpec
 from deploy.training import train
 
-_POLL_S = 0.1
 
+class Cluster(Group):
+    """Nodes that belong together.
 
-class Cluster:
-    """Nodes that belong together; not for use by several threads at once.
-
-    ``directory`` holds a folder for each node. ``temporary``: it is removed by `close`, or when
-    this process dies. ``addresses`` and ``cluster_id`` are given to take up an existing directory.
+    ``addresses`` and ``cluster_id`` are given to take up an existing directory. A cluster in
+    ZooKeeper mode gives itself an id: it is known when the cluster has started.
     """
 
     def __init__(
@@ -44,14 +42,49 @@ class Cluster:
         addresses: Mapping[int, Addresses] | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        self.spec = spec
-        self.directory = directory.absolute()
+        super().__init__(directory, cache, temporary=temporary)
         self.cluster_id = cluster_id or random_id()
-        self._temporary = temporary
-        self._ports = Ports()
-        self._cache = cache or Cache(default_cache())
-        self.addresses = dict(addresses or self._choose_ports())
-        self._nodes = {node.id: self._make(node.id) for node in spec.nodes}
+        self.addresses = dict(addresses or {})
+        self._nodes: dict[int, Node] = {}
+        self.change(spec)
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What the cluster is, each node on the release that it runs or ran last."""
+        return replace(self._spec, nodes=[node.spec for node in self.nodes])
+
+    def change(self, spec: ClusterSpec) -> None:
+        """What the cluster shall be: new nodes are there, old ones follow at their next start.
+
+        Raises:
+            StackError: if a node that is there is not described.
+        """
+        if gone := self._nodes.keys() - {node.id for node in spec.nodes}:
+            raise StackError(f"nodes {sorted(gone)} are missing; a node cannot be taken away")
+        self._spec = spec
+        for node in spec.nodes:
+            if node.id not in self.addresses:
+                self.addresses[node.id] = self._choose_ports(node)
+        for node in spec.nodes:
+            directory = self.directory / f"node-{node.id}"
+            properties = node_properties(spec, node, self.addresses, directory / "data")
+            if known := self._nodes.get(node.id):
+                known.configure(node, properties)
+                continue
+            self._nodes[node.id] = Node(
+                node,
+                self.addresses[node.id],
+                directory,
+                properties,
+                self._cache,
+                spec.heap_mb,
+                temporary=self._temporary,
+            )
+
+    @property
+    def members(self) -> Sequence[Node]:
+        """All nodes."""
+        return self.nodes
 
     @property
     def nodes(self) -> list[Node]:
@@ -78,26 +111,31 @@ class Cluster:
     @property
     def controllers(self) -> str:
         """``host:port,...`` of every controller listener."""
-        return controllers(self.spec, self.addresses)
+        return controllers(self._spec, self.addresses)
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Formats what is not formatted, starts every node that does not run, waits until ready.
 
         Raises:
-            StartError: if a node ends or is not ready in time; the others are killed.
+            StartError: if a node ends or is not ready in time; what was started is killed.
             ArtifactError, JavaError: if Kafka or Java cannot be had.
         """
         for release in sorted({node.release for node in self.nodes}):
             train(self._cache, release)
+        down = [node for node in self.nodes if not node.running]
+        deadline = Deadline(timeout_s)
         try:
             self._format()
+            for node in down:
+                node.start(wait=False)
             for node in self.nodes:
-                if not node.running:
-                    node.start(wait=False)
-            self.wait_ready(timeout_s)
+                node.wait_ready(deadline.left_s)
+            self.wait_ready(deadline.left_s)
         except BaseException:
-            self.kill()
+            for node in down:
+                node.kill()
             raise
+        self.cluster_id = self.nodes[0].cluster_id or self.cluster_id
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Returns when each running node takes part and each sees all running brokers.
@@ -105,14 +143,25 @@ class Cluster:
         Raises:
             StartError: if that does not happen in time.
         """
-        deadline = time.monotonic() + timeout_s
-        for node in self.nodes:
-            if node.running or node.spec in self.spec.nodes:
-                node.wait_ready(max(0.0, deadline - time.monotonic()))
-        expected = {node.id for node in self.nodes if node.running and node.broker}
-        for node in self.nodes:
-            if node.running and (port := node.addresses.broker) is not None:
-                _wait_for_brokers(port, expected, deadline)
+        deadline = Deadline(timeout_s)
+        running = [node for node in self.nodes if node.running]
+        for node in running:
+            node.wait_ready(deadline.left_s)
+        expected = {node.id for node in running if node.broker}
+        for node in running:
+            if (port := node.addresses.broker) is not None:
+                _wait_for_brokers(port, expected, deadline.left_s)
+
+    def roll(self, release: str | None = None, ids: Iterable[int] | None = None) -> None:
+        """Restarts nodes one by one (all if none are named), each when the one before is ready.
+
+        Raises:
+            StartError: if a node does not come back; those after it were not touched.
+        """
+        for node in self.nodes if ids is None else map(self.node, ids):
+            node.stop()
+            node.start(release)
+            self.wait_ready()
 
     def leader(self, timeout_s: float = 30.0) -> Node:
         """The node that leads the quorum now, by the word of a running controller.
@@ -120,9 +169,8 @@ class Cluster:
         Raises:
             StackError: if none is named in time.
         """
-        deadline = time.monotonic() + timeout_s
         said = "no controller runs"
-        while time.monotonic() < deadline:
+        for _ in attempts(timeout_s):
             for node in self.nodes:
                 port = node.addresses.controller
                 if not node.running or port is None:
@@ -135,7 +183,6 @@ class Cluster:
                 if leader is not None and leader.running:
                     return leader
                 said = "the leader is down and no other is elected yet"
-            time.sleep(_POLL_S)
         raise StackError(f"no quorum leader after {timeout_s:.0f} s: {said}")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -151,61 +198,17 @@ class Cluster:
                 node.ask_to_stop()
             _each(group, lambda node: node.stop(timeout_s))
 
-    def kill(self) -> None:
-        """Kills every node."""
-        for node in self.nodes:
-            node.kill()
-
-    def close(self) -> None:
-        """Kills what runs, gives the ports back, removes a temporary directory."""
-        self.kill()
-        self._ports.release()
-        if self._temporary:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _choose_ports(self) -> dict[int, Addresses]:
-        return {
-            node.id: Addresses(
-                broker=self._ports.take() if node.roles.is_broker else None,
-                controller=self._ports.take() if node.roles.is_controller else None,
-            )
-            for node in self.spec.nodes
-        }
-
-    def _make(self, node_id: int) -> Node:
-        spec = next(node for node in self.spec.nodes if node.id == node_id)
-        directory = self.directory / f"node-{node_id}"
-        return Node(
-            spec,
-            self.addresses[node_id],
-            directory,
-            node_properties(self.spec, spec, self.addresses, directory / "data"),
-            self._cache,
-            self.spec.heap_mb,
-            temporary=self._temporary,
+    def _choose_ports(self, node: NodeSpec) -> Addresses:
+        return Addresses(
+            broker=self._ports.take() if node.roles.is_broker else None,
+            controller=self._ports.take() if node.roles.is_controller else None,
         )
 
     def _format(self) -> None:
-        common = list(self.spec.format_arguments)
-        if version := self.spec.release_version:
+        common = list(self._spec.format_arguments)
+        if version := self._spec.release_version:
             common += ["--release-version", version]
-        initial = self._initial_controllers() if self.spec.dynamic_voters else []
+        initial = self._initial_controllers() if self._spec.dynamic_voters else []
 
         def format_one(node: Node) -> None:
             own = initial if node.spec.roles.is_controller else []
@@ -214,7 +217,7 @@ class Cluster:
         _each(self.nodes, format_one)
 
     def _initial_controllers(self) -> list[str]:
-        named = voters(self.spec, self.addresses).split(",")
+        named = voters(self._spec, self.addresses).split(",")
         return ["--initial-controllers", ",".join(f"{voter}:{random_id()}" for voter in named)]
 
 
@@ -233,9 +236,9 @@ def _each(nodes: Iterable[Node], action: Callable[[Node], None]) -> None:
             list(pool.map(action, listed))
 
 
-def _wait_for_brokers(port: int, expected: set[int], deadline: float) -> None:
+def _wait_for_brokers(port: int, expected: set[int], timeout_s: float) -> None:
     said = ""
-    while time.monotonic() < deadline:
+    for _ in attempts(timeout_s):
         try:
             seen = live_brokers(LOOPBACK, port)
             if expected <= seen:
@@ -243,5 +246,4 @@ def _wait_for_brokers(port: int, expected: set[int], deadline: float) -> None:
             said = f"it sees brokers {sorted(seen)} of {sorted(expected)}"
         except WireError as error:
             said = str(error)
-        time.sleep(_POLL_S)
     raise StartError(f"the broker on port {port} does not see the whole cluster: {said}")

@@ -27,7 +27,7 @@ class StartError(StackError):
 
 
 class WireError(StackError):
-    """A node could not be reached, or what it said makes no sense."""
+    """A node or ZooKeeper could not be reached, or what it said makes no sense."""
 
 
 class RefusedError(WireError):

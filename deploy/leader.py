@@ -3,7 +3,6 @@
 import datetime
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -14,6 +13,7 @@ from kio.schema.fetch.v17.response import FetchResponse
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from deploy.errors import RefusedError, WireError
+from deploy.polling import attempts
 from deploy.probe import METADATA_TOPIC_ID
 from deploy.wire import Connection
 
@@ -22,7 +22,6 @@ Result = TypeVar("Result")
 Response = TypeVar("Response")
 
 NOT_CONTROLLER = 41
-_RETRY_S = 0.1
 
 
 def leader_address(controllers: Sequence[tuple[str, int]]) -> tuple[str, int]:
@@ -104,8 +103,8 @@ class LeaderPool:
             RefusedError: what ``check`` raises, except that another controller is active now.
             WireError: if no leader answers for as long as the patience lasts.
         """
-        deadline = time.monotonic() + self._patience_s
-        while True:
+        failed = WireError("no controller was asked")
+        for _ in attempts(self._patience_s):
             connection = self._idle.get()
             try:
                 if connection is None:
@@ -116,16 +115,15 @@ class LeaderPool:
             except WireError as error:
                 if isinstance(error, RefusedError) and error.code != NOT_CONTROLLER:
                     raise
+                failed = error
                 if connection is not None:
                     connection.close()
                     connection = None
                 with self._lock:
                     self._leader = None
-                if time.monotonic() > deadline:
-                    raise
             finally:
                 self._idle.put(connection)
-            time.sleep(_RETRY_S)
+        raise failed
 
     def each(self, action: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The action's results, in order; as many at a time as there are connections."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.ports import LOOPBACK
-from deploy.specs import ClusterSpec, NodeSpec
+from deploy.specs import ClusterSpec, NodeSpec, Roles
 
 CONTROLLER_LISTENER = "CONTROLLER"
 BROKER_LISTENER = "PLAINTEXT"
@@ -30,7 +30,8 @@ def voters(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> str:
 
 def controllers(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> str:
     """The controllers' addresses, ``host:port`` with commas between."""
-    return ",".join(part.partition("@")[2] for part in voters(spec, addresses).split(","))
+    named = voters(spec, addresses)
+    return ",".join(voter.partition("@")[2] for voter in named.split(",")) if named else ""
 
 
 def node_properties(
@@ -39,16 +40,21 @@ def node_properties(
     """Everything that a node is started with; later entries win over earlier ones."""
     brokers = sum(other.roles.is_broker for other in spec.nodes)
     found = {
-        "process.roles": node.roles.value,
-        "node.id": str(node.id),
         "log.dirs": str(data),
         "listeners": _listeners(addresses[node.id]),
         "listener.security.protocol.map": f"{CONTROLLER_LISTENER}:PLAINTEXT,"
         f"{BROKER_LISTENER}:PLAINTEXT",
-        "controller.listener.names": CONTROLLER_LISTENER,
-        **_quorum(spec, addresses),
     }
-    if node.roles.is_broker:
+    if node.roles is Roles.ZOOKEEPER:
+        found |= {"broker.id": str(node.id), **_zookeeper(spec)}
+    else:
+        found |= {"process.roles": node.roles.value, "node.id": str(node.id)}
+    if node.roles is not Roles.ZOOKEEPER or spec.migrating:
+        found |= {"controller.listener.names": CONTROLLER_LISTENER, **_quorum(spec, addresses)}
+    if spec.migrating and node.roles.is_controller:
+        found |= _zookeeper(spec)
+    if node.roles.is_broker or spec.migrating:
+        # A migrating controller sends what it decides to brokers in ZooKeeper mode.
         found["inter.broker.listener.name"] = BROKER_LISTENER
     return found | _small(min(3, max(1, brokers))) | dict(spec.properties) | dict(node.properties)
 
@@ -70,6 +76,17 @@ def _quorum(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> dict[str, 
     if spec.dynamic_voters:
         return {"controller.quorum.bootstrap.servers": controllers(spec, addresses)}
     return {"controller.quorum.voters": voters(spec, addresses)}
+
+
+def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
+    found = {
+        "zookeeper.connect": str(spec.zookeeper),
+        "zookeeper.session.timeout.ms": "6000",
+        "zookeeper.connection.timeout.ms": "30000",
+    }
+    if spec.migrating:
+        found["zookeeper.metadata.migration.enable"] = "true"
+    return found
 
 
 def _small(replicas: int) -> dict[str, str]:

@@ -7,12 +7,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from deploy import stackfile
 from deploy.errors import StackError
+from deploy.polling import attempts
 from deploy.ports import LOOPBACK
 
 ANSWER_TIMEOUT_S = 180.0
@@ -93,13 +93,11 @@ def wait_until_gone(directory: Path, timeout_s: float = 30.0) -> None:
     Raises:
         StackError: if it has not in time.
     """
-    deadline = time.monotonic() + timeout_s
     with (directory / "lock").open("w") as lock:
-        while time.monotonic() < deadline:
+        for _ in attempts(timeout_s, 0.05):
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
-            time.sleep(0.05)
     raise StackError(f"the stack in {directory} does not end; its log is supervisor.log there")
 
 

@@ -82,14 +82,16 @@ class Server(ABC):
         if self._process.wait(10.0) is None:
             raise StackError(f"{self} (pid {self._process.pid}) cannot be killed")
 
-    def _launch(self, command: Sequence[str]) -> None:
-        """Starts the process.
+    def refuse_if_running(self) -> None:
+        """Nothing, for a server that is down.
 
         Raises:
-            StartError: if it runs already.
+            StartError: if it runs.
         """
         if self.running:
             raise StartError(f"{self} runs already; stop it first")
+
+    def _launch(self, command: Sequence[str]) -> None:
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self._process = Process(command, self.log, self.directory if self._temporary else None)
 

@@ -10,7 +10,6 @@ They are of ZooKeeper 3.8.4, which comes with Kafka 3.9.1, the last line of rele
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from deploy.artifacts import Cache
 from deploy.ensemble_specs import EnsembleSpec, ServerPorts, server_properties
@@ -20,9 +19,7 @@ from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK
 from deploy.properties import text
 from deploy.server import START_TIMEOUT_S, STOP_TIMEOUT_S, Server, server_command
-
-KAFKA_WITH_ZOOKEEPER: Final = "3.9.1"
-"""The Kafka release on whose class path the servers run."""
+from deploy.specs import KAFKA_WITH_ZOOKEEPER
 
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _SERVING = ("standalone", "leader", "follower")
@@ -58,6 +55,7 @@ class ZooKeeperServer(Server):
         Raises:
             StartError: if it runs already, ends, or does not serve in time.
         """
+        self.refuse_if_running()
         for name, content in self._files.items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)

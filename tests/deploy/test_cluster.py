@@ -103,7 +103,7 @@ def test_misuse_is_told(quorum_430: Cluster) -> None:
     """Unknown nodes and double starts are errors, and change nothing."""
     with pytest.raises(StackError, match="there is no node 9; the nodes are 1, 2, 3"):
         quorum_430.node(9)
-    with pytest.raises(StartError, match="node 1 runs already"):
+    with pytest.raises(StartError, match=r"node 1 .* runs already"):
         quorum_430.node(1).start()
 
 
