@@ -1,38 +1,240 @@
-"""The reference broker of KIP-584: advertises its ranges and guards itself against levels."""
+"""The reference broker of KIP-584: advertises its ranges and guards itself against levels.
+
+It reads the finalized features before it registers, and again whenever their watch fires; levels
+that exclude it end it with a non-zero exit code and the reason (KIP-584, broker protections;
+``FinalizedFeatureChangeListener``). It writes nothing but its own znode.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from controller.reference import encoding
 from controller.reference.dialect import Dialect
-from controller.reference.protocol import Effect, Event
-from streams.types import Range
+from controller.reference.identity import BrokerIdentity
+from controller.reference.live import excluding
+from controller.reference.protocol import (
+    Answered,
+    Asked,
+    Create,
+    Data,
+    Disconnected,
+    Done,
+    Effect,
+    Event,
+    Exists,
+    Exit,
+    Get,
+    NodeExists,
+    NoNode,
+    Outcome,
+    Reconnected,
+    Refused,
+    Reply,
+    Say,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    Unknown,
+    WatchFired,
+)
+from controller.reference.requests import (
+    ApiVersions,
+    ErrorCode,
+    FeaturesAnswer,
+    Request,
+    UpdateResponse,
+)
+from controller.reference.serial import Serial, Task, ask
+from streams.types import FeatureName, Range
+from tables.nodes import capabilities
+
+__all__ = ["BrokerIdentity", "ReferenceBroker"]
+
+NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerIdentity:
-    """What a broker writes of itself: ``listeners`` maps names to (host, port, protocol)."""
+class Held:
+    """A broker's copy of the finalized features; ``epoch`` -1: there are none."""
 
-    broker_id: int
-    listeners: Mapping[str, tuple[str, int, str]] = field(
-        default_factory=lambda: {"PLAINTEXT": ("localhost", 9092, "PLAINTEXT")}
-    )
-    rack: str | None = None
+    levels: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = -1
+    czxid: int = -1
 
 
 class ReferenceBroker:
-    """One broker."""
+    """One broker; a shell runs it in a ZooKeeper session and ends it when it says `Exit`."""
 
     def __init__(
         self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, Range]
     ) -> None:
-        raise NotImplementedError
-
-    registered: bool
-    """Its znode stands in the present session."""
-
-    controller_id: int | None
-    """Who is the controller, as last seen; None: nobody, or not known."""
+        self._identity = identity
+        self._dialect = dialect
+        self._supported = dict(supported)
+        self._known = capabilities({FeatureName(name): span for name, span in supported.items()})
+        self._serial = Serial(self._emit)
+        self._out: list[Effect] = []
+        self._now_ms = 0
+        self._session = 0
+        self._over = False
+        self.held = Held()
+        self.registered = False
+        """Its znode stands in the present session."""
+        self.controller_id: int | None = None
+        """Who is the controller, as last seen; None: nobody, or not known."""
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event."""
-        raise NotImplementedError
+        """Take one event; nothing comes any more after an `Exit`."""
+        self._out, self._now_ms = [], now_ms
+        if not self._over:
+            self._take(event)
+        return self._out
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case SessionStarted(session_id):
+                self._session = session_id
+                self._serial.connected()
+                self._serial.add(self._start())
+            case SessionLost():
+                self._serial.drop()
+                self.registered, self.controller_id = False, None
+            case Disconnected():
+                self._serial.disconnected()
+            case Reconnected():
+                self._serial.connected()
+                self._serial.add(self._refresh())
+                self._serial.add(self._look_for_controller())
+            case Answered(token, outcome):
+                self._serial.answered(token, outcome)
+            case WatchFired(path):
+                watched = self._refresh() if path == self._dialect.path else None
+                if path == encoding.CONTROLLER:
+                    watched = self._look_for_controller()
+                if watched is not None:
+                    self._serial.add(watched)
+            case Asked(request_id, request):
+                self._emit(Reply(request_id, self._answer(request)))
+            case Tick():
+                self._serial.retry()
+
+    def _answer(self, request: Request) -> FeaturesAnswer | UpdateResponse:
+        """From memory alone: no read of ZooKeeper, no call of the controller."""
+        if not isinstance(request, ApiVersions):
+            return UpdateResponse(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)
+        if request.version < 3:
+            return FeaturesAnswer()
+        return FeaturesAnswer(self._supported, dict(self.held.levels), self.held.epoch)
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def _start(self) -> Task[None]:
+        """Check first, register then; a new session of a running broker does the same."""
+        yield from self._refresh()
+        path = encoding.broker_path(self._identity.broker_id)
+        while not (self._over or self.registered):
+            data = encoding.encode_broker(
+                self._dialect, self._identity, self._supported, self._now_ms
+            )
+            match (yield from ask(Create(path, data, ephemeral=True))):
+                case Done():
+                    self.registered = True
+                case NodeExists():
+                    yield from self._own(path)
+                case Unknown():
+                    continue
+                case other:
+                    self._exit(f"cannot register at {path}: {_why(other)}")
+        if not self._over:
+            yield from self._look_for_controller()
+
+    def _own(self, path: str) -> Task[None]:
+        """The znode is there: by our own lost `Create`, or by somebody else's."""
+        found = yield from ask(Get(path))
+        if isinstance(found, Data) and found.stat.owner == self._session:
+            self.registered = True
+        elif isinstance(found, Data):
+            self._exit(
+                f"broker id {self._identity.broker_id} is registered by another session;"
+                " stop that broker, or wait until its session has expired"
+            )
+
+    def _refresh(self) -> Task[None]:
+        """Read the finalized features, leave a watch, and adopt them or exit."""
+        path = self._dialect.path
+        while True:
+            found = yield from ask(Get(path, watch=True))
+            match found:
+                case Data(data, stat):
+                    self._adopt(data, stat.version, stat.czxid)
+                    return
+                case NoNode():
+                    again = yield from ask(Exists(path, watch=True))
+                    if isinstance(again, NoNode):
+                        self.held = Held()
+                        return
+                case _ if not self.registered:
+                    self._exit(f"cannot read {path}, and must before it registers: {_why(found)}")
+                    return
+                case _:
+                    self._emit(Say(f"cannot read {path}: {_why(found)}", warning=True))
+                    return
+
+    def _adopt(self, data: bytes, epoch: int, czxid: int) -> None:
+        path = self._dialect.path
+        try:
+            levels, enabled = encoding.decode_features(self._dialect, data)
+        except encoding.UnreadableError as error:
+            self.held = Held()
+            self._emit(Say(f"cannot read {path}: {error}", warning=True))
+            return
+        if not enabled:
+            self.held = Held()
+            return
+        if epoch < self.held.epoch and (
+            self._dialect.exits_at_lower_epoch or czxid == self.held.czxid
+        ):
+            if self._dialect.exits_at_lower_epoch:
+                self._exit(
+                    f"the epoch of {path} is {epoch}, below {self.held.epoch}, which is held"
+                )
+            return
+        against = [*excluding(self._dialect, self._known, levels)]
+        if against:
+            self._exit("finalized features exclude this broker: " + self._reasons(against))
+            return
+        self.held = Held(levels, epoch, czxid)
+
+    def _reasons(self, against: list[tuple[str, int]]) -> str:
+        def reason(feature: str, level: int) -> str:
+            span = self._supported.get(feature)
+            supports = "does not support it" if span is None else f"supports {span[0]}-{span[1]}"
+            return f"{feature} is at level {level} and broker {self._identity.broker_id} {supports}"
+
+        return "; ".join(reason(feature, level) for feature, level in against)
+
+    def _look_for_controller(self) -> Task[None]:
+        """Learn who is the controller, and hear of the next."""
+        while True:
+            found = yield from ask(Get(encoding.CONTROLLER, watch=True))
+            if isinstance(found, Data):
+                self.controller_id = encoding.controller_or_none(found.data)
+                return
+            self.controller_id = None
+            if not isinstance(found, NoNode):
+                return
+            again = yield from ask(Exists(encoding.CONTROLLER, watch=True))
+            if isinstance(again, NoNode):
+                return
+
+    def _exit(self, reason: str) -> None:
+        self._over = True
+        self._emit(Exit(1, reason))
+
+    def _emit(self, effect: Effect) -> None:
+        self._out.append(effect)
+
+
+def _why(outcome: Outcome) -> str:
+    return outcome.reason if isinstance(outcome, Refused) else type(outcome).__name__

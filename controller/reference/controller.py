@@ -1,27 +1,257 @@
-"""The reference controller of KIP-584: elected through ZooKeeper, the only one that finalizes."""
+"""The reference controller of KIP-584: elected through ZooKeeper, the only one that finalizes.
+
+It is elected as ``KafkaController`` is: one transaction makes the ephemeral ``/controller`` and
+raises ``/controller_epoch``. Every write of the finalized features is a transaction too, which
+checks the version of ``/controller_epoch``: who has been deposed cannot write, whether or not it
+knows. Nothing is decided between a write and its outcome, so that a broker that joins meanwhile is
+judged by what the write left.
+"""
 
 from collections.abc import Mapping
+from typing import Final
 
+from controller.reference import encoding
+from controller.reference.answering import NOT_CONTROLLER, Answering, Open, Stage, unknown
 from controller.reference.dialect import Dialect
-from controller.reference.protocol import Effect, Event
-from streams.types import Range
+from controller.reference.election import Election
+from controller.reference.finalized import Fate, Finalized
+from controller.reference.items import Situation
+from controller.reference.membership import Membership
+from controller.reference.protocol import (
+    Answered,
+    Asked,
+    Disconnected,
+    Effect,
+    Event,
+    Reconnected,
+    Reply,
+    Say,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    WatchFired,
+)
+from controller.reference.requests import (
+    ApiVersions,
+    DeleteFeatures,
+    ErrorCode,
+    FeaturesAnswer,
+    Request,
+    UpdateFeatures,
+    UpdateResponse,
+)
+from controller.reference.serial import Serial, Task
+from controller.reference.updates import decide, not_written
+from streams.types import FeatureName, Range
+from tables.nodes import capabilities
+
+IN_PROGRESS: Final = UpdateResponse(
+    ErrorCode.FEATURE_UPDATE_IN_PROGRESS, "Another update of features is in progress."
+)
+REFUSED: Final = UpdateResponse(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)
 
 
 class ReferenceController:
     """One candidate for the controller; start it when its broker is registered."""
 
     def __init__(self, broker_id: int, dialect: Dialect, supported: Mapping[str, Range]) -> None:
-        raise NotImplementedError
+        self._dialect = dialect
+        self._supported = dict(supported)
+        self._local = capabilities({FeatureName(name): span for name, span in supported.items()})
+        self._out: list[Effect] = []
+        self._now_ms = 0
+        self._serial = Serial(self._emit)
+        self._answering = Answering(self._emit)
+        self._election = Election(broker_id, dialect, self._emit)
+        self._finalized = Finalized(dialect, supported, self._emit)
+        self._members = Membership(dialect, self._emit)
+        self._looking = self._campaigning = False
+        self._processing: set[int] = set()
+        self.active = False
+        """Elected, and through with its start-up; what it decides is written only if still so."""
 
-    active: bool
-    """Elected, and through with its start-up; what it decides is written only if still elected."""
+    @property
+    def controller_id(self) -> int | None:
+        """Who is the controller, as last seen; None: nobody, or not known."""
+        return self._election.controller_id
 
-    controller_id: int | None
-    """Who is the controller, as last seen; None: nobody, or not known."""
+    @property
+    def epoch(self) -> int:
+        """The controller epoch that it was elected with last; -1: never."""
+        return self._election.epoch
 
-    epoch: int
-    """The controller epoch it was elected with; -1: never."""
+    @property
+    def accepted(self) -> dict[int, dict[str, Range]]:
+        """The live set: broker ids and their ranges."""
+        groups = self._members.live.accepted.items()
+        return {
+            broker_id: {str(name): span for name, span in known.ranges.items()}
+            for known, group in groups
+            for broker_id in group
+        }
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """The finalized levels as this controller knows them."""
+        return self._finalized.levels
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
         """Take one event."""
-        raise NotImplementedError
+        self._out, self._now_ms = [], now_ms
+        match event:
+            case SessionStarted(session_id):
+                self._election.new_session(session_id)
+                self._serial.connected()
+                self._campaign()
+            case SessionLost():
+                self._serial.drop()
+                self._looking = self._campaigning = False
+                self._processing.clear()
+                self._resign()
+                self._answering.give_up()
+            case Disconnected():
+                self._serial.disconnected()
+            case Reconnected():
+                self._serial.connected()
+                self._campaign()
+                self._look(everything=True)
+            case Answered(token, outcome):
+                self._serial.answered(token, outcome)
+            case WatchFired(path):
+                self._watch(path)
+            case Asked(request_id, request):
+                self._request(request_id, request)
+            case Tick():
+                self._answering.expire(now_ms)
+                self._serial.retry()
+        return self._out
+
+    def _request(self, request_id: int, request: Request) -> None:
+        match request:
+            case ApiVersions(version):
+                known = self._finalized
+                answer = FeaturesAnswer(self._supported, dict(known.levels), known.epoch)
+                self._emit(Reply(request_id, answer if version >= 3 else FeaturesAnswer()))
+            case UpdateFeatures() | DeleteFeatures() if not self.active:
+                self._emit(Reply(request_id, REFUSED))
+            case UpdateFeatures() if self._processing and not self._dialect.queues:
+                self._emit(Reply(request_id, IN_PROGRESS))
+            case UpdateFeatures() | DeleteFeatures():
+                taken = self._answering.take(request_id, request, self._now_ms)
+                self._processing.add(request_id)
+                self._serial.add(self._process(taken))
+
+    # -- standing ----------------------------------------------------------------------------------
+
+    def _campaign(self) -> None:
+        if not self._campaigning:
+            self._campaigning = True
+            self._serial.add(self._stand())
+
+    def _stand(self) -> Task[None]:
+        """Be elected, or learn who is; once elected, start up before anything is served."""
+        self._campaigning = False
+        while True:
+            if self.active and (yield from self._election.still_mine()):
+                return
+            self._resign()
+            if not (yield from self._election.run(lambda: self._now_ms)):
+                return
+            fate = yield from self._finalized.set_up(self._election.epoch_version)
+            if fate is Fate.DEPOSED:
+                continue
+            if fate is not Fate.WRITTEN:
+                return
+            yield from self._members.read_all(self._finalized.levels)
+            self.active = True
+            self._emit(Say(f"elected as the controller, epoch {self.epoch}"))
+            return
+
+    def _resign(self) -> None:
+        self.active = False
+        self._members.forget()
+        self._finalized.forget()
+
+    # -- watching ----------------------------------------------------------------------------------
+
+    def _watch(self, path: str) -> None:
+        if path == encoding.CONTROLLER:
+            self._campaign()
+        elif path == self._dialect.path:
+            self._finalized.stale = True
+            self._look()
+        elif self._members.fired(path):
+            self._look()
+
+    def _look(self, *, everything: bool = False) -> None:
+        if everything:
+            self._finalized.stale = True
+            self._members.all_stale()
+        if not self._looking:
+            self._looking = True
+            self._serial.add(self._catch_up())
+
+    def _catch_up(self) -> Task[None]:
+        """Read what watches said has changed."""
+        self._looking = False
+        if self.active and self._finalized.stale:
+            yield from self._finalized.read()
+            self._members.judge(self._finalized.levels)
+        if self.active:
+            yield from self._members.read_changes(self._finalized.levels)
+
+    # -- updates -----------------------------------------------------------------------------------
+
+    def _process(self, taken: Open) -> Task[None]:
+        """Decide, write if nobody was elected since, read back, answer."""
+        while self._answering.waits(taken) and not self._refused(taken):
+            here = Situation(
+                self._dialect, self._finalized.levels, self._members.live.accepted, self._local
+            )
+            decision = decide(here, taken.request)
+            if decision.levels is None:
+                self._answering.answer(taken, decision.response)
+                break
+            taken.stage = Stage.WRITING
+            fate = yield from self._finalized.write(decision.levels, self._election.epoch_version)
+            if fate is Fate.WRITTEN:
+                taken.stage, taken.success = Stage.WRITTEN, decision.response
+            elif fate is Fate.OVERTAKEN:
+                taken.stage = Stage.WAITING
+            else:
+                refusal = not_written(here, decision.response, str(fate.value))
+                self._failed(taken, fate, refusal)
+                break
+            # Kafka answers after its own copy has the new epoch: who asks this node sees it.
+            yield from self._finalized.read()
+            self._members.judge(self._finalized.levels)
+            if fate is Fate.WRITTEN:
+                self._answering.answer(taken, decision.response)
+        self._processing.discard(taken.request_id)
+
+    def _refused(self, taken: Open) -> bool:
+        """Whether it cannot be decided at all, and has been answered so."""
+        if self.active and self._finalized.readable:
+            return False
+        self._answering.answer(taken, self._unreadable() if self.active else REFUSED)
+        return True
+
+    def _failed(self, taken: Open, fate: Fate, refusal: UpdateResponse) -> None:
+        if fate in (Fate.DEPOSED, Fate.DEPOSED_UNKNOWN):
+            self._resign()
+            self._campaign()
+        if fate is Fate.DEPOSED:
+            self._answering.answer(taken, REFUSED)
+        elif fate is Fate.REFUSED:
+            self._answering.answer(taken, refusal)
+        else:
+            self._answering.answer(taken, unknown("The connection was lost during the write"))
+
+    def _unreadable(self) -> UpdateResponse:
+        return UpdateResponse(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"The finalized features at {self._dialect.path} cannot be read; repair that znode.",
+        )
+
+    def _emit(self, effect: Effect) -> None:
+        self._out.append(effect)

@@ -22,9 +22,8 @@ class Dialect:
     - ``per_item``: answers an error an item, and applies those that have none;
     - ``queues``: an update waits for the one before it, or is refused while that is in progress;
     - ``has_delete``: there is DELETE_FEATURES;
-    - ``level_must_change``: setting a feature to the level it has is an error, and so is a
-      downgrade that would raise it;
-    - ``local_support``: the controller's own range is asked before the brokers' are;
+    - ``writes_unchanged``: a valid request is written even where it changes no level, so that the
+      epoch grows by 1 all the same;
     - ``exits_at_lower_epoch``: a broker that reads an epoch below the one it holds exits; else it
       keeps the higher one.
     """
@@ -38,8 +37,7 @@ class Dialect:
     queues: bool
     has_delete: bool
     deletes_by_level: bool
-    level_must_change: bool
-    local_support: bool
+    writes_unchanged: bool
     exits_at_lower_epoch: bool
 
 
@@ -53,8 +51,7 @@ EARLY_DRAFT: Final = Dialect(
     queues=True,
     has_delete=True,
     deletes_by_level=False,
-    level_must_change=False,
-    local_support=False,
+    writes_unchanged=True,
     exits_at_lower_epoch=False,
 )
 
@@ -68,8 +65,7 @@ LATER_DRAFT: Final = Dialect(
     queues=False,
     has_delete=False,
     deletes_by_level=True,
-    level_must_change=False,
-    local_support=False,
+    writes_unchanged=True,
     exits_at_lower_epoch=False,
 )
 
@@ -83,8 +79,7 @@ RELEASED: Final = Dialect(
     queues=True,
     has_delete=False,
     deletes_by_level=True,
-    level_must_change=True,
-    local_support=True,
+    writes_unchanged=False,
     exits_at_lower_epoch=True,
 )
 
@@ -98,8 +93,7 @@ RELEASED_1: Final = Dialect(
     queues=True,
     has_delete=False,
     deletes_by_level=True,
-    level_must_change=True,
-    local_support=True,
+    writes_unchanged=False,
     exits_at_lower_epoch=True,
 )
 """As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""

@@ -1,0 +1,55 @@
+"""One item of a request, judged, and the situation that it is judged in."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from controller.reference.dialect import Dialect
+from controller.reference.live import accepts
+from controller.reference.requests import ErrorCode, ItemResult
+from tables.nodes import Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a controller knows when it decides.
+
+    ``levels`` are finalized now, ``accepted`` is the live set grouped by ranges, ``local`` is what
+    the controller itself supports.
+    """
+
+    dialect: Dialect
+    levels: Mapping[str, int]
+    accepted: Mapping[Capabilities, Collection[int]]
+    local: Capabilities
+
+    def incompatible(self, feature: str, level: int) -> list[int]:
+        """The live brokers that do not surely support a level, in order."""
+        return sorted(
+            broker_id
+            for known, group in self.accepted.items()
+            if not accepts(self.dialect, known, feature, level)
+            for broker_id in group
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A judged item; ``level`` None removes the feature, if the result is without an error."""
+
+    result: ItemResult
+    level: int | None = None
+
+    def refused(self, error: ErrorCode, message: str) -> Self:
+        """The same item, refused."""
+        return type(self)(ItemResult(self.result.feature, error, message))
+
+
+def valid(feature: str, level: int | None) -> Item:
+    """An item that can be applied."""
+    return Item(ItemResult(feature), level)
+
+
+def refused(feature: str, message: str) -> Item:
+    """An item that cannot be applied."""
+    return Item(ItemResult(feature, ErrorCode.INVALID_REQUEST, message))

@@ -1,0 +1,96 @@
+"""The brokers that a controller sees, and which of them it takes into its live set."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from controller.compatibility import Verdict, supports
+from controller.reference.dialect import Dialect
+from streams.types import FeatureLevel, FeatureName
+from tables.nodes import Capabilities
+
+
+def accepts(dialect: Dialect, known: Capabilities, feature: str, level: int) -> bool:
+    """Whether brokers with these ranges surely work with a finalized level.
+
+    One function for the controller and for brokers (KIP-584, broker protections): that of
+    `controller.compatibility`, for which level 0 means off. In the early draft alone 0 is a level
+    like any other, and must lie in the range.
+    """
+    name = FeatureName(feature)
+    if level == dialect.lowest_level == 0:
+        return known.ranges.get(name, (1, 1))[0] == 0 and not known.broken
+    return supports(known, name, FeatureLevel(level)) is Verdict.YES
+
+
+def excluding(
+    dialect: Dialect, known: Capabilities, levels: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """The finalized levels that brokers with these ranges cannot work with, by name."""
+    for feature, level in sorted(levels.items()):
+        if not accepts(dialect, known, feature, level):
+            yield feature, level
+
+
+class Seen(NamedTuple):
+    """A broker's znode: its ranges, and the transaction that made it (the broker epoch)."""
+
+    known: Capabilities
+    czxid: int
+
+
+class LiveBrokers:
+    """Every broker whose znode is there; ``accepted`` groups those in the live set by ranges.
+
+    Brokers of one release have one `Capabilities` object, so that ten thousand of them are a few
+    groups, and a verdict over all of them costs a few look-ups.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self.seen: dict[int, Seen] = {}
+        self.accepted: dict[Capabilities, set[int]] = {}
+
+    def put(self, broker_id: int, seen: Seen, levels: Mapping[str, int]) -> bool:
+        """See a broker's znode; false where it is new in this form and kept out of the live set."""
+        before = self.seen.get(broker_id)
+        if before == seen:
+            return True
+        self.remove(broker_id)
+        self.seen[broker_id] = seen
+        return self._place(broker_id, levels)
+
+    def remove(self, broker_id: int) -> None:
+        """A broker's znode is gone."""
+        before = self.seen.pop(broker_id, None)
+        if before is not None:
+            self._leave(broker_id, before.known)
+
+    def judge(self, levels: Mapping[str, int]) -> list[int]:
+        """Judge all anew after the levels changed; → who leaves the live set, in order."""
+        kept_out: list[int] = []
+        for known in [*self.accepted]:
+            if any(excluding(self._dialect, known, levels)):
+                kept_out += self.accepted.pop(known)
+        inside = set().union(*self.accepted.values())
+        for broker_id in self.seen.keys() - inside - set(kept_out):
+            self._place(broker_id, levels)
+        return sorted(kept_out)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.seen.clear()
+        self.accepted.clear()
+
+    def _place(self, broker_id: int, levels: Mapping[str, int]) -> bool:
+        known = self.seen[broker_id].known
+        if known not in self.accepted and any(excluding(self._dialect, known, levels)):
+            return False
+        self.accepted.setdefault(known, set()).add(broker_id)
+        return True
+
+    def _leave(self, broker_id: int, known: Capabilities) -> None:
+        group = self.accepted.get(known)
+        if group is not None:
+            group.discard(broker_id)
+            if not group:
+                del self.accepted[known]

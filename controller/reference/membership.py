@@ -1,0 +1,116 @@
+"""The brokers as a controller learns of them: their names, and the znode of each, all watched."""
+
+from collections.abc import Callable, Mapping
+
+from controller.reference import encoding
+from controller.reference.dialect import Dialect
+from controller.reference.live import LiveBrokers, Seen
+from controller.reference.protocol import (
+    Children,
+    Create,
+    Data,
+    Effect,
+    Get,
+    Names,
+    NoNode,
+    Say,
+)
+from controller.reference.serial import Task, ask
+from tables.nodes import capabilities
+
+
+class Membership:
+    """``live`` holds the newest content of every broker's znode (KIP-584, controller)."""
+
+    def __init__(self, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
+        self._dialect = dialect
+        self._emit = emit
+        self._names_stale = False
+        self._stale: set[int] = set()
+        self.live = LiveBrokers(dialect)
+
+    def forget(self) -> None:
+        """Know of no broker any more."""
+        self.live.clear()
+        self._stale.clear()
+        self._names_stale = False
+
+    def fired(self, path: str) -> bool:
+        """A watch fired; → whether it was one of these."""
+        if path == encoding.BROKER_IDS:
+            self._names_stale = True
+            return True
+        parent, _, name = path.rpartition("/")
+        if parent != encoding.BROKER_IDS or not name.isdecimal():
+            return False
+        self._stale.add(int(name))
+        return True
+
+    def all_stale(self) -> None:
+        """Every watch is gone."""
+        self._names_stale = True
+        self._stale |= self.live.seen.keys()
+
+    def read_all(self, levels: Mapping[str, int]) -> Task[None]:
+        """Read everything anew."""
+        self.forget()
+        self._names_stale = True
+        yield from self.read_changes(levels)
+
+    def read_changes(self, levels: Mapping[str, int]) -> Task[None]:
+        """Read what watches said has changed, and say who is kept out for it."""
+        if self._names_stale:
+            self._names_stale = False
+            names = yield from self._names()
+            if names is not None:
+                self._stale |= names - self.live.seen.keys()
+                for broker_id in self.live.seen.keys() - names:
+                    self.live.remove(broker_id)
+                    self._stale.discard(broker_id)
+        wanted = sorted(self._stale)
+        self._stale.clear()
+        reads = tuple(Get(encoding.broker_path(broker_id), watch=True) for broker_id in wanted)
+        found = yield reads
+        kept_out = []
+        for broker_id, outcome in zip(wanted, found, strict=True):
+            if not isinstance(outcome, Data):
+                self.live.remove(broker_id)
+            elif not self.live.put(broker_id, self._seen(broker_id, outcome), levels):
+                kept_out.append(broker_id)
+        self._say(kept_out)
+
+    def judge(self, levels: Mapping[str, int]) -> None:
+        """The levels are others: judge every broker anew."""
+        self._say(self.live.judge(levels))
+
+    def _names(self) -> Task[set[int] | None]:
+        while True:
+            found = yield from ask(Children(encoding.BROKER_IDS, watch=True))
+            match found:
+                case Names(names):
+                    return {int(name) for name in names if name.isdecimal()}
+                case NoNode():
+                    yield from ask(Create(encoding.BROKER_IDS, b""))
+                case _:
+                    self._emit(Say(f"cannot list {encoding.BROKER_IDS}: {found}", warning=True))
+                    return None
+
+    def _seen(self, broker_id: int, found: Data) -> Seen:
+        """An unreadable znode supports nothing for sure."""
+        try:
+            known = encoding.decode_ranges(self._dialect, found.data)
+        except encoding.UnreadableError as error:
+            self._emit(Say(f"cannot read the znode of broker {broker_id}: {error}", warning=True))
+            known = capabilities({}, complete=False)
+        return Seen(known, found.stat.czxid)
+
+    def _say(self, kept_out: list[int]) -> None:
+        if kept_out:
+            ids = ",".join(map(str, kept_out))
+            self._emit(
+                Say(
+                    "Ignoring registration of new brokers due to incompatibilities with"
+                    f" finalized features: {ids}",
+                    warning=True,
+                )
+            )

@@ -1,0 +1,87 @@
+"""The rules of an item in released Kafka 2.7 to 3.9, with its texts (``KafkaController``).
+
+Kept as it is there: a level above the supported maximum is told to lie below the minimum, and an
+unsafe downgrade of a level is refused as if no downgrade had been asked for, while an unsafe
+deletion passes.
+"""
+
+from controller.reference.items import Item, Situation, refused, valid
+from controller.reference.live import accepts
+from controller.reference.requests import ReleasedUpdate, Update, UpgradeType
+
+
+def judge(here: Situation, update: Update, version: int) -> Item:
+    """``KafkaController.validateFeatureUpdate``."""
+    if not isinstance(update, ReleasedUpdate):
+        return refused(update.name, "The item is of another form of UpdateFeatures.")
+    feature, level, kind = update.feature, update.max_version_level, _kind(update, version)
+    if not feature:
+        return refused(feature, "Feature name can not be empty.")
+    if kind is UpgradeType.UNKNOWN:
+        return refused(feature, "Received unknown upgrade type.")
+    existing = here.levels.get(feature)
+    if level < 1:
+        return _deletion(feature, level, existing, kind)
+    refusal = None if existing is None else _against(existing, level, kind)
+    return refused(feature, refusal) if refusal else _supported(here, feature, level)
+
+
+def _kind(update: ReleasedUpdate, version: int) -> UpgradeType:
+    if version == 0:
+        return UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType.UPGRADE
+    try:
+        return UpgradeType(update.upgrade_type)
+    except ValueError:
+        return UpgradeType.UNKNOWN
+
+
+def _deletion(feature: str, level: int, existing: int | None, kind: UpgradeType) -> Item:
+    if kind is UpgradeType.UPGRADE:
+        return refused(
+            feature,
+            f"Can not provide versionLevel: {level} less than 1 without setting the SAFE"
+            " downgradeType in the request.",
+        )
+    if existing is None:
+        return refused(feature, "Can not delete non-existing finalized feature.")
+    return valid(feature, None)
+
+
+def _against(existing: int, level: int, kind: UpgradeType) -> str | None:
+    if level == existing:
+        verb = "downgrade" if kind is UpgradeType.SAFE_DOWNGRADE else "upgrade"
+        return (
+            f"Can not {verb} a finalized feature from existing versionLevel:{existing}"
+            " to the same value."
+        )
+    if level < existing and kind is not UpgradeType.SAFE_DOWNGRADE:
+        return (
+            f"Can not downgrade finalized feature from existing versionLevel:{existing} to"
+            f" provided versionLevel:{level} without setting the downgradeType to SAFE in the"
+            " request."
+        )
+    if level > existing and kind is not UpgradeType.UPGRADE:
+        return (
+            "When the downgradeType is set to SAFE in the request, the provided"
+            f" versionLevel:{level} can not be greater than existing versionLevel:{existing}."
+        )
+    return None
+
+
+def _supported(here: Situation, feature: str, level: int) -> Item:
+    """``newFinalizedVersionOrIncompatibilityError``."""
+    prefix = "Could not apply finalized feature update because"
+    ranges = {str(name): span for name, span in here.local.ranges.items()}
+    if feature not in ranges:
+        return refused(feature, f"{prefix} the provided feature is not supported.")
+    if not accepts(here.dialect, here.local, feature, level):
+        return refused(
+            feature,
+            f"{prefix} the provided versionLevel:{level} is lower than the supported"
+            f" minVersion:{ranges[feature][0]}.",
+        )
+    if here.incompatible(feature, level):
+        return refused(
+            feature, f"{prefix} brokers were found to have incompatible versions for the feature."
+        )
+    return valid(feature, level)

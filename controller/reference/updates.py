@@ -1,0 +1,105 @@
+"""What becomes of a request to change finalized levels: deciding, which is not doing.
+
+`decide` gives the levels to write and the answer if the write succeeds; nothing is changed by it,
+so that a dry run is deciding and stopping there. The rules of an item stand in `released` and
+`drafts`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.reference import drafts, released
+from controller.reference.items import Item, Situation
+from controller.reference.requests import (
+    DeleteFeatures,
+    ErrorCode,
+    ItemResult,
+    UpdateFeatures,
+    UpdateResponse,
+)
+
+ALL_FAILED = "The update failed for all features since the following feature had an error: {}"
+"""As Kafka 4.0 answers UpdateFeatures from version 2 on (``QuorumController.updateFeatures``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``levels`` is the whole set to write, None where nothing is written; then ``response``."""
+
+    levels: Mapping[str, int] | None
+    response: UpdateResponse
+
+
+def decide(here: Situation, request: UpdateFeatures | DeleteFeatures) -> Decision:
+    """What to write and what to answer, by the rules of the dialect."""
+    if isinstance(request, DeleteFeatures):
+        if not here.dialect.has_delete:
+            return _refused(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
+        items: Sequence[Item] = drafts.deletions(here, request)
+    else:
+        items = _judged(here, request)
+    whole = not here.dialect.per_item or (
+        isinstance(request, UpdateFeatures) and request.version >= 2
+    )
+    failed = [item.result for item in items if item.result.error is not ErrorCode.NONE]
+    if whole and failed:
+        return _all_failed(here, failed)
+    results = () if whole else tuple(item.result for item in items)
+    levels = dict(here.levels)
+    for item in items:
+        if item.result.error is not ErrorCode.NONE:
+            continue
+        if item.level is None:
+            levels.pop(item.result.feature, None)
+        else:
+            levels[item.result.feature] = item.level
+    write = bool(items) and here.dialect.writes_unchanged
+    dry = isinstance(request, UpdateFeatures) and request.validate_only
+    changed = not dry and (write or levels != here.levels)
+    return Decision(levels if changed else None, UpdateResponse(results=results))
+
+
+def not_written(here: Situation, response: UpdateResponse, reason: str) -> UpdateResponse:
+    """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
+    if not response.results:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        if here.dialect.per_item:
+            code = ErrorCode.FEATURE_UPDATE_FAILED
+        elif not here.dialect.has_delete:
+            code = ErrorCode.FEATURE_UPDATES_FAILED
+        return UpdateResponse(code, f"The finalized features could not be written: {reason}.")
+    text = "Unable to update finalized features due to an unexpected server error."
+    failed = tuple(
+        replace(item, error=ErrorCode.FEATURE_UPDATE_FAILED, message=text)
+        if item.error is ErrorCode.NONE
+        else item
+        for item in response.results
+    )
+    return UpdateResponse(results=failed)
+
+
+def _judged(here: Situation, request: UpdateFeatures) -> list[Item]:
+    """Each feature once: of two items for one the first counts, as in Kafka's keyed collection."""
+    judge = released.judge if here.dialect.per_item else drafts.judge
+    items: dict[str, Item] = {}
+    for update in request.updates:
+        item = judge(here, update, request.version)
+        if not here.dialect.per_item and item.result.feature in items:
+            item = item.refused(ErrorCode.INVALID_REQUEST, "The feature is named twice.")
+            items[item.result.feature] = item
+        items.setdefault(item.result.feature, item)
+    return [*items.values()]
+
+
+def _all_failed(here: Situation, failed: Sequence[ItemResult]) -> Decision:
+    first = failed[0]
+    if here.dialect.per_item:
+        return _refused(first.error, ALL_FAILED.format(first.message))
+    if here.dialect.has_delete:
+        return _refused(first.error, f"{first.feature}: {first.message}")
+    texts = (f"{item.feature}: {item.message}" for item in failed)
+    return _refused(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
+
+
+def _refused(error: ErrorCode, message: str) -> Decision:
+    return Decision(None, UpdateResponse(error, message))
