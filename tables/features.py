@@ -1,7 +1,7 @@
 """The finalized levels, and the three numbers that must not be mixed up: level, epoch, revision."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from immutables import Map
@@ -15,8 +15,9 @@ class FeaturesImage:
     """The finalized levels of a cluster; a feature that is not there is not finalized.
 
     ``epoch`` is what the cluster says of the set: for a metadata log the offset of the last commit
-    that changed it, as Kafka's controllers report it. ``revision`` is ours and counts the commits
-    that changed a level. Neither is the level of any feature (KIP-584).
+    that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the features
+    znode (-1: there is none, or it is disabled). ``revision`` is ours and counts the commits that
+    changed a level. Neither is the level of any feature (KIP-584).
     """
 
     levels: Map[FeatureName, FeatureLevel]
@@ -50,6 +51,16 @@ class FeaturesImage:
         """This image after the whole set was read anew: the delta against what was known counts."""
         gone = {name: FeatureLevel(0) for name in self.levels if name not in levels}
         return self.changed({**gone, **levels}, epoch, provenance)
+
+    def read(
+        self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
+    ) -> Self:
+        """This image after the whole set was read with an epoch of its own, as a znode's version.
+
+        The epoch then moves also where no level changes; the revision does not.
+        """
+        after = self.replaced(levels, epoch, provenance)
+        return replace(after, epoch=epoch, provenance=provenance) if after is self else after
 
 
 NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NOWHERE)

@@ -13,9 +13,13 @@ from streams.events import (
     SnapshotChunk,
     SourceState,
     SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
 )
+from streams.types import Role
 from tables.fold_answers import fold_answer, fold_disagreement, fold_silence
 from tables.fold_log import end_resync, fold_chunk, fold_commit, fold_gap
+from tables.fold_znodes import fold_reading, fold_znode
 from tables.image import NOTHING, Authority, ClusterDelta, ClusterImage, Unreadable
 
 
@@ -23,8 +27,18 @@ def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]
     """The image after an event, and what the event changed. Pure; the given image stays.
 
     An event that was taken in before changes nothing. Its cost follows what it changes, not the
-    size of the cluster; only a snapshot costs what it holds.
+    size of the cluster; only a snapshot costs what it holds, and so does the first event of a log
+    after ZooKeeper.
     """
+    after, delta = _fold(image, event)
+    if after.authority is not Authority.LOG:
+        return after, delta
+    if image.authority is Authority.ZOOKEEPER:
+        delta = replace(delta, znodes={**after.znodes.nodes, **delta.znodes})
+    return _with_unregistered(after, delta), delta
+
+
+def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
     match event:
         case LogCommit():
             return fold_commit(image, event)
@@ -40,8 +54,25 @@ def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]
             return fold_gap(image, event)
         case Disagreement():
             return fold_disagreement(image, event)
+        case ZnodeChange():
+            return fold_znode(image, event)
+        case ZnodeSnapshot():
+            return fold_reading(image, event)
         case _:
             assert_never(event)
+
+
+def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage:
+    """The image with the brokers counted anew that the delta touches, beside a log."""
+    if not (delta.nodes or delta.znodes) or not (image.znodes.nodes or image.unregistered):
+        return image
+    found = image.unregistered.mutate()
+    for key in {*delta.nodes, *delta.znodes}:
+        if key.role is Role.BROKER and image.is_unregistered(key):
+            found[key.node_id] = None
+        elif key.role is Role.BROKER:
+            found.pop(key.node_id, None)
+    return replace(image, unregistered=found.finish())
 
 
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:

@@ -15,7 +15,7 @@ Folded = tuple[ClusterImage, ClusterDelta]
 
 
 def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
-    """Takes in what a node says; it is the registration where no log is followed."""
+    """Takes in what a node says; it is the registration where nothing else is followed."""
     node = _node(event)
     before = image.answers.get(node.key) or image.nodes.get(node.key)
     if before is not None and _heard_ms(before) > event.seen_ms:
@@ -23,7 +23,7 @@ def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
     if before is not None and _heard_ms(before) == event.seen_ms:
         # Taken in before; but after a crash perhaps the node only, and not yet the levels.
         node = before
-    if image.authority is Authority.LOG:
+    if _outranked(image):
         if node is before:
             return image, SKIPPED
         changes = {node.key: node}
@@ -44,7 +44,7 @@ def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
 def fold_silence(image: ClusterImage, event: NodeSilent) -> Folded:
     """Takes in that a node does not answer, or is no longer listed."""
     key = NodeKey(event.role, event.node_id)
-    as_answer = image.authority is Authority.LOG
+    as_answer = _outranked(image)
     before = (image.answers if as_answer else image.nodes).get(key)
     if before is None or _heard_ms(before) >= event.seen_ms:
         return image, SKIPPED
@@ -63,6 +63,10 @@ def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     else:
         disagreements = image.disagreements.set(event.feature, event.views)
     return replace(image, disagreements=disagreements), NOTHING
+
+
+def _outranked(image: ClusterImage) -> bool:
+    return image.authority in (Authority.LOG, Authority.ZOOKEEPER)
 
 
 def _node(event: NodeAnswer) -> Node:

@@ -127,12 +127,13 @@ def end_resync(image: ClusterImage) -> Folded:
 def _under_log(image: ClusterImage) -> ClusterImage:
     """The image with the log as its authority.
 
-    What answers told before stays until the log has been read to its end.
+    What answers or ZooKeeper told before stays until the log has been read to its end; the brokers
+    that ZooKeeper knows are kept beside it from now on.
     """
     if image.authority is Authority.LOG:
         return image
-    after = replace(image, authority=Authority.LOG)
-    return after.read_anew() if image.authority is Authority.ANSWERS else after
+    after = replace(image, authority=Authority.LOG, znodes=image.brokers)
+    return after if image.authority is Authority.NONE else after.read_anew()
 
 
 def _resynced(

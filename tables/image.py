@@ -12,13 +12,18 @@ from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 from tables.features import NO_FEATURES, FeaturesImage, LevelChange
 from tables.nodes import NO_NODES, Node, NodeKey, NodesImage
 from tables.provenance import NOWHERE, LogProvenance
+from tables.zookeeper import NO_ZOOKEEPER, Reading, ZookeeperImage
 
 
 class Authority(StrEnum):
-    """Which source the registrations and levels are taken from; the log outranks the answers."""
+    """Which source registrations and levels are taken from, from the lowest rank to the highest.
+
+    ZooKeeper becomes it with its first whole reading.
+    """
 
     NONE = "none"
     ANSWERS = "api-versions"
+    ZOOKEEPER = "zookeeper"
     LOG = "kraft"
 
 
@@ -77,10 +82,14 @@ class ClusterImage:
     """All that is known of one cluster after some events. Compared by value.
 
     ``log`` is the last place of the metadata log taken in, ``log_high`` the furthest ever: they
-    differ only after the log went backwards. ``answers`` holds what nodes say themselves where the
-    log is the authority; otherwise they are the ``nodes``. ``gap`` is the reason of a gap that no
-    snapshot has filled yet. ``caught_up`` are the sources that have reached the end of what they
-    read, and have not said since that they are behind. ``resyncs`` counts readings anew.
+    differ only after the log went backwards. ``answers`` holds what nodes say themselves where they
+    are not the authority, and ``znodes`` the brokers of ``/brokers/ids`` where the log is it;
+    otherwise they are the ``nodes``. ``unregistered`` are those of ``znodes`` that the log has no
+    registration of a migrating broker of; it follows from ``nodes`` and ``znodes``. ``migration``
+    is the log's ZkMigrationState. ``zookeeper`` has the single znodes, and ``reading`` is all of
+    ZooKeeper being read anew. ``gap`` is the reason of a gap in the log that no snapshot has filled
+    yet. ``caught_up`` are the sources that have reached the end of what they read, and have not
+    said since that they are behind. ``resyncs`` counts readings anew, of log and ZooKeeper.
     ``read`` has the last message of each input topic that was taken in: after a crash the bus gives
     some again.
     """
@@ -98,6 +107,10 @@ class ClusterImage:
     disagreements: Map[FeatureName, tuple[FeatureView, ...]] = field(default_factory=Map)
     unreadable: Map[str, Unreadable] = field(default_factory=Map)
     resync: Resync | None = None
+    znodes: NodesImage = NO_NODES
+    unregistered: Map[NodeId, None] = field(default_factory=Map)
+    zookeeper: ZookeeperImage = NO_ZOOKEEPER
+    reading: Reading | None = None
     gap: str = ""
     caught_up: frozenset[str] = frozenset()
     resyncs: int = field(default=0, compare=False)
@@ -110,7 +123,23 @@ class ClusterImage:
         A source that stalls or falls silent leaves what it told as true as it was: all of the
         cluster if it had caught up, and a part of it if it had not.
         """
+        if self.authority is Authority.ZOOKEEPER and self.reading is not None:
+            return False
         return self.authority in self.caught_up and self.resync is None
+
+    @property
+    def brokers(self) -> NodesImage:
+        """The live brokers of ``/brokers/ids``."""
+        return self.nodes if self.authority is Authority.ZOOKEEPER else self.znodes
+
+    def is_unregistered(self, key: NodeKey) -> bool:
+        """Whether a broker is in ZooKeeper, and the log has no migrating registration of it.
+
+        That is what Kafka's controllers wait for before a migration begins
+        (``KRaftMigrationDriver.areZkBrokersReadyForMigration``).
+        """
+        node = self.nodes.get(key)
+        return self.znodes.get(key) is not None and (node is None or not node.migrating)
 
     def has_read(self, delivery: Delivery) -> bool:
         """Whether this message was taken in before.
@@ -147,15 +176,17 @@ class ClusterImage:
 class ClusterDelta:
     """What an event changed in an image.
 
-    ``nodes`` maps to None where a node was removed; ``answers`` likewise, and ``pending`` for the
-    nodes of a resync that goes on. ``from_snapshot`` tells changes that were found by reading the
-    state anew from those that were seen to happen. ``skipped`` says that the event had been taken
-    in before and changed nothing.
+    ``nodes`` maps to None where a node was removed; ``answers`` and ``znodes`` likewise, and
+    ``pending`` and ``reading`` for nodes of a resync or reading that goes on. ``from_snapshot``
+    tells changes that were found by reading the state anew from those that were seen to happen.
+    ``skipped`` says that the event had been taken in before and changed nothing.
     """
 
     nodes: Mapping[NodeKey, Node | None] = field(default_factory=dict)
     answers: Mapping[NodeKey, Node | None] = field(default_factory=dict)
     pending: Mapping[NodeKey, Node | None] = field(default_factory=dict)
+    znodes: Mapping[NodeKey, Node | None] = field(default_factory=dict)
+    reading: Mapping[NodeKey, Node | None] = field(default_factory=dict)
     levels: tuple[LevelChange, ...] = ()
     from_snapshot: bool = False
     skipped: bool = False

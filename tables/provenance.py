@@ -29,7 +29,30 @@ class AnswerProvenance:
     seen_ms: int
 
 
-Provenance = LogProvenance | AnswerProvenance
+@dataclass(frozen=True, slots=True)
+class ZnodeProvenance:
+    """A znode as it was read: ``zxid`` is the transaction that last changed it (its mzxid).
+
+    For levels that went with their znode, ``czxid`` and ``version`` are -1 and ``zxid`` is the
+    newest transaction that the source knew of when it found the znode gone.
+    """
+
+    path: str
+    czxid: int
+    zxid: int
+    version: int
+    seen_ms: int
+
+    def same_data(self, other: object) -> bool:
+        """Whether the other is of the same version of the same life of the same znode."""
+        return (
+            isinstance(other, ZnodeProvenance)
+            and (self.path, self.czxid) == (other.path, other.czxid)
+            and self.version == other.version
+        )
+
+
+Provenance = LogProvenance | AnswerProvenance | ZnodeProvenance
 
 NOWHERE: Final = LogProvenance(offset=-1, leader_epoch=-1, append_ms=-1)
 """Nothing was taken in yet."""

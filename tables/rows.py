@@ -11,6 +11,7 @@ nodes are read back in a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -28,8 +29,10 @@ from tables.image import (
     Resync,
     Unreadable,
 )
-from tables.nodes import Node, NodeKey, NodesImage, capabilities
-from tables.provenance import AnswerProvenance, LogProvenance, Provenance
+from tables.nodes import NO_NODES, Node, NodeKey, NodesImage, capabilities
+from tables.provenance import AnswerProvenance, LogProvenance, Provenance, ZnodeProvenance
+from tables.rows_zookeeper import reading_fields, reading_of, zookeeper_fields, zookeeper_of
+from tables.zookeeper import Reading
 
 PAGE: Final = 16
 """Nodes in a row. Measured: below, recovery grows; above, a single change does."""
@@ -37,11 +40,16 @@ PAGE: Final = 16
 Row = tuple[str, bytes | None]
 """A key and its value; None deletes the row."""
 
+Anew = Resync | Reading | None
+"""What is being read anew, of the log or of ZooKeeper."""
+
 _Pick = Callable[[ClusterImage], NodesImage | None]
 _FAMILIES: Final[Mapping[str, _Pick]] = {
     "nodes": lambda image: image.nodes,
     "answers": lambda image: image.answers,
     "pending": lambda image: None if image.resync is None else image.resync.nodes,
+    "znodes": lambda image: image.znodes,
+    "reading": lambda image: None if image.reading is None else image.reading.nodes,
 }
 
 
@@ -60,20 +68,27 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
     """The rows that an event changes, in the order in which they must be written."""
     if after is before:
         return []
-    touched = {"nodes": delta.nodes, "answers": delta.answers, "pending": delta.pending}
+    touched = {
+        "nodes": delta.nodes,
+        "answers": delta.answers,
+        "pending": delta.pending,
+        "znodes": delta.znodes,
+        "reading": delta.reading,
+    }
     rows: list[Row] = []
     for family, pick in _FAMILIES.items():
         rows.extend(_pages(after, family, pick(after), touched[family]))
     rows.append((row_key(after.cluster, "cluster"), orjson.dumps(_cluster(after))))
-    rows.extend(_void_pages(before, after, delta))
+    rows.extend(_void_pages(after, "pending", before.resync, after.resync, delta.pending))
+    rows.extend(_void_pages(after, "reading", before.reading, after.reading, delta.reading))
     return rows
 
 
 def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage:
     """The image that rows hold; ``rows`` maps names, as `cluster_of` gives them, to values."""
     head = orjson.loads(rows["cluster"]) if "cluster" in rows else None
-    resync = head and head["resync"]
-    tags = {"pending": resync["serial"]} if resync else {}
+    pending = {"pending": head and head["resync"], "reading": head and head.get("reading")}
+    tags = {family: found["serial"] for family, found in pending.items() if found}
     nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}
     for name, value in rows.items():
         family = name.partition("/")[0]
@@ -87,15 +102,16 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
     return _image(cluster, head, images)
 
 
-def _void_pages(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterator[Row]:
-    """Deletes the pages of a resync that ended, or whose place another one took."""
-    old, new = before.resync, after.resync
+def _void_pages(
+    after: ClusterImage, family: str, old: Anew, new: Anew, written: Iterable[NodeKey]
+) -> Iterator[Row]:
+    """Deletes the pages of a reading anew that ended, or whose place another one took."""
     if old is None or (new is not None and new.serial == old.serial):
         return
-    written = {(key.role, key.node_id // PAGE) for key in delta.pending}
+    kept = {(key.role, key.node_id // PAGE) for key in written}
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in old.nodes.nodes):
-        if (role, page) not in written:
-            yield row_key(after.cluster, f"pending/{role}/{page}"), None
+        if (role, page) not in kept:
+            yield row_key(after.cluster, f"{family}/{role}/{page}"), None
 
 
 def _pages(
@@ -110,8 +126,10 @@ def _pages(
 
 
 def _tag(image: ClusterImage, family: str) -> int | None:
-    """Which resync pending nodes belong to: those of one that came to nothing count no more."""
-    return image.resync.serial if family == "pending" and image.resync is not None else None
+    """Which reading anew nodes belong to: those of one that came to nothing count no more."""
+    anew: Mapping[str, Anew] = {"pending": image.resync, "reading": image.reading}
+    found = anew.get(family)
+    return None if found is None else found.serial
 
 
 def _packed(node: Node) -> tuple[Any, ...]:
@@ -152,12 +170,17 @@ def _nodes(name: str, members: list[list[Any]]) -> Iterator[Node]:
 def _provenance_fields(provenance: Provenance) -> tuple[Any, ...]:
     if isinstance(provenance, LogProvenance):
         return provenance.offset, provenance.leader_epoch, provenance.append_ms
+    if isinstance(provenance, ZnodeProvenance):
+        at = provenance
+        return at.path, at.czxid, at.zxid, at.version, at.seen_ms
     return provenance.role, provenance.node_id, provenance.epoch, provenance.seen_ms
 
 
 def _provenance(fields: list[Any]) -> Provenance:
     if len(fields) == 3:
         return LogProvenance(*fields)
+    if len(fields) == 5:
+        return ZnodeProvenance(*fields)
     return AnswerProvenance(Role(fields[0]), *fields[1:])
 
 
@@ -189,6 +212,8 @@ def _cluster(image: ClusterImage) -> dict[str, Any]:
             "levels": dict(resync.levels.items()),
             "unreadable": dict(resync.unreadable.items()),
         },
+        "zookeeper": zookeeper_fields(image.zookeeper),
+        "reading": reading_fields(image.reading),
     }
 
 
@@ -199,9 +224,13 @@ def _image(
     assert isinstance(log, LogProvenance)  # noqa: S101 - three fields make one
     quorum = head["quorum"]
     resync = head["resync"]
-    return ClusterImage(
+    # Rows that an older release wrote have nothing of ZooKeeper; and brokers beside a log count
+    # from the row on that says that there is one.
+    authority = Authority(head["authority"])
+    znodes = images["znodes"] if authority is Authority.LOG else NO_NODES
+    image = ClusterImage(
         cluster=cluster,
-        authority=Authority(head["authority"]),
+        authority=authority,
         features=FeaturesImage(
             Map(head["levels"]), head["epoch"], head["revision"], _provenance(head["provenance"])
         ),
@@ -233,7 +262,12 @@ def _image(
             images["pending"],
             _unreadable(resync["unreadable"]),
         ),
+        znodes=znodes,
+        zookeeper=zookeeper_of(head.get("zookeeper")),
+        reading=reading_of(head.get("reading"), images["reading"]),
     )
+    ids = (key.node_id for key in znodes.nodes if image.is_unregistered(key))
+    return replace(image, unregistered=Map(dict.fromkeys(ids)))
 
 
 def _status(item: dict[str, Any]) -> SourceStatus:

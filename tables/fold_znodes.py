@@ -1,0 +1,298 @@
+"""The fold of what stands on ``featurewatch.zookeeper``.
+
+What ZooKeeper knows counts as the cluster's own word from the first whole reading on, unless a
+metadata log is followed: then its brokers are kept beside the log's (`ClusterImage.znodes`).
+
+A change tells the transaction up to which the source has read (``zxid``), and that does not go
+back: one that is behind was taken in before. Only a whole reading may lead back, since ZooKeeper
+itself may have been put back.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from immutables import Map
+
+from streams.events import ZnodeChange, ZnodeSnapshot
+from streams.types import NodeId, Role
+from streams.znodes import BrokerZnode, FeaturesZnode, UnreadableZnode, Znode
+from tables.features import FeaturesImage, level_changes
+from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, Unreadable
+from tables.nodes import Node, NodeKey, NodesImage, capabilities
+from tables.provenance import ZnodeProvenance
+from tables.zookeeper import (
+    FEATURES_PATHS,
+    HELD_PATHS,
+    Reading,
+    Remark,
+    ZookeeperImage,
+    remark_of,
+)
+
+Folded = tuple[ClusterImage, ClusterDelta]
+Changes = dict[NodeKey, Node | None]
+
+OUT_OF_ORDER: Final = "ZNODES"
+"""The kind under which a reading with a part missing is counted as unreadable."""
+
+_BROKER: Final = re.compile(r"/brokers/ids/(\d{1,10})", re.ASCII)
+
+
+def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
+    """Takes in one observed change of one znode.
+
+    Before the first whole reading nothing is known of which it could be a change. While a reading
+    goes on, a change counts for what is known and for what is being read.
+    """
+    after, pending = _pending(image, event)
+    if not image.zookeeper.reading or event.zxid < image.zookeeper.zxid:
+        return (image, SKIPPED) if after is image else (after, ClusterDelta(reading=pending))
+    known = image.zookeeper
+    nodes, changes = _with_broker(image.brokers, event)
+    zookeeper = replace(
+        known,
+        held=_with_held(known.held, event),
+        remarks=_with_remark(known.remarks, event),
+        zxid=event.zxid,
+    )
+    zookeeper = replace(zookeeper, peaks=_peaks(zookeeper))
+    if after is image and nodes is image.brokers and zookeeper == known:
+        return image, SKIPPED
+    if image.authority is Authority.LOG:
+        after = replace(after, znodes=nodes, zookeeper=zookeeper)
+        return after, ClusterDelta(znodes=changes, reading=pending)
+    after = _under_zookeeper(after, nodes, zookeeper, event)
+    levels = level_changes(image.features, after.features)
+    return after, ClusterDelta(nodes=changes, reading=pending, levels=levels)
+
+
+def fold_reading(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
+    """Takes in a part of all that is watched; the last one makes it what is known.
+
+    A reading that was begun and not ended is replaced by the next. A repeated part changes nothing,
+    and one that does not follow the part before is counted as unreadable.
+    """
+    if event.reading == image.zookeeper.reading:
+        return image, SKIPPED
+    reading = image.reading
+    if event.index == 0 and (reading is None or reading.name != event.reading):
+        serial = image.resyncs + 1
+        reading = Reading(serial, event.reading)
+        image = replace(image, resyncs=serial, reading=reading)
+    if reading is None or reading.name != event.reading or event.index > reading.next_index:
+        return _out_of_order(image, event), NOTHING
+    if event.index < reading.next_index:
+        return image, SKIPPED
+    reading, changes = _gathered(reading, image.brokers, event)
+    if not event.last:
+        return replace(image, reading=reading), ClusterDelta(reading=changes)
+    return _whole(image, reading, event)
+
+
+def _gathered(reading: Reading, known: NodesImage, event: ZnodeSnapshot) -> tuple[Reading, Changes]:
+    changes: Changes = {}
+    held, remarks = reading.held.mutate(), reading.remarks.mutate()
+    for znode in event.znodes:
+        key = _broker_key(znode.path)
+        if key is not None:
+            changes[key] = _node(key, znode, known.get(key), event.seen_ms)
+        elif znode.path in HELD_PATHS:
+            held[znode.path] = znode
+        remark = remark_of(znode, missed=0)
+        if remark is not None:
+            remarks[znode.path] = remark
+    after = replace(
+        reading,
+        next_index=event.index + 1,
+        nodes=reading.nodes.changed(changes),
+        held=held.finish(),
+        remarks=remarks.finish(),
+    )
+    return after, changes
+
+
+def _whole(image: ClusterImage, reading: Reading, event: ZnodeSnapshot) -> Folded:
+    """Makes what was read anew the known; the delta holds what really differs."""
+    known = image.zookeeper
+    zookeeper = replace(
+        known, held=reading.held, remarks=reading.remarks, reading=reading.name, zxid=event.zxid
+    )
+    zookeeper = replace(zookeeper, peaks=_peaks(zookeeper))
+    unreadable = image.unreadable
+    if OUT_OF_ORDER in unreadable:
+        unreadable = unreadable.delete(OUT_OF_ORDER)
+    image = replace(image, reading=None, unreadable=unreadable)
+    if image.authority is Authority.LOG:
+        after = replace(image, znodes=reading.nodes, zookeeper=zookeeper)
+        return after, ClusterDelta(znodes=reading.nodes.difference(image.znodes))
+    after = replace(image, authority=Authority.ZOOKEEPER)
+    after = _under_zookeeper(after, reading.nodes, zookeeper, event)
+    delta = ClusterDelta(
+        nodes=after.nodes.difference(image.nodes),
+        levels=level_changes(image.features, after.features),
+        from_snapshot=True,
+    )
+    return after, delta
+
+
+def _under_zookeeper(
+    image: ClusterImage,
+    nodes: NodesImage,
+    zookeeper: ZookeeperImage,
+    event: ZnodeChange | ZnodeSnapshot,
+) -> ClusterImage:
+    """The image where ZooKeeper is the authority: its brokers are the nodes, its levels count."""
+    features = _adopted(image.features, zookeeper, event)
+    znode = zookeeper.features
+    if zookeeper.disabled is not None:
+        erased = image.features.levels or zookeeper.erased
+        zookeeper = replace(zookeeper, erased=erased)
+    elif zookeeper.erased and not (znode and isinstance(znode.content, UnreadableZnode)):
+        zookeeper = replace(zookeeper, erased=Map())
+    return replace(image, nodes=nodes, features=features, zookeeper=zookeeper)
+
+
+def _adopted(
+    known: FeaturesImage, zookeeper: ZookeeperImage, event: ZnodeChange | ZnodeSnapshot
+) -> FeaturesImage:
+    """The finalized levels after the features znode was read; the epoch is its version.
+
+    No znode, or a disabled one, finalizes nothing, and that is no error: brokers clear their caches
+    (``FinalizedFeatureChangeListener``). They do so for one that they cannot read, too; but that is
+    what brokers do with it and not what it says, so the levels last read stay, and a rule tells.
+    Within one life of the znode a lower version never replaces a higher one (KIP-584); made anew it
+    begins at 0, and counts. A level of 0 is *not finalized*.
+    """
+    znode = zookeeper.features
+    last = known.provenance
+    if znode is None:
+        if known.epoch < 0 and not known.levels:
+            return known
+        path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
+        return known.read(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
+    provenance = _provenance(znode, event.seen_ms)
+    content = znode.content
+    if not isinstance(content, FeaturesZnode) or provenance.same_data(last):
+        return known
+    if isinstance(last, ZnodeProvenance):
+        same_life = (last.path, last.czxid) == (znode.path, znode.czxid)
+        if same_life and znode.version < last.version:
+            return known
+    if not content.enabled:
+        return known.read(Map(), -1, provenance)
+    levels = Map({name: level for name, level in content.levels.items() if level > 0})
+    return known.read(levels, znode.version, provenance)
+
+
+def _pending(image: ClusterImage, event: ZnodeChange) -> tuple[ClusterImage, Changes]:
+    """A change while all is read anew: what was read before it may be from before it."""
+    reading = image.reading
+    if reading is None:
+        return image, {}
+    nodes, changes = _with_broker(reading.nodes, event)
+    held, remarks = _with_held(reading.held, event), _with_remark(reading.remarks, event)
+    if nodes is reading.nodes and (held, remarks) == (reading.held, reading.remarks):
+        return image, {}
+    after = replace(reading, nodes=nodes, held=held, remarks=remarks)
+    return replace(image, reading=after), changes
+
+
+def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Changes]:
+    key = _broker_key(event.path)
+    if key is None:
+        return nodes, {}
+    before = nodes.get(key)
+    if event.znode is None:
+        if before is None:
+            return nodes, {}
+        changes: Changes = {key: None}
+    else:
+        node = _node(key, event.znode, before, event.seen_ms)
+        if node is before or _is_behind(event.znode, before):
+            return nodes, {}
+        changes = {key: node}
+    return nodes.changed(changes), changes
+
+
+def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
+    if event.path not in HELD_PATHS:
+        return held
+    before = held.get(event.path)
+    if event.znode is None:
+        return held if before is None else held.delete(event.path)
+    if before is not None and _place(event.znode) < _place(before):
+        return held
+    return held.set(event.path, event.znode)
+
+
+def _with_remark(remarks: Map[str, Remark], event: ZnodeChange) -> Map[str, Remark]:
+    """Versions that nobody saw matter where the content is held."""
+    held = event.path in HELD_PATHS or _broker_key(event.path) is not None
+    missed = event.missed if held else 0
+    remark = None if event.znode is None else remark_of(event.znode, missed)
+    if remark is not None:
+        return remarks.set(event.path, remark)
+    return remarks.delete(event.path) if event.path in remarks else remarks
+
+
+def _peaks(zookeeper: ZookeeperImage) -> Map[str, int]:
+    peaks = zookeeper.peaks
+    for path in FEATURES_PATHS:
+        znode = zookeeper.held.get(path)
+        if znode is not None and znode.version > peaks.get(path, -1):
+            peaks = peaks.set(path, znode.version)
+    return peaks
+
+
+def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node:
+    """A live broker; the known one where the znode is the same.
+
+    Of one whose znode cannot be read it is not known what it supports, unless an earlier version of
+    this life of it told.
+    """
+    provenance = _provenance(znode, seen_ms)
+    if before is not None and provenance.same_data(before.provenance):
+        return before
+    content = znode.content
+    if isinstance(content, BrokerZnode):
+        known = capabilities(content.features)
+    elif before is not None and before.epoch == znode.czxid:
+        known = before.capabilities
+    else:
+        known = capabilities({}, complete=False)
+    return Node(
+        key=key,
+        capabilities=known,
+        incarnation=f"{znode.czxid:#x}",
+        epoch=znode.czxid,
+        fenced=False,
+        shutting_down=False,
+        migrating=False,
+        silent=False,
+        provenance=provenance,
+    )
+
+
+def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
+    reason = f"part {event.index} of reading {event.reading} does not follow the one before"
+    found = Unreadable(1, f"reading {event.reading}", reason)
+    return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, found))
+
+
+def _broker_key(path: str) -> NodeKey | None:
+    found = _BROKER.fullmatch(path)
+    return NodeKey(Role.BROKER, NodeId(int(found[1]))) if found else None
+
+
+def _provenance(znode: Znode, seen_ms: int) -> ZnodeProvenance:
+    return ZnodeProvenance(znode.path, znode.czxid, znode.mzxid, znode.version, seen_ms)
+
+
+def _place(znode: Znode) -> tuple[int, int]:
+    return znode.czxid, znode.version
+
+
+def _is_behind(znode: Znode, node: Node | None) -> bool:
+    last = node and node.provenance
+    return isinstance(last, ZnodeProvenance) and _place(znode) < (last.czxid, last.version)
