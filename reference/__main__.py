@@ -1,0 +1,144 @@
+"""``python -m reference``: one reference node, or a cluster of any size, in this process.
+
+For each whole node one line stands on stdout, ``node ID host:port``, and when all is there, one
+line ``ready``. It ends at Ctrl-C or SIGTERM (0), or with the code of a node that ended by itself
+when no whole node is left; the reason stands on stderr.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from controller.reference.dialect import DIALECTS, RELEASED
+from reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
+from reference.ensemble import EnsembleError
+from reference.node import Ended, NodeSettings, ReferenceNode
+from streams.types import Range
+
+FAILED, WRONG_USAGE = 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until it is told to end; gives the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
+    try:
+        return asyncio.run(_run(_settings(options)))
+    except (EnsembleError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    except TimeoutError:
+        sys.stderr.write("the cluster was not there in time: is ZooKeeper under heavy load?\n")
+        return FAILED
+
+
+async def _run(settings: ClusterSettings) -> int:
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[int] = loop.create_future()
+
+    def finish(code: int) -> None:
+        if not stopped.done():
+            stopped.set_result(code)
+
+    def ended(node: ReferenceNode, how: Ended) -> None:
+        sys.stderr.write(f"{node.name} ended with {how.code}: {how.reason}\n")
+        if all(each.ended is not None for each in cluster.nodes):
+            finish(how.code)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, finish, 0)
+    cluster = ReferenceCluster(settings, ended)
+    starting = loop.create_task(cluster.start())
+    stopped.add_done_callback(lambda _: starting.cancel())
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return stopped.result()
+    for node in cluster.nodes:
+        if node.ended is None:
+            _say(f"node {node.settings.node_id} {node.address}")
+    if not stopped.done():
+        _say("ready")
+    code = await stopped
+    await cluster.close()
+    return code
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _settings(options: argparse.Namespace) -> ClusterSettings:
+    first = NodeSettings(
+        connect=options.zookeeper,
+        node_id=options.node_id,
+        supported=dict(options.features or ()),
+        dialect=DIALECTS[options.dialect],
+        host=options.host,
+        port=options.port,
+        rack=options.rack,
+        session_timeout_s=options.session_timeout,
+    )
+    return ClusterSettings(first, options.brokers, options.full)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reference",
+        description="Runs the reference system of KIP-584 on a ZooKeeper ensemble.",
+    )
+    add = parser.add_argument
+    add("--zookeeper", required=True, metavar="HOST:PORT,.../CHROOT", help="the ensemble")
+    add("--node-id", type=_at_least(0), default=1, help="id of the (first) broker; default 1")
+    add(
+        "--features",
+        type=_feature,
+        nargs="*",
+        action="extend",
+        metavar="NAME=MIN-MAX",
+        help="what the brokers support",
+    )
+    add("--dialect", choices=sorted(DIALECTS), default=RELEASED.name, help="form of KIP-584")
+    add("--host", default="127.0.0.1", help="where to listen; default 127.0.0.1")
+    add("--port", type=_at_least(0), default=0, help="(first) port; default: a free one")
+    add("--rack", help="the rack that brokers say they are in")
+    add("--brokers", type=_at_least(1), default=1, help="how many brokers; default 1")
+    add(
+        "--full",
+        type=_at_least(1),
+        default=FULL_NODES,
+        help=f"how many of them are whole nodes, the others only registered; default {FULL_NODES}",
+    )
+    add("--session-timeout", type=float, default=6.0, metavar="SECONDS", help="default 6")
+    add("--verbose", action="store_true", help="log more")
+    return parser
+
+
+def _feature(text: str) -> tuple[str, Range]:
+    name, equals, span = text.partition("=")
+    low, dash, high = span.partition("-")
+    if not (name and equals and low.isdecimal() and (high.isdecimal() or not dash)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no feature: write NAME=MIN-MAX")
+    return name, (int(low), int(high or low))
+
+
+def _at_least(lowest: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < lowest:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {lowest} on")
+        return int(text)
+
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""Reads a request by the layout that its class declares, whatever the bytes are; pure.
+
+kio's own decoder trusts the lengths that it finds: one that claims more memory than there is ends
+the process (kio 0.6.5). A server reads what strangers send, so here every length is held against
+the bytes that are there. The layouts are kio's: ``kafka_type`` and ``tag`` of each field.
+"""
+
+import datetime
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from types import UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+
+from kio.static.primitive import i32Timedelta
+
+
+class UnreadableError(ValueError):
+    """The bytes are not of the layout."""
+
+
+class Cursor:
+    """A place in the bytes of a request."""
+
+    def __init__(self, data: bytes, start: int = 0) -> None:
+        self.data = data
+        self.at = start
+
+    def take(self, size: int) -> bytes:
+        """The next ``size`` bytes."""
+        end = self.at + size
+        if size < 0 or end > len(self.data):
+            raise UnreadableError(f"{size} bytes are said to follow, {self.left} do")
+        taken = self.data[self.at : end]
+        self.at = end
+        return taken
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return len(self.data) - self.at
+
+
+Read = Callable[[Cursor], Any]
+
+
+def read_entity(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
+    """The message of a class of kio's layout that begins at ``start``, and where it ends.
+
+    Raises:
+        UnreadableError: if there is none.
+    """
+    cursor = Cursor(data, start)
+    return _entity(kind)(cursor), cursor.at
+
+
+def skip_header(data: bytes, start: int, *, flexible: bool) -> int:
+    """Where a request's header ends of which key, version and correlation id are read.
+
+    The client id is of the old form in every version (KIP-482).
+
+    Raises:
+        UnreadableError: if it does not end.
+    """
+    cursor = Cursor(data, start)
+    _string(False, True, cursor)
+    if flexible:
+        _tags(cursor, {})
+    return cursor.at
+
+
+@cache
+def _entity(kind: Any) -> Read:
+    flexible = bool(kind.__flexible__)
+    hints = get_type_hints(kind)
+    plain: list[tuple[str, Read]] = []
+    tagged: dict[int, tuple[str, Read]] = {}
+    for each in fields(kind):
+        read = _field(hints[each.name], each.metadata.get("kafka_type"), flexible)
+        if (tag := each.metadata.get("tag")) is None:
+            plain.append((each.name, read))
+        else:
+            tagged[tag] = (each.name, read)
+
+    def read_all(cursor: Cursor) -> Any:
+        values = {name: read(cursor) for name, read in plain}
+        if flexible:
+            values |= _tags(cursor, tagged)
+        return kind(**values)
+
+    return read_all
+
+
+def _tags(cursor: Cursor, known: dict[int, tuple[str, Read]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for _ in range(_bounded(cursor, _varint(cursor))):
+        tag, size = _varint(cursor), _varint(cursor)
+        content = Cursor(cursor.take(size))
+        if tag in known:
+            name, read = known[tag]
+            values[name] = read(content)
+    return values
+
+
+def _field(hint: Any, kafka_type: str | None, flexible: bool) -> Read:
+    nullable = False
+    if get_origin(hint) in (Union, UnionType):
+        nullable = True
+        (hint,) = [part for part in get_args(hint) if part is not type(None)]
+    if get_origin(hint) is tuple:
+        item = _field(get_args(hint)[0], kafka_type, flexible)
+        return partial(_array, item, flexible, nullable)
+    if is_dataclass(hint):
+        return _entity(cast("type", hint))
+    if kafka_type == "string":
+        return partial(_string, flexible, nullable)
+    return _FIXED[str(kafka_type)]
+
+
+def _array(item: Read, flexible: bool, nullable: bool, cursor: Cursor) -> Any:
+    count = _varint(cursor) - 1 if flexible else _int32(cursor)
+    if count < 0:
+        _check_null(nullable, "a list")
+        return None
+    return tuple(item(cursor) for _ in range(_bounded(cursor, count)))
+
+
+def _string(flexible: bool, nullable: bool, cursor: Cursor) -> str | None:
+    size = _varint(cursor) - 1 if flexible else _int16(cursor)
+    if size < 0:
+        _check_null(nullable, "a string")
+        return None
+    try:
+        return cursor.take(size).decode()
+    except UnicodeDecodeError:
+        raise UnreadableError("a string is not UTF-8") from None
+
+
+def _check_null(nullable: bool, what: str) -> None:
+    if not nullable:
+        raise UnreadableError(f"{what} is missing")
+
+
+def _bounded(cursor: Cursor, count: int) -> int:
+    # Each item takes a byte at least.
+    if count > cursor.left:
+        raise UnreadableError(f"{count} items are said to follow, in {cursor.left} bytes")
+    return count
+
+
+def _varint(cursor: Cursor) -> int:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = cursor.take(1)[0]
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value
+    raise UnreadableError("a variable length is longer than five bytes")
+
+
+def _fixed(layout: str) -> Read:
+    form = struct.Struct(layout)
+    return lambda cursor: form.unpack(cursor.take(form.size))[0]
+
+
+_int16, _int32 = _fixed(">h"), _fixed(">i")
+
+
+def _milliseconds(cursor: Cursor) -> i32Timedelta:
+    return i32Timedelta.parse(datetime.timedelta(milliseconds=_int32(cursor)))
+
+
+def _uuid(cursor: Cursor) -> uuid.UUID | None:
+    value = uuid.UUID(bytes=cursor.take(16))
+    return value if value.int else None
+
+
+_FIXED: Final[dict[str, Read]] = {
+    "bool": lambda cursor: cursor.take(1) != b"\0",
+    "int8": _fixed(">b"),
+    "int16": _int16,
+    "int32": _int32,
+    "int64": _fixed(">q"),
+    "uuid": _uuid,
+    "timedelta_i32": _milliseconds,
+}

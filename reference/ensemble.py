@@ -1,0 +1,326 @@
+"""Machines on a real ZooKeeper ensemble: what they ask for is done, and they are told in order.
+
+One session carries one or several machines of one node (its broker, its candidate for the
+controller), as in Kafka. Kazoo runs in threads of its own; everything it says is handed to one
+asyncio loop, in the order in which it came from the server, and only that loop drives machines.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kazoo.exceptions import KazooException
+from kazoo.protocol.states import KazooState, WatchedEvent
+
+from controller.reference.encoding import BROKER_IDS
+from controller.reference.protocol import (
+    Answered,
+    Ask,
+    Asked,
+    Create,
+    Disconnected,
+    Effect,
+    Event,
+    Exit,
+    Machine,
+    NoNode,
+    Operation,
+    Outcome,
+    Reconnected,
+    Reply,
+    Say,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    Token,
+    Unknown,
+    WatchFired,
+)
+from controller.reference.requests import Request, Response
+from reference.clients import kazoo_client, wall_clock
+from reference.operations import WATCH_KINDS, outcome, request
+
+TICK_S: Final = 0.1
+
+_log = logging.getLogger("reference")
+
+
+class EnsembleError(RuntimeError):
+    """ZooKeeper cannot be used: one line, for people."""
+
+
+class EndedError(RuntimeError):
+    """The machine has ended and answers no more."""
+
+
+@dataclass(eq=False)
+class Seat:
+    """A machine's place on a session; its methods are for the loop alone.
+
+    ``gate`` says from when on it may take part in a session (the candidate for the controller
+    waits until its broker is registered).
+    """
+
+    machine: Machine
+    gate: Callable[[], bool] = lambda: True
+    started: bool = False
+    """It was told of the present session."""
+    under_way: set[Token] = field(default_factory=set)
+    asked: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
+    watcher: Callable[[WatchedEvent], None] | None = None
+    """One object a seat: kazoo calls it once where it was set several times."""
+
+
+class EnsembleSession:
+    """One ZooKeeper session at a time, and the machines on it.
+
+    ``on_exit`` is called once, with the code and the reason, when a machine exits: the session is
+    closed then. ``on_step`` is called after each stretch of events. ``clock`` gives milliseconds.
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_s: float = 6.0,
+        name: str = "reference",
+        on_exit: Callable[[int, str], None],
+        on_step: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.connect = connect
+        self.name = name
+        self._on_exit = on_exit
+        self._on_step = on_step
+        self._clock = clock or wall_clock()
+        self._client = kazoo_client(connect, session_timeout_s)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._seats: list[Seat] = []
+        self._events: deque[tuple[Seat, Event]] = deque()
+        self._pumping = False
+        self._open = False
+        self._ended = False
+        self._request_id = 0
+        self._session_id: int | None = None
+        """The session that the machines know of."""
+        self._connected = False
+        """What the loop was told; ``_up`` is what kazoo's thread knows, a moment earlier."""
+        self._up = threading.Event()
+        self._ticker: asyncio.TimerHandle | None = None
+
+    # -- for the node --
+
+    async def open(self, timeout_s: float = 15.0) -> None:
+        """Connects, makes the parents of the brokers' znodes, and starts the machines.
+
+        Raises:
+            EnsembleError: if no server is reached in time, or it refuses.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._client.add_listener(self._state_changed)
+        try:
+            # Not start(): it warns of a chroot that is not there yet.
+            if not await asyncio.to_thread(self._client.start_async().wait, timeout_s):
+                await self._close_client()
+                raise EnsembleError(
+                    f"no ZooKeeper server is reached at {self.connect} in {timeout_s:g} s: "
+                    "check the connect string"
+                )
+            await asyncio.to_thread(self._client.ensure_path, BROKER_IDS)
+        except KazooException as error:
+            await self._close_client()
+            raise EnsembleError(
+                f"{BROKER_IDS} cannot be made at {self.connect}: ZooKeeper says "
+                f"{type(error).__name__}: check the chroot and its rights"
+            ) from None
+        self._open = True
+        self._tick()
+        self._told(self._client.state, self._client.client_id)
+
+    def seat(self, machine: Machine, gate: Callable[[], bool] = lambda: True) -> Seat:
+        """Puts a machine on the session."""
+        seat = Seat(machine, gate)
+        seat.watcher = lambda event: self._hand(self._fired, seat, event)
+        self._seats.append(seat)
+        if self._connected:
+            self._begin()
+            self._pump()
+        return seat
+
+    def ask(self, seat: Seat, asked: Request) -> "asyncio.Future[Response]":
+        """A client's request; the answer to come raises `EndedError` if the machine ends first."""
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        if self._ended:
+            future.set_exception(EndedError(f"{self.name} has ended"))
+            return future
+        self._request_id += 1
+        seat.asked[self._request_id] = future
+        self._events.append((seat, Asked(self._request_id, asked)))
+        self._pump()
+        return future
+
+    async def close(self) -> None:
+        """Ends the machines without a word, and the session with its ephemeral znodes."""
+        self._end()
+        await self._close_client()
+
+    # -- from kazoo, in its thread --
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._up.set()
+        else:
+            self._up.clear()
+        self._hand(self._told, state, self._client.client_id)
+
+    def _answered(self, seat: Seat, token: Token, operation: Operation, result: Any) -> None:
+        self._hand(self._take, seat, token, operation, outcome(self._client, operation, result))
+
+    def _hand(self, function: Callable[..., None], *args: Any) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)
+
+    # -- in the loop --
+
+    def _told(self, state: str, client_id: tuple[int, bytes] | None) -> None:
+        if self._ended or not self._open:
+            return
+        if state == KazooState.CONNECTED and client_id is not None:
+            if self._connected:
+                return
+            self._connected = True
+            if self._session_id == client_id[0]:
+                self._tell_all(Reconnected())
+            else:
+                self._forget_session()
+                self._session_id = client_id[0]
+            self._begin()
+        else:
+            if self._connected:
+                self._connected = False
+                self._disconnect()
+            if state == KazooState.LOST:
+                self._forget_session()
+        self._pump()
+
+    def _disconnect(self) -> None:
+        for seat in self._seats:
+            for token in sorted(seat.under_way):
+                self._events.append((seat, Answered(token, Unknown())))
+            seat.under_way.clear()
+        self._tell_all(Disconnected())
+
+    def _forget_session(self) -> None:
+        self._session_id = None
+        self._tell_all(SessionLost())
+        for seat in self._seats:
+            seat.started = False
+
+    def _begin(self) -> None:
+        """Tells of the session those who may know and do not yet."""
+        if not self._connected or self._session_id is None:
+            return
+        for seat in self._seats:
+            if not seat.started and seat.gate():
+                seat.started = True
+                self._events.append((seat, SessionStarted(self._session_id)))
+
+    def _tell_all(self, event: Event) -> None:
+        self._events.extend((seat, event) for seat in self._seats if seat.started)
+
+    def _take(self, seat: Seat, token: Token, operation: Operation, result: Outcome) -> None:
+        if token not in seat.under_way:  # answered when the connection was lost
+            return
+        if isinstance(result, NoNode) and isinstance(operation, Create):
+            self._make_parents(seat, token, operation)
+            return
+        seat.under_way.discard(token)
+        self._events.append((seat, Answered(token, result)))
+        self._pump()
+
+    def _make_parents(self, seat: Seat, token: Token, operation: Create) -> None:
+        parent = operation.path.rpartition("/")[0] or "/"
+
+        def made(result: Any) -> None:
+            if result.exception is not None:
+                self._answered(seat, token, operation, result)
+            else:
+                self._hand(self._send, seat, token, operation)
+
+        self._client.ensure_path_async(parent).rawlink(made)
+
+    def _fired(self, seat: Seat, event: WatchedEvent) -> None:
+        kind = WATCH_KINDS.get(event.type)
+        if kind is not None and seat.started and self._connected and not self._ended:
+            self._events.append((seat, WatchFired(event.path, kind)))
+            self._pump()
+
+    def _tick(self) -> None:
+        if self._ended:
+            return
+        self._tell_all(Tick())
+        self._pump()
+        self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _pump(self) -> None:
+        """Gives machines their events, one at a time, until there are none."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self._events and not self._ended:
+                seat, event = self._events.popleft()
+                for effect in seat.machine.receive(event, int(self._clock())):
+                    self._do(seat, effect)
+                if not self._events:
+                    self._begin()
+        finally:
+            self._pumping = False
+        if not self._ended:
+            self._on_step()
+
+    def _do(self, seat: Seat, effect: Effect) -> None:
+        match effect:
+            case Ask(token, operation):
+                seat.under_way.add(token)
+                self._send(seat, token, operation)
+            case Reply(request_id, response):
+                future = seat.asked.pop(request_id)
+                if not future.done():
+                    future.set_result(response)
+            case Say(line, warning):
+                _log.log(logging.WARNING if warning else logging.INFO, "%s: %s", self.name, line)
+            case Exit(code, reason):
+                if not self._ended:
+                    self._end()
+                    self._on_exit(code, reason)
+
+    def _send(self, seat: Seat, token: Token, operation: Operation) -> None:
+        if token not in seat.under_way:
+            return
+        # Kazoo would keep it for a later connection, where nobody expects it any more.
+        if not self._connected or not self._up.is_set():
+            seat.under_way.discard(token)
+            self._events.append((seat, Answered(token, Unknown())))
+            return
+        sent = request(self._client, operation, seat.watcher)
+        sent.rawlink(lambda result: self._answered(seat, token, operation, result))
+
+    def _end(self) -> None:
+        self._ended = True
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for seat in self._seats:
+            for future in seat.asked.values():
+                if not future.done():
+                    future.set_exception(EndedError(f"{self.name} has ended"))
+                    future.exception()  # nobody may be waiting for it any more
+            seat.asked.clear()
+
+    async def _close_client(self) -> None:
+        await asyncio.to_thread(self._client.stop)
+        await asyncio.to_thread(self._client.close)
