@@ -10,7 +10,7 @@ from controller.snapshot import snapshot
 from streams.bus import BusSettings, Publisher
 from streams.events import SourceState, SourceStatus
 from streams.output_codec import encode_output
-from streams.topics import API_VERSIONS, METADATA_LOG, STATE
+from streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
 from tables.image import Authority, ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -50,8 +50,13 @@ class SilenceWatch:
             if state is None or silent_s < self._silent_after_s:
                 continue
             for status in silences(state.image, silent_s, int(time.time() * 1000)):
-                topic = METADATA_LOG if status.source == Authority.LOG else API_VERSIONS
-                await self._publisher.publish(topic, status)
+                await self._publisher.publish(topic_of(status.source), status)
+
+
+def topic_of(source: str) -> Topic:
+    """The topic on which a source publishes."""
+    topics = {Authority.LOG.value: METADATA_LOG, Authority.ZOOKEEPER.value: ZOOKEEPER}
+    return topics.get(source, API_VERSIONS)
 
 
 def silences(image: ClusterImage, silent_s: float, now_ms: int) -> list[SourceStatus]:

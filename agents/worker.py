@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Any, Final
 
-from agents import api_versions, metadata_log
+from agents import api_versions, metadata_log, zookeeper
 from agents.app import create_app
 from agents.desk import Desk
 from agents.durable import Ledger
@@ -12,7 +12,7 @@ from agents.metrics import Meters
 from agents.settings import WorkerSettings
 from agents.timers import SilenceWatch, Watchdog, publish_states
 from streams.bus import Publisher, ensure_topics, partition_of
-from streams.topics import API_VERSIONS, METADATA_LOG
+from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER
 from streams.types import ClusterId
 from tables.image import ClusterImage
 from tables.image_table import changelog_topic, image_table
@@ -55,7 +55,7 @@ class Worker:
         consumer = self._app.consumer
         trouble = self._publisher.trouble if self._publisher is not None else None
         behind = [trouble] if trouble is not None else []
-        for topic in (METADATA_LOG, API_VERSIONS):
+        for topic in INPUTS:
             name = self.settings.bus.topic(topic)
             for partition in sorted(tp for tp in consumer.assignment() if tp.topic == name):
                 end, read = consumer.highwater(partition), consumer._read_offset[partition]
@@ -100,6 +100,7 @@ class Worker:
         table = image_table(app, settings.bus.partitions)
         metadata_log.register(app, desk, table, settings.bus.topic(METADATA_LOG))
         api_versions.register(app, desk, table, settings.bus.topic(API_VERSIONS))
+        zookeeper.register(app, desk, table, settings.bus.topic(ZOOKEEPER))
 
         def owned(cluster: ClusterId) -> bool:
             partition = partition_of(cluster.encode(), settings.bus.partitions)
