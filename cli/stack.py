@@ -1,10 +1,11 @@
-"""``featurewatch stack``: real Kafka clusters on this machine."""
+"""``featurewatch stack``: real Kafka and ZooKeeper on this machine."""
 
 import json
 import shutil
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +13,15 @@ import typer
 
 from cli.errors import Exit, UsageError
 from deploy import remote, stackfile
+from deploy.ensemble_specs import EnsembleSpec
 from deploy.errors import StackError
-from deploy.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
-from deploy.stackfile import StackFile
+from deploy.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED, combined, zookeeper_mode
+from deploy.stackfile import StackFile, ZooKeeperFile
 
-app = typer.Typer(help="Real Kafka clusters on this machine.", no_args_is_help=True)
+CHROOT = "/kafka"
+"""Below it stands the cluster of a stack with ZooKeeper."""
+
+app = typer.Typer(help="Real Kafka and ZooKeeper on this machine.", no_args_is_help=True)
 node_app = typer.Typer(help="Stop, kill and start one node of a stack.", no_args_is_help=True)
 app.add_typer(node_app, name="node")
 
@@ -25,7 +30,7 @@ Directory = Annotated[
     typer.Option("--directory", "-d", help="The stack's directory.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-NodeId = Annotated[int, typer.Argument(help="The node's id.")]
+NodeId = Annotated[str, typer.Argument(help="The node's id, or zookeeper-1, …")]
 
 
 @app.command()
@@ -37,18 +42,24 @@ def up(
     light_brokers: Annotated[
         int | None, typer.Option(help="Registrations without a process.", min=0)
     ] = None,
+    zookeeper: Annotated[
+        int | None, typer.Option(help="A ZooKeeper ensemble of 1 or 3 servers instead.", min=1)
+    ] = None,
+    zookeeper_kafka: Annotated[
+        int | None, typer.Option(help="With brokers in ZooKeeper mode [none].", min=1)
+    ] = None,
     directory: Directory = None,
     foreground: Annotated[bool, typer.Option(help="Stay, and end with Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a stack and leave it running; a directory that holds one is taken up as it was."""
     where = _directory(directory)
-    given = (nodes, release, releases, metadata_version, light_brokers)
-    described = stackfile.read(where)
-    if described is None:
-        described = _describe(nodes, release, releases, metadata_version, light_brokers or 0)
-        described.write(where)
-    elif any(value is not None for value in given):
+    wanted = _Wanted(
+        nodes, release, releases, metadata_version, light_brokers, zookeeper, zookeeper_kafka
+    )
+    if stackfile.read(where) is None:
+        wanted.described().write(where)
+    elif wanted != _Wanted():
         raise UsageError(
             f"{where} holds a stack already: take it up without options, choose another "
             "--directory, or remove it: featurewatch stack down --remove"
@@ -93,11 +104,12 @@ def status(directory: Directory = None, as_json: Json = False) -> None:
         answer = remote.ask(where, "status")
     except remote.NotRunningError as error:
         if as_json:
-            print(json.dumps({"directory": str(where), "running": False, "nodes": []}))
+            none = {"directory": str(where), "running": False}
+            print(json.dumps(none | {"nodes": [], "zookeeper_servers": []}))
         _say(str(error))
         raise typer.Exit(Exit.NO) from error
     _show(answer | {"running": True}, as_json, _describe_status)
-    if not all(node["ready"] for node in answer["nodes"]):
+    if not all(server["ready"] for server in answer["nodes"] + answer["zookeeper_servers"]):
         raise typer.Exit(Exit.NO)
 
 
@@ -140,30 +152,59 @@ def _refuse_if_running(where: Path) -> None:
     raise StackError(f"the stack in {where} runs already; see: featurewatch stack status")
 
 
-def _describe(
-    nodes: int | None,
-    release: str | None,
-    releases: str | None,
-    metadata_version: str | None,
-    light_brokers: int,
-) -> StackFile:
-    if releases is not None and (nodes is not None or release is not None):
-        raise UsageError("--releases names every node; leave out --nodes and --release")
-    if releases is not None:
-        each = [word.strip() for word in releases.split(",")]
-    else:
-        each = [release or NEWEST_TESTED] * (nodes or 3)
-    # Heartbeats of light brokers go out at about 2,000 a second: sessions last longer with more.
-    session_ms = max(6_000, 10 * light_brokers)
-    try:
-        spec = ClusterSpec(
-            [NodeSpec(number, name) for number, name in enumerate(each, start=1)],
-            metadata_version,
-            {"broker.session.timeout.ms": str(session_ms)} if light_brokers else {},
+@dataclass(frozen=True)
+class _Wanted:
+    """The options of ``stack up`` that say what a new stack shall be."""
+
+    nodes: int | None = None
+    release: str | None = None
+    releases: str | None = None
+    metadata_version: str | None = None
+    light_brokers: int | None = None
+    zookeeper: int | None = None
+    zookeeper_kafka: int | None = None
+
+    def described(self) -> StackFile:
+        """The stack.
+
+        Raises:
+            UsageError: if there can be none like it.
+        """
+        try:
+            if self.zookeeper is not None or self.zookeeper_kafka is not None:
+                return self._zookeeper_mode()
+            return self._kraft()
+        except StackError as error:
+            raise UsageError(str(error)) from error
+
+    def _zookeeper_mode(self) -> StackFile:
+        kraft = (self.nodes, self.releases, self.metadata_version, self.light_brokers)
+        if any(value is not None for value in kraft):
+            raise UsageError(
+                "a stack with ZooKeeper takes --zookeeper-kafka and --release; "
+                "for KRaft nodes start another one in its own --directory"
+            )
+        if self.release is not None and self.zookeeper_kafka is None:
+            raise UsageError("--release is Kafka's; name how many brokers: --zookeeper-kafka 3")
+        servers = EnsembleSpec(self.zookeeper or 1).servers
+        spec = self.zookeeper_kafka and zookeeper_mode(
+            self.zookeeper_kafka, CHROOT, self.release or KAFKA_WITH_ZOOKEEPER
         )
-    except StackError as error:
-        raise UsageError(str(error)) from error
-    return StackFile(spec, light_brokers)
+        return StackFile(spec or None, ZooKeeperFile(servers))
+
+    def _kraft(self) -> StackFile:
+        if self.releases is not None and (self.nodes is not None or self.release is not None):
+            raise UsageError("--releases names every node; leave out --nodes and --release")
+        if self.releases is not None:
+            each = [word.strip() for word in self.releases.split(",")]
+        else:
+            each = [self.release or NEWEST_TESTED] * (self.nodes or 3)
+        light = self.light_brokers or 0
+        # Heartbeats of light brokers go out at about 2,000 a second: more need longer sessions.
+        session_ms = max(6_000, 10 * light)
+        properties = {"broker.session.timeout.ms": str(session_ms)} if light else {}
+        spec = combined(each, self.metadata_version, properties)
+        return StackFile(spec, light_brokers=light)
 
 
 def _stay(where: Path, as_json: bool) -> None:
@@ -191,17 +232,22 @@ def _describe_up(answer: dict[str, Any]) -> str:
 
 
 def _describe_status(answer: dict[str, Any]) -> str:
-    lines = [
-        f"directory   {answer['directory']}",
-        f"cluster     {answer['cluster_id']}",
-        f"bootstrap   {answer['bootstrap_servers']}",
-        f"controllers {answer['controllers']}",
-    ]
+    lines = [f"directory   {answer['directory']}"]
+    if answer["nodes"]:
+        lines.append(f"cluster     {answer['cluster_id']}")
+        lines.append(f"bootstrap   {answer['bootstrap_servers']}")
+    if answer["controllers"]:
+        lines.append(f"controllers {answer['controllers']}")
     if answer["light_brokers"]:
         lines.append(f"light       {answer['light_brokers']} brokers")
-    return "\n".join([*lines, *map(_describe_node, answer["nodes"])])
+    if answer["zookeeper"]:
+        lines.append(f"zookeeper   {answer['zookeeper']}")
+    servers = answer["zookeeper_servers"] + answer["nodes"]
+    return "\n".join([*lines, *map(_describe_node, servers)])
 
 
 def _describe_node(node: dict[str, Any]) -> str:
     state = "ready" if node["ready"] else f"not ready: {node['missing']}"
+    if "mode" in node:
+        return f"{node['id']:<11} {node['address']:<15} {node['mode']}, {state}"
     return f"node {node['id']:<6} {node['release']:<7} {'+'.join(node['roles'])}, {state}"

@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from deploy.ensemble_specs import ServerPorts
 from deploy.errors import StackError
 from deploy.properties import Addresses
 from deploy.specs import ClusterSpec, NodeSpec, Roles
@@ -24,10 +25,23 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class StackFile:
-    """What a stack is; the cluster id, addresses and control follow from its first start."""
+class ZooKeeperFile:
+    """An ensemble: how many servers, and from its first start on their ports."""
 
-    spec: ClusterSpec
+    servers: int
+    ports: Sequence[ServerPorts] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StackFile:
+    """What a stack is; the cluster id, addresses, ports and control follow from its first start.
+
+    Where ``spec`` is of ZooKeeper mode, its connect string need hold no more than the chroot: the
+    ensemble's addresses are put before it.
+    """
+
+    spec: ClusterSpec | None = None
+    zookeeper: ZooKeeperFile | None = None
     light_brokers: int = 0
     cluster_id: str | None = None
     addresses: Mapping[int, Addresses] | None = None
@@ -62,15 +76,23 @@ def read(directory: Path) -> StackFile | None:
 
 
 def _parse(found: dict[str, Any]) -> StackFile:
-    spec = found["spec"]
-    nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in spec["nodes"]]
+    spec, zookeeper = found["spec"], found.get("zookeeper")
     addresses, control = found["addresses"], found["control"]
     return StackFile(
-        spec=ClusterSpec(
-            **(spec | {"nodes": nodes, "format_arguments": tuple(spec["format_arguments"])})
-        ),
+        spec=spec and _spec(spec),
+        zookeeper=zookeeper and _zookeeper(zookeeper),
         light_brokers=int(found["light_brokers"]),
         cluster_id=found["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},
         control=control and Control(**control),
     )
+
+
+def _spec(found: dict[str, Any]) -> ClusterSpec:
+    nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in found["nodes"]]
+    arguments = tuple(found["format_arguments"])
+    return ClusterSpec(**(found | {"nodes": nodes, "format_arguments": arguments}))
+
+
+def _zookeeper(found: dict[str, Any]) -> ZooKeeperFile:
+    return ZooKeeperFile(found["servers"], tuple(ServerPorts(**own) for own in found["ports"]))

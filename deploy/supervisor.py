@@ -1,4 +1,4 @@
-"""The process that owns a stack's nodes from ``stack up`` to ``stack down``.
+"""The process that owns a stack's servers from ``stack up`` to ``stack down``.
 
 It obeys whoever knows the token in the stack file: one JSON line asks, one JSON line answers, on a
 loopback port. Run as ``python -m deploy.supervisor DIRECTORY FD``: the file descriptor is a socket
@@ -21,19 +21,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
-from uuid import NAMESPACE_OID, uuid5
 
 from deploy import stackfile
 from deploy.artifacts import Cache
-from deploy.cluster import Cluster
 from deploy.errors import StackError
-from deploy.light import LightBroker, LightNodes
-from deploy.node import Node
+from deploy.parts import parts_of
 from deploy.ports import LOOPBACK
-from deploy.probe import supported_ranges
-from deploy.stackfile import Control, StackFile
+from deploy.stackfile import Control
 
-FIRST_LIGHT_ID = 10_001
 _LINE_LIMIT = 1 << 16
 _log = logging.getLogger(__name__)
 
@@ -52,13 +47,7 @@ class Supervisor:
             raise StackError(f"{directory} holds no stack; run: featurewatch stack up")
         self._lock = _exclusive(directory)
         self._described = described
-        self.cluster = Cluster(
-            described.spec,
-            directory,
-            cache=cache,
-            addresses=described.addresses,
-            cluster_id=described.cluster_id,
-        )
+        self._parts = parts_of(described, directory, cache)
         self._directory = directory
         self._token = secrets.token_urlsafe(24)
         self._stop = threading.Event()
@@ -73,12 +62,13 @@ class Supervisor:
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)
-            stack.callback(self.cluster.close)
+            for part in self._parts:
+                stack.callback(part.close)
             stack.callback(self._save, None)
             # Before the start: a stack that was interrupted is taken up at the same addresses.
             self._save(None)
-            self.cluster.start()
-            self._add_light_brokers(stack)
+            for part in self._parts:
+                part.start()
             listener = stack.enter_context(socket.create_server((LOOPBACK, 0)))
             listener.settimeout(0.2)
             self._listener = listener
@@ -108,16 +98,21 @@ class Supervisor:
         self.stop()
 
     def status(self) -> dict[str, Any]:
-        """What the stack is and how its nodes do, as plain data."""
-        return {
+        """What the stack is and how its servers do, as plain data."""
+        found: dict[str, Any] = {
             "directory": str(self._directory),
-            "cluster_id": self.cluster.cluster_id,
-            "bootstrap_servers": self.cluster.bootstrap_servers,
-            "controllers": self.cluster.controllers,
-            "light_brokers": self._described.light_brokers,
+            "cluster_id": None,
+            "bootstrap_servers": "",
+            "controllers": "",
+            "light_brokers": 0,
+            "zookeeper": None,
             "supervisor_pid": os.getpid(),
-            "nodes": [_node_status(node) for node in self.cluster.nodes],
+            "nodes": [],
+            "zookeeper_servers": [],
         }
+        for part in self._parts:
+            found |= part.status()
+        return found
 
     def _answer(self, connection: socket.socket) -> None:
         try:
@@ -142,67 +137,35 @@ class Supervisor:
             case "down":
                 self.stop()
                 return {"directory": str(self._directory)}
+            case "stop" | "kill" | "start":
+                return self._obey_for_server(str(request["node"]), request)
+            case other:
+                raise StackError(f"a stack cannot {other!r}")
+
+    def _obey_for_server(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        part = next((part for part in self._parts if name in part.servers), None)
+        if part is None:
+            known = ", ".join(name for part in self._parts for name in part.servers)
+            raise StackError(f"there is no node {name}; the nodes are {known}")
+        server = part.servers[name]
+        match request["do"]:
             case "stop":
-                self.cluster.node(int(request["node"])).stop()
+                server.stop()
             case "kill":
-                self.cluster.node(int(request["node"])).kill()
+                server.kill()
             case "start":
-                node = self.cluster.node(int(request["node"]))
-                node.start(request.get("release"), wait=False)
+                part.start_server(name, request.get("release"))
                 # What stands in the file is what comes back after a reboot.
                 self._save(Control(os.getpid(), self._listener.getsockname()[1], self._token))
                 if request.get("wait", True):
-                    node.wait_ready()
-            case other:
-                raise StackError(f"a stack cannot {other!r}")
-        return _node_status(self.cluster.node(int(request["node"])))
+                    server.wait_ready()
+        return part.server_status(name)
 
     def _save(self, control: Control | None) -> None:
-        nodes = [node.spec for node in self.cluster.nodes]
-        StackFile(
-            spec=replace(self._described.spec, nodes=nodes),
-            light_brokers=self._described.light_brokers,
-            cluster_id=self.cluster.cluster_id,
-            addresses=self.cluster.addresses,
-            control=control,
-        ).write(self._directory)
-
-    def _add_light_brokers(self, stack: ExitStack) -> None:
-        count = self._described.light_brokers
-        if not count:
-            return
-        cluster = self.cluster
-        port = cluster.leader().addresses.controller
-        ranges = supported_ranges(LOOPBACK, port) if port is not None else {}
-        light = stack.enter_context(LightNodes(cluster.controllers, cluster.cluster_id))
-        ids = range(FIRST_LIGHT_ID, FIRST_LIGHT_ID + count)
-        # The same incarnation each time: a stack that is taken up again need not wait until the
-        # controller has given up the old sessions.
-        brokers = [
-            LightBroker(
-                number, ranges, incarnation=uuid5(NAMESPACE_OID, f"{cluster.cluster_id}/{number}")
-            )
-            for number in ids
-        ]
-        if refused := light.register(brokers):
-            raise StackError(f"{len(refused)} light brokers were refused: {refused[0].text}")
-        stack.enter_context(light.kept_alive())
-
-
-def _node_status(node: Node) -> dict[str, Any]:
-    missing = node.not_ready() if node.running else "it is not running"
-    return {
-        "id": node.id,
-        "release": node.release,
-        "roles": node.spec.roles.value.split(","),
-        "running": node.running,
-        "ready": missing is None,
-        "missing": missing,
-        "pid": node.pid,
-        "broker": node.broker,
-        "controller": node.controller,
-        "log": str(node.log),
-    }
+        file = replace(self._described, control=control)
+        for part in self._parts:
+            file = part.describe(file)
+        file.write(self._directory)
 
 
 def _exclusive(directory: Path) -> IO[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import pytest
 
 from deploy import stackfile
 from deploy.artifacts import Cache
+from deploy.ensemble_specs import ServerPorts
 from deploy.specs import ClusterSpec, NodeSpec, Roles
-from deploy.stackfile import StackFile
+from deploy.stackfile import StackFile, ZooKeeperFile
+from deploy.znodes import read_json
 from tests.deploy.test_process import ROOT, alive, eventually
 
 pytestmark = pytest.mark.stack
@@ -46,7 +49,7 @@ def stack(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
 
 def pids(status: dict[str, Any]) -> list[int]:
     """The JVMs of a stack."""
-    return [node["pid"] for node in status["nodes"]]
+    return [node["pid"] for node in status["nodes"] + status["zookeeper_servers"]]
 
 
 def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
@@ -94,6 +97,48 @@ def test_taken_up_again_with_light_brokers(stack: Command, tmp_path: Path) -> No
     assert not (tmp_path / "stack").exists()
 
 
+def test_ensemble_alone(stack: Command) -> None:
+    """Three ZooKeeper servers: one is killed, seen to be down, and started again."""
+    up = stack("up", "--zookeeper", "3")
+    assert up.returncode == 0, up.stderr
+    assert re.search(r"^zookeeper   (127\.0\.0\.1:\d+,){2}127\.0\.0\.1:\d+$", up.stdout, re.M)
+    assert len(re.findall(r"^zookeeper-\d .* (?:leader|follower), ready$", up.stdout, re.M)) == 3
+    assert "bootstrap" not in up.stdout
+    assert stack("node", "kill", "zookeeper-2").returncode == 0
+    status = stack("status")
+    assert status.returncode == 3
+    assert re.search(r"^zookeeper-2 .* down, not ready: it is not running$", status.stdout, re.M)
+    started = stack("node", "start", "zookeeper-2", "--json")
+    assert started.returncode == 0, started.stderr
+    assert json.loads(started.stdout)["ready"]
+    assert stack("status").returncode == 0
+    unknown = stack("node", "stop", "1")
+    assert unknown.returncode == 1
+    assert (
+        "there is no node 1; the nodes are zookeeper-1, zookeeper-2, zookeeper-3" in unknown.stderr
+    )
+
+
+def test_zookeeper_mode_taken_up_again(stack: Command, tmp_path: Path) -> None:
+    """Kafka in ZooKeeper mode comes back after down with its cluster id and both addresses."""
+    up = stack("up", "--zookeeper-kafka", "1", "--json")
+    assert up.returncode == 0, up.stderr
+    first = json.loads(up.stdout)
+    connect = first["zookeeper"]
+    assert connect.endswith("/kafka")
+    assert first["nodes"][0]["roles"] == ["broker", "zookeeper"]
+    assert read_json(connect, "/cluster/id")["id"] == first["cluster_id"]
+    assert stack("node", "start", "zookeeper-1", "--release", "4.3.0").returncode == 1
+    assert stack("down").returncode == 0
+    assert not any(map(alive, pids(first)))
+    again = stack("up")
+    assert again.returncode == 0, again.stderr
+    for line in (f"cluster     {first['cluster_id']}", f"zookeeper   {connect}"):
+        assert line in again.stdout.splitlines()
+    assert stack("down", "--remove").returncode == 0
+    assert not (tmp_path / "stack").exists()
+
+
 def jvms_of(directory: Path) -> list[int]:
     """Processes whose command line names a directory and Kafka's main class."""
     found = []
@@ -126,6 +171,10 @@ def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
         ["--releases", "4.3.0", "--nodes", "3"],
         ["--release", "2.8.0"],
         ["--nodes", "0"],
+        ["--zookeeper", "2"],
+        ["--zookeeper", "1", "--nodes", "3"],
+        ["--zookeeper", "1", "--release", "3.9.1"],
+        ["--zookeeper-kafka", "3", "--release", "4.3.0"],
     ):
         result = stack("up", *flags)
         assert result.returncode == 2, result.stderr
@@ -136,7 +185,8 @@ def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
 def test_stack_file_round_trip(tmp_path: Path) -> None:
     """What is written is read back equal, for its owner's eyes only."""
     nodes = [NodeSpec(1, "3.9.1", Roles.CONTROLLER, {"a": "b"}), NodeSpec(2)]
-    written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), 7)
+    servers = ZooKeeperFile(1, (ServerPorts(1, 2, 3),))
+    written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, 7)
     written.write(tmp_path)
     assert stackfile.read(tmp_path) == written
     assert (tmp_path / stackfile.FILE).stat().st_mode & 0o077 == 0
