@@ -38,8 +38,9 @@ def ask(operation: Operation) -> Task[Outcome]:
 class Serial:
     """Runs tasks in their order.
 
-    Reads whose connection was lost are asked again once it is back; a write that was lost gives its
-    task `Unknown` at that time, since only the task can say how to find out what became of it.
+    Reads whose connection was lost are asked again once it is back, with those that went out beside
+    them and were answered, whose watches are gone. A write that was lost gives its task `Unknown`
+    at that time, since only the task can say how to find out what became of it.
     """
 
     def __init__(self, emit: Callable[[Effect], None]) -> None:
@@ -106,8 +107,8 @@ class Serial:
         if asked and not all(isinstance(each, _READS) for each in self._operations):
             self._deliver()
             return
-        lost = (None, Unknown())
-        self._ask([place for place, each in enumerate(self._outcomes) if each in lost])
+        self._outcomes = [None] * len(self._operations)
+        self._ask(range(len(self._operations)))
 
     def _deliver(self) -> None:
         self._run(tuple(each for each in self._outcomes if each is not None))

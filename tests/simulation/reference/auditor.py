@@ -1,0 +1,160 @@
+"""Watches a simulated cluster from outside, transaction by transaction, and says what is wrong."""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from controller.reference.requests import Request, Response, UpdateResponse
+from streams.types import Range
+from tests.simulation.reference.claims import Claim, Levels, Written, balance, levels_in
+from tests.simulation.reference.node import Process
+from tests.simulation.reference.tree import History, Transaction, Tree
+
+CONTROLLER, EPOCH, BROKERS = "/controller", "/controller_epoch", "/brokers/ids/"
+
+
+def fits(ranges: Mapping[str, Range], levels: Mapping[str, int]) -> bool:
+    """Whether a broker with these ranges can work with these levels."""
+    return all(
+        name in ranges and ranges[name][0] <= level <= ranges[name][1]
+        for name, level in levels.items()
+    )
+
+
+class Auditor:
+    """Holds every invariant; each `AssertionError` says which."""
+
+    def __init__(self, history: History, features: str) -> None:
+        self._history = history
+        self._features = features
+        self._read = 0
+        self._numbers = count(1)
+        self._elected: dict[int, int] = {}
+        self._processes: dict[int, Process] = {}
+        self._epochs: dict[Process, int] = {}
+        self.claims: dict[int, Claim] = {}
+        self.written: list[Written] = []
+
+    # -- clients -----------------------------------------------------------------------------------
+
+    def ask(self, process: Process, request: Request) -> int:
+        """A request is on its way; its number."""
+        number = next(self._numbers)
+        self.claims[number] = Claim(process, request, len(self._history.log))
+        return number
+
+    def answer(self, number: int, response: Response) -> None:
+        """It is answered."""
+        claim = self.claims[number]
+        assert claim.response is None, f"answered twice: {claim}, then {response}"
+        claim.response = response
+        claim.answered = len(self._history.log)
+
+    @property
+    def elections(self) -> int:
+        """How many there were."""
+        return len(self._elected)
+
+    def told(self) -> Iterator[str]:
+        """What each request for a change was answered."""
+        for claim in self.claims.values():
+            answer = claim.response
+            if answer is None:
+                yield "nothing"
+            elif isinstance(answer, UpdateResponse):
+                first = next((item.error for item in answer.results if item.error), answer.error)
+                yield "unknown" if answer.unknown else (answer.error or first).name
+
+    # -- the cluster -------------------------------------------------------------------------------
+
+    def joined(self, process: Process) -> None:
+        """This process writes under this session."""
+        self._processes[process.session_id] = process
+
+    @property
+    def levels(self) -> Levels:
+        """What is finalized."""
+        node = self._history.tree.get(self._features)
+        return {} if node is None else levels_in(node.data)
+
+    def true_controller(self) -> int:
+        """The session whose writes count; 0: nobody was elected yet."""
+        node = self._history.tree.get(EPOCH)
+        return 0 if node is None else self._elected.get(int(node.data), 0)
+
+    def look(self, process: Process | None) -> None:
+        """Audit the transactions since the last look, and the process that acted."""
+        for transaction in self._history.log[self._read :]:
+            self._transaction(transaction)
+        self._read = len(self._history.log)
+        if process is None:
+            return
+        held = process.broker.held.epoch
+        assert held >= self._epochs.get(process, -1), f"broker {process.node_id} went back"
+        self._epochs[process] = held
+        if process.controller.active and process.session_id == self.true_controller():
+            self._live_set(process)
+
+    def _transaction(self, transaction: Transaction) -> None:
+        before, after = transaction.before, transaction.after
+        if _value(before, EPOCH) != _value(after, EPOCH):
+            self._election(transaction)
+        features = after.get(self._features)
+        old = before.get(self._features)
+        if features is old:
+            return
+        assert features is not None, "the finalized features are gone"
+        assert old is None or features.stat.version == old.stat.version + 1, "epoch made a jump"
+        assert old is None or features.stat.czxid == old.stat.czxid, "the znode was made anew"
+        elected = self._elected.get(_value(before, EPOCH))
+        assert elected == transaction.session, (
+            f"session {transaction.session} wrote, elected is {elected}"
+        )
+        process = self._processes[transaction.session]
+        self._live_set(process, levels_in(features.data))
+        if old is not None:
+            levels = levels_in(old.data), levels_in(features.data)
+            self.written.append(Written(transaction.zxid, process, *levels))
+
+    def _election(self, transaction: Transaction) -> None:
+        epoch, old = _value(transaction.after, EPOCH), _value(transaction.before, EPOCH)
+        assert epoch > old, "the controller epoch went back"
+        if CONTROLLER in {change.path for change in transaction.changes}:
+            assert epoch not in self._elected, f"epoch {epoch} was given twice"
+            self._elected[epoch] = transaction.session
+
+    def _live_set(self, process: Process, levels: Levels | None = None) -> None:
+        wanted = self.levels if levels is None else levels
+        for broker_id, ranges in process.controller.accepted.items():
+            assert fits(ranges, wanted), (
+                f"broker {broker_id} {ranges} is in the live set with {wanted} finalized"
+            )
+
+    # -- at the end --------------------------------------------------------------------------------
+
+    def rest(self, processes: list[Process]) -> None:
+        """Nothing happens any more, and every connection stands: what must hold then."""
+        wrong = balance([*self.claims.values()], self.written)
+        assert wrong is None, wrong
+        alive = set(processes)
+        for claim in self.claims.values():
+            assert claim.response is not None or claim.process not in alive, f"no answer: {claim}"
+        node = self._history.tree.get(self._features)
+        if not processes:
+            return
+        assert node is not None, "there are brokers and no finalized features"
+        registered = {path for path in self._history.tree if path.startswith(BROKERS)}
+        assert registered == {f"{BROKERS}{process.node_id}" for process in processes}
+        for process in processes:
+            held = process.broker.held
+            assert fits(process.ranges, self.levels), f"{process.node_id} should have gone"
+            assert (held.epoch, held.levels) == (node.stat.version, self.levels)
+            assert process.broker.controller_id == process.controller.controller_id is not None
+        active = [process for process in processes if process.controller.active]
+        assert [process.session_id for process in active] == [self.true_controller()]
+        accepted = active[0].controller.accepted
+        assert accepted == {process.node_id: process.ranges for process in processes}
+
+
+def _value(tree: Tree, path: str) -> int:
+    node = tree.get(path)
+    return 0 if node is None else int(node.data)

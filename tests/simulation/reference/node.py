@@ -1,0 +1,98 @@
+"""A simulated process: a reference broker and a candidate for the controller in one session."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from controller.reference.broker import BrokerIdentity, ReferenceBroker
+from controller.reference.controller import ReferenceController
+from controller.reference.dialect import Dialect
+from controller.reference.protocol import (
+    Ask,
+    Asked,
+    Event,
+    Exit,
+    Reply,
+    Say,
+    SessionLost,
+    SessionStarted,
+    Tick,
+)
+from controller.reference.requests import ApiVersions, Request, Response
+from streams.types import Range
+from tests.simulation.reference.session import Session
+
+Answer = Callable[[int, Response], None]
+BROKER, CONTROLLER = "broker", "controller"
+MACHINES = (BROKER, CONTROLLER)
+
+
+class Process:
+    """One start of a node; what was asked of it and not answered when it dies, is not answered."""
+
+    def __init__(
+        self, node_id: int, dialect: Dialect, ranges: Mapping[str, Range], answer: Answer
+    ) -> None:
+        self.node_id = node_id
+        self.ranges = dict(ranges)
+        self.broker = ReferenceBroker(BrokerIdentity(node_id), dialect, ranges)
+        self.controller = ReferenceController(node_id, dialect, ranges)
+        self.session: Session | None = None
+        self.requests: deque[tuple[int, Request]] = deque()
+        self.exit: Exit | None = None
+        self.said: list[str] = []
+        self._answer = answer
+        self._standing = False
+
+    @property
+    def session_id(self) -> int:
+        """Its session; 0: none."""
+        return 0 if self.session is None else self.session.session_id
+
+    def begin(self, session: Session) -> None:
+        """A session is there."""
+        self.session = session
+        session.begin(BROKER)
+
+    def lose(self, now_ms: int) -> None:
+        """The session has expired, and it is told so."""
+        self.session = None
+        standing, self._standing = self._standing, False
+        self._give(BROKER, SessionLost(), now_ms)
+        if standing:
+            self._give(CONTROLLER, SessionLost(), now_ms)
+
+    def hear(self, now_ms: int) -> None:
+        """Take the next event that comes from ZooKeeper."""
+        assert self.session is not None
+        who, event = self.session.coming.popleft()
+        if who == CONTROLLER and not self._standing:
+            return
+        self._give(who, event, now_ms)
+        if self.broker.registered and not self._standing and self.exit is None:
+            self._standing = True
+            self._give(CONTROLLER, SessionStarted(self.session_id), now_ms)
+
+    def serve(self, now_ms: int) -> None:
+        """Take the next request; what the controller is asked for comes to that machine."""
+        request_id, request = self.requests.popleft()
+        who = BROKER if isinstance(request, ApiVersions) or not self._standing else CONTROLLER
+        self._give(who, Asked(request_id, request), now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed."""
+        self._give(BROKER, Tick(), now_ms)
+        self._give(CONTROLLER, Tick(), now_ms)
+
+    def _give(self, who: str, event: Event, now_ms: int) -> None:
+        machine = self.broker if who == BROKER else self.controller
+        for effect in machine.receive(event, now_ms):
+            match effect:
+                case Ask():
+                    if self.session is not None:
+                        self.session.ask(who, effect)
+                case Reply(request_id, response):
+                    self._answer(request_id, response)
+                case Exit():
+                    self.exit = effect
+                case Say(line):
+                    self.said.append(line)

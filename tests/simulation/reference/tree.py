@@ -1,0 +1,151 @@
+"""ZooKeeper's tree as a history: each transaction gives a new tree, and any of them can be read."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from immutables import Map
+
+from controller.reference.protocol import (
+    ANY_VERSION,
+    BadVersion,
+    Check,
+    Children,
+    Create,
+    Data,
+    Delete,
+    Done,
+    Exists,
+    Get,
+    Multi,
+    Names,
+    NodeExists,
+    NoNode,
+    Operation,
+    Outcome,
+    SetData,
+    Stat,
+    WatchKind,
+    WriteOperation,
+)
+
+
+class Node(NamedTuple):
+    """A znode."""
+
+    data: bytes
+    stat: Stat
+
+
+Tree = Map[str, Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a transaction did to one path."""
+
+    path: str
+    kind: WatchKind
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """``session`` wrote; ``before`` and ``after`` are the trees around it."""
+
+    zxid: int
+    session: int
+    before: Tree
+    after: Tree
+    changes: tuple[Change, ...]
+
+
+@dataclass(slots=True)
+class History:
+    """All transactions; the number of a transaction is its place."""
+
+    log: list[Transaction] = field(default_factory=list)
+
+    @property
+    def tree(self) -> Tree:
+        """The newest tree."""
+        return self.at(len(self.log))
+
+    def at(self, zxid: int) -> Tree:
+        """The tree after a transaction; 0: the empty one."""
+        return self.log[zxid - 1].after if zxid else Map()
+
+    def write(self, session: int, operation: Operation) -> Outcome:
+        """Carry out a write at the head."""
+        parts = operation.operations if isinstance(operation, Multi) else (operation,)
+        zxid, tree = len(self.log) + 1, self.tree
+        changes: list[Change] = []
+        stats: list[Stat | None] = []
+        for index, part in enumerate(parts):
+            assert isinstance(part, WriteOperation)
+            outcome = _apply(tree, part, session, zxid)
+            if isinstance(outcome, type):
+                return outcome(index)
+            tree = outcome
+            changes += _changes(part)
+            node = tree.get(part.path)
+            known = not isinstance(part, Check | Delete)
+            stats.append(node.stat if known and node is not None else None)
+        self.log.append(Transaction(zxid, session, self.tree, tree, tuple(changes)))
+        return Done(tuple(stats))
+
+    def close(self, session: int) -> None:
+        """End a session: its ephemeral znodes go in one transaction."""
+        gone = [path for path, node in self.tree.items() if node.stat.owner == session]
+        if gone:
+            tree = self.tree
+            for path in gone:
+                tree = tree.delete(path)
+            changes = tuple(change for path in gone for change in _changes(Delete(path)))
+            zxid = len(self.log) + 1
+            self.log.append(Transaction(zxid, session, self.tree, tree, changes))
+
+
+def read(tree: Tree, operation: Operation) -> Outcome:
+    """Carry out a read."""
+    match operation:
+        case Children(path):
+            names = (other.rpartition("/") for other in tree)
+            return Names(tuple(name for parent, _, name in names if parent == path))
+        case Get(path) | Exists(path) if path in tree:
+            node = tree[path]
+            return Data(*node) if isinstance(operation, Get) else Done((node.stat,))
+        case _:
+            return NoNode()
+
+
+def _apply(
+    tree: Tree, part: WriteOperation, session: int, zxid: int
+) -> Tree | type[NoNode] | type[NodeExists] | type[BadVersion]:
+    node = tree.get(part.path)
+    if isinstance(part, Create):
+        if node is not None:
+            return NodeExists
+        owner = session if part.ephemeral else 0
+        return tree.set(part.path, Node(part.data, Stat(0, zxid, zxid, owner)))
+    if node is None:
+        return NoNode
+    if part.version not in (ANY_VERSION, node.stat.version):
+        return BadVersion
+    if isinstance(part, SetData):
+        old = node.stat
+        return tree.set(
+            part.path, Node(part.data, Stat(old.version + 1, old.czxid, zxid, old.owner))
+        )
+    return tree.delete(part.path) if isinstance(part, Delete) else tree
+
+
+def _changes(part: WriteOperation) -> list[Change]:
+    parent = Change(part.path.rpartition("/")[0], WatchKind.CHILDREN)
+    match part:
+        case Create(path):
+            return [Change(path, WatchKind.CREATED), parent]
+        case SetData(path):
+            return [Change(path, WatchKind.CHANGED)]
+        case Delete(path):
+            return [Change(path, WatchKind.DELETED), parent]
+        case Check():
+            return []
