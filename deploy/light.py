@@ -27,6 +27,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from deploy import requests
 from deploy.errors import RefusedError, StackError
 from deploy.leader import LeaderPool
+from deploy.polling import attempts
 from deploy.requests import Ranges
 from deploy.wire import check
 
@@ -132,11 +133,11 @@ class LightNodes:
         It ends fenced and registered.
 
         Raises:
-            StackError: if the controller does not let a broker go after fifty heartbeats.
+            StackError: if the controller does not let a broker go within ten seconds.
         """
 
         def one(broker_id: int) -> None:
-            for _ in range(50):
+            for _ in attempts(10.0, 0.01):
                 if self._heartbeat(broker_id, want_shut_down=True).should_shut_down:
                     return
             raise StackError(f"the controller does not let broker {broker_id} shut down")

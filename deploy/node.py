@@ -131,12 +131,13 @@ class Node(Server):
 
         ``properties`` are added to the node's own for this and later starts. With ``wait`` it
         returns when the node takes part: its controller knows the quorum's leader and its broker
-        is unfenced. A node that makes the majority cannot become ready alone: start it with
+        is live. A node that makes the majority cannot become ready alone: start it with
         ``wait=False``.
 
         Raises:
             StartError: if it runs already, ends, or is not ready in time; with the reason from its
                 log.
+            WireError: if it is in ZooKeeper mode and ZooKeeper does not answer.
         """
         self.refuse_if_running()
         if release is not None:
@@ -160,7 +161,7 @@ class Node(Server):
             if self.addresses.broker is not None:
                 live = live_brokers(LOOPBACK, self.addresses.broker)
                 if self.id not in live:
-                    return f"broker {self.id} is fenced"
+                    return f"broker {self.id} is not live in the eyes of its cluster"
         except WireError as error:
             return str(error)
         return None

@@ -1,14 +1,18 @@
 """The stack's small parts, without a process of Kafka."""
 
 import socket
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deploy.cluster import random_id
+from deploy.ensemble_specs import EnsembleSpec, ServerPorts, Tls, server_properties
 from deploy.errors import JavaError, StackError, WireError
 from deploy.java import java, version_of
 from deploy.log_tail import reason
+from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK, Ports
 from deploy.probe import quorum_leader
 from deploy.properties import Addresses, controllers, node_properties
@@ -126,3 +130,56 @@ def test_cluster_ids_are_kafkas() -> None:
     ids = {random_id() for _ in range(500)}
     assert len(ids) == 500
     assert all(len(text) == 22 and not text.startswith("-") for text in ids)
+
+
+def test_properties_of_zookeeper_mode_and_of_a_migration() -> None:
+    """Roles and the migration decide who knows ZooKeeper, the quorum, or both (KIP-866)."""
+    connect = "127.0.0.1:2181/kafka"
+    broker, controller = (
+        NodeSpec(1, "3.9.1", Roles.ZOOKEEPER),
+        NodeSpec(3, "3.9.1", Roles.CONTROLLER),
+    )
+    addresses = {1: Addresses(101, None), 3: Addresses(None, 103)}
+
+    def of(spec: ClusterSpec, node: NodeSpec) -> dict[str, str]:
+        return node_properties(spec, node, addresses, Path("/data"))
+
+    plain = of(ClusterSpec([broker], zookeeper=connect), broker)
+    assert (plain["broker.id"], plain["zookeeper.connect"]) == ("1", connect)
+    assert not plain.keys() & {"process.roles", "node.id", "controller.quorum.voters"}
+    both = ClusterSpec([broker, controller], zookeeper=connect, migrating=True)
+    for node in (broker, controller):
+        found = of(both, node)
+        assert found["zookeeper.metadata.migration.enable"] == "true"
+        assert found["zookeeper.connect"] == connect
+        assert found["controller.quorum.voters"] == "3@127.0.0.1:103"
+        assert found["inter.broker.listener.name"] == "PLAINTEXT"
+    moved = replace(broker, roles=Roles.BROKER)
+    after = of(replace(both, nodes=[moved, controller]), moved)
+    assert (after["process.roles"], after["node.id"]) == ("broker", "1")
+    assert not any(name.startswith("zookeeper") for name in after)
+
+
+def test_properties_of_an_ensemble(tmp_path: Path) -> None:
+    """One server stands alone; of three each knows all; TLS has a port of its own."""
+    ports = [ServerPorts(n, 10 + n, 20 + n, 30 + n) for n in (1, 2, 3)]
+    alone = server_properties(EnsembleSpec(), ports[:1], 1, tmp_path)
+    assert not any(name.startswith(("server.", "ssl.", "secure")) for name in alone)
+    spec = EnsembleSpec(3, {"tickTime": "100"}, tls=Tls(Path("/key.pem")))
+    second = server_properties(spec, ports, 2, tmp_path)
+    assert [second[f"server.{n}"] for n in (1, 2, 3)] == [
+        f"127.0.0.1:{10 + n}:{20 + n}" for n in (1, 2, 3)
+    ]
+    assert (second["clientPort"], second["secureClientPort"]) == ("2", "32")
+    assert (second["tickTime"], second["ssl.clientAuth"]) == ("100", "none")
+    strict = EnsembleSpec(tls=Tls(Path("/key.pem"), trust_store=Path("/ca.pem")))
+    assert server_properties(strict, ports[:1], 1, tmp_path)["ssl.clientAuth"] == "need"
+
+
+def test_attempts_end_with_their_time() -> None:
+    """There is one attempt without any time, and none is begun after the time is over."""
+    assert len(list(attempts(0.0))) == 1
+    started = time.monotonic()
+    assert 2 <= len(list(attempts(0.1, 0.01))) <= 11
+    assert time.monotonic() - started < 1.0
+    assert Deadline(-1.0).left_s == 0.0

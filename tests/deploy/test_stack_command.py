@@ -139,24 +139,27 @@ def test_zookeeper_mode_taken_up_again(stack: Command, tmp_path: Path) -> None:
     assert not (tmp_path / "stack").exists()
 
 
+MAIN_CLASSES = (b"kafka.Kafka", b"QuorumPeerMain")
+
+
 def jvms_of(directory: Path) -> list[int]:
-    """Processes whose command line names a directory and Kafka's main class."""
+    """Processes whose command line names a directory and a main class of Kafka or ZooKeeper."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = entry.read_bytes()
         except OSError:
             continue
-        if str(directory).encode() in line and b"kafka.Kafka" in line:
+        if str(directory).encode() in line and any(name in line for name in MAIN_CLASSES):
             found.append(int(entry.parent.name))
     return found
 
 
-@pytest.mark.parametrize("flags", [[], ["--foreground"]])
+@pytest.mark.parametrize("flags", [[], ["--foreground"], ["--zookeeper-kafka", "1"]])
 def test_killed_up_leaves_nothing(
     flags: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """kill -9 of ``stack up`` while the nodes start, or in the foreground, leaves no process."""
+    """kill -9 of ``stack up`` while servers start, or in the foreground, leaves no process."""
     directory = tmp_path / "stack"
     command = [*MAIN, "up", *flags, "--directory", str(directory)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as up:
