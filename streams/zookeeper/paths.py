@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
@@ -27,8 +27,7 @@ class Kind(StrEnum):
     CHILDREN = "children"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Target:
+class Target(NamedTuple):
     """One thing to read and to watch."""
 
     path: str

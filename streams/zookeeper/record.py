@@ -1,0 +1,123 @@
+"""What was read becomes events: changes within a session, snapshots around a lost one."""
+
+from collections.abc import Mapping
+
+from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
+from streams.types import ClusterId
+from streams.znodes import UnreadableZnode, Znode
+from streams.zookeeper.asks import Stat
+from streams.zookeeper.decoders import decode
+from streams.zookeeper.image import Image, News
+
+Output = ZnodeChange | ZnodeSnapshot | DeadLetter
+
+
+class Record:
+    """What was said of the znodes, and what is still to be said.
+
+    While a snapshot is due, changes are only taken in; the snapshot then says them all.
+    """
+
+    def __init__(self, cluster: ClusterId | None, chunk: int) -> None:
+        self.cluster = cluster
+        self.zxid = 0
+        self.taken = 0
+        self.due: str | None = "the source started"
+        self._image = Image()
+        self._chunk = chunk
+        self._readings = 0
+        self._told: Mapping[str, Znode] | None = None
+        """What was said when the snapshot became due."""
+
+    def saw(self, zxid: int) -> None:
+        """A server knew of this transaction."""
+        self.zxid = max(self.zxid, zxid)
+
+    def need_snapshot(self, reason: str) -> None:
+        """What was said before needs saying anew, as a whole; the first reason counts."""
+        if self.due is None:
+            self.due, self._told = reason, self._image.copy()
+
+    def begin_anew(self, reason: str) -> None:
+        """Nothing of what was known is true any more, transactions included."""
+        self.due, self.zxid, self._told = reason, 0, None
+        self._image.clear()
+
+    def read(self, path: str, data: bytes, stat: Stat, seen_ms: int) -> list[Output]:
+        """A znode was read; raises `BehindError` if it was read before in a newer state."""
+        if not self._image.is_new(path, stat):
+            return []
+        decoded = decode(path, data)
+        self.taken += 1
+        said = self._tell(self._image.take(path, stat, decoded.content), seen_ms)
+        if decoded.complaint is not None:
+            place = f"znode {path} version {stat.version} of transaction {stat.czxid}"
+            reason = f"{path} cannot be taken as it is: {decoded.complaint}"
+            said.append(self.dead_letter(place, reason, data, seen_ms))
+        return said
+
+    def forbidden(self, path: str, stat: Stat, seen_ms: int) -> list[Output]:
+        """A znode is there and may not be read; raises `BehindError` as `read` does."""
+        if not self._image.is_new(path, stat):
+            return []
+        content = UnreadableZnode(f"reading it is forbidden: give READ on {path}")
+        return self._tell(self._image.take(path, stat, content), seen_ms)
+
+    def allowed(self, path: str) -> None:
+        """A znode may be read again: its version may be one that was called unreadable."""
+        known = self._image.get(path)
+        if known is not None and isinstance(known.content, UnreadableZnode):
+            self.need_snapshot(f"{path} may be read now")
+            self._image.drop(path)
+
+    def gone(self, path: str, seen_ms: int) -> list[Output]:
+        """There is no such znode, or nobody wants it."""
+        news = self._image.drop(path)
+        return self._tell(news, seen_ms) if news else []
+
+    def snapshot(self, session: int, seen_ms: int) -> list[Output]:
+        """The snapshot, if it is due and the cluster is known, in chunks."""
+        if self.due is None or self.cluster is None:
+            return []
+        znodes = tuple(self._image.all())
+        reason = self.due
+        missed = self._image.missed_since(self._told) if self._told is not None else 0
+        if missed:
+            reason += f"; versions in between that are not told: {missed}"
+        self._readings += 1
+        self._told = self.due = None
+        starts = range(0, max(len(znodes), 1), self._chunk)
+        return [
+            ZnodeSnapshot(
+                cluster=self.cluster,
+                reading=f"{session & (2**64 - 1):x}-{self._readings}",
+                index=index,
+                last=start + self._chunk >= len(znodes),
+                znodes=znodes[start : start + self._chunk],
+                reason=reason,
+                zxid=self.zxid,
+                seen_ms=seen_ms,
+            )
+            for index, start in enumerate(starts)
+        ]
+
+    def dead_letter(self, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
+        """What could not be read, under the cluster's name as far as it is known."""
+        return DeadLetter(self.cluster or "", place, reason, payload, seen_ms)
+
+    def _tell(self, news: News, seen_ms: int) -> list[Output]:
+        if news.znode is not None:
+            self.saw(news.znode.mzxid)
+        if self.due is not None or self.cluster is None:
+            return []
+        return [
+            ZnodeChange(
+                cluster=self.cluster,
+                path=news.path,
+                znode=news.znode,
+                missed=news.missed,
+                recreated=news.recreated,
+                zxid=self.zxid,
+                seen_ms=seen_ms,
+            )
+        ]
