@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from controller.compatibility import incompatibilities, suspicious
+from controller.migration import under_way
 from controller.rules import RULES, Subject, SubjectKind
 from streams.outputs import Alert, AlertState
 from tables.image import ClusterDelta, ClusterImage
 from tables.nodes import ClassKey, NodeKey
+from tables.zookeeper import FEATURES_PATHS
 
 Firing = Map[Subject, tuple[Alert, ...]]
 """The alerts that fire now, by subject."""
@@ -30,7 +32,8 @@ Said = Mapping[Subject, tuple[Alert, ...]]
 """Alerts that began, changed or ended, by subject."""
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
-_ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG)
+_MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
+_ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """What is judged before the log has been read to its end: it is not the cluster's state."""
 
 
@@ -110,11 +113,22 @@ def _touched(
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
     if after.log.offset < after.log_high or after.gap or _LOG in firing:
         subjects[_LOG] = None
+    if before.zookeeper is not after.zookeeper:
+        subjects.update((Subject(SubjectKind.ZNODE, path), None) for path in _paths(before, after))
+    if under_way(after) or _MIGRATION in firing:
+        subjects[_MIGRATION] = None
     if after.ready and not before.ready:
         subjects.update(_everything(after, firing))
     elif after.ready:
         subjects.update(_of_delta(before, after, delta, firing))
     return subjects
+
+
+def _paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
+    """The znodes of which there may be something else to say: those with a remark, and features."""
+    old, new = before.zookeeper.remarks, after.zookeeper.remarks
+    remarked = () if old is new else sorted({*old, *new})
+    return (*FEATURES_PATHS, *remarked)
 
 
 def _everything(image: ClusterImage, firing: Firing) -> Iterator[tuple[Subject, None]]:

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from controller.compatibility import excluded_classes
-from streams.outputs import CapabilityClass, IncompatibleNode, Snapshot
+from controller.migration import migration_of
+from streams.outputs import CapabilityClass, IncompatibleNode, Snapshot, ZookeeperController
 from tables.image import ClusterImage
 from tables.nodes import ClassKey
 from tables.provenance import Provenance
@@ -23,6 +24,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
     )
     incompatible = tuple(sorted(_incompatible(image), key=lambda item: (item.role, item.node_id)))
     finalized = dict(sorted(image.features.levels.items()))
+    migration = migration_of(image)
     content = {
         "cluster": image.cluster,
         "epoch": image.features.epoch,
@@ -30,6 +32,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         "finalized": finalized,
         "classes": classes,
         "incompatible": incompatible,
+        "migration": (migration.state, migration.under_way, migration.missing),
     }
     return Snapshot(
         cluster=image.cluster,
@@ -45,7 +48,17 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         sources={name: str(status.state) for name, status in sorted(image.sources.items())},
         digest=sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         at_ms=at_ms,
+        authority=str(image.authority),
+        controller=_controller(image),
+        migration=migration,
     )
+
+
+def _controller(image: ClusterImage) -> ZookeeperController:
+    found, epoch = image.zookeeper.controller, image.zookeeper.controller_epoch
+    if found is None:
+        return ZookeeperController(epoch=epoch)
+    return ZookeeperController(found.node_id, epoch, found.kraft_epoch)
 
 
 def provenance_fields(provenance: Provenance) -> dict[str, Any]:

@@ -5,7 +5,7 @@ to others. An alert's key is its id, so that compaction keeps the newest word on
 keys are cluster ids.
 """
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
 import orjson
@@ -19,8 +19,10 @@ from streams.outputs import (
     ChangeKind,
     FeatureChange,
     IncompatibleNode,
+    Migration,
     Severity,
     Snapshot,
+    ZookeeperController,
 )
 from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
 from streams.types import Role
@@ -68,9 +70,10 @@ def decode_snapshot(value: bytes | None) -> Snapshot:
     try:
         classes = tuple(_class(item) for item in content["classes"])
         incompatible = tuple(_incompatible(item) for item in content["incompatible"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise MalformedEvent(f"a class or node of a snapshot: {error!r}") from None
-    return Snapshot(**{**content, "classes": classes, "incompatible": incompatible})
+        parts = {name: _PARTS[name](value) for name, value in content.items() if name in _PARTS}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise MalformedEvent(f"a part of a snapshot: {error!r}") from None
+    return Snapshot(**{**content, **parts, "classes": classes, "incompatible": incompatible})
 
 
 def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
@@ -80,12 +83,16 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
         raise MalformedEvent(f"not JSON: {error}") from None
     if type(content) is not dict:
         raise MalformedEvent("not a JSON object")
-    # Fields that are not known are passed over: a newer worker and an older reader go together.
-    names = [field.name for field in fields(shape)]
-    missing = [name for name in names if name not in content]
+    # Fields that are not known are passed over, and those that came later may be missing: a newer
+    # worker and an older reader go together, and the other way round.
+    missing = [
+        field.name
+        for field in fields(shape)
+        if field.name not in content and field.default is MISSING
+    ]
     if missing:
         raise MalformedEvent(f"{shape.__name__} has no field {', '.join(missing)}")
-    return {name: content[name] for name in names}
+    return {field.name: content[field.name] for field in fields(shape) if field.name in content}
 
 
 def _member(enum: Any, value: Any) -> Any:
@@ -104,6 +111,23 @@ def _class(item: dict[str, Any]) -> CapabilityClass:
         fenced=tuple(item["fenced"]),
         silent=tuple(item["silent"]),
     )
+
+
+def _controller(item: dict[str, Any]) -> ZookeeperController:
+    return ZookeeperController(item["node_id"], item["epoch"], item["kraft_epoch"])
+
+
+def _migration(item: dict[str, Any]) -> Migration:
+    return Migration(
+        state=item["state"],
+        under_way=item["under_way"],
+        kraft_controller_id=item["kraft_controller_id"],
+        brokers_in_zookeeper=item["brokers_in_zookeeper"],
+        missing=tuple(item["missing"]),
+    )
+
+
+_PARTS: Final = {"controller": _controller, "migration": _migration}
 
 
 def _incompatible(item: dict[str, Any]) -> IncompatibleNode:

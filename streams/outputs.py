@@ -1,7 +1,8 @@
 """What is said: the events on the output topics.
 
 Each has an ``id`` that follows from its cause, so that one that is said twice can be told.
-``provenance`` is one of ``{"offset", "leader_epoch", "append_ms"}`` (the metadata log) or
+``provenance`` is one of ``{"offset", "leader_epoch", "append_ms"}`` (the metadata log),
+``{"path", "czxid", "zxid", "version", "seen_ms"}`` (a znode) or
 ``{"role", "node_id", "epoch", "seen_ms"}`` (an ApiVersions answer). Times are milliseconds since
 the Unix epoch, -1 where not known.
 """
@@ -67,9 +68,9 @@ class Alert:
     """A condition that began (firing) or ended (resolved); the key on the topic is its ``id``.
 
     ``subject`` names what it is about: some of ``node``, ``role``, ``feature``, ``source``,
-    ``record``. ``summary`` is one sentence that says who must do what. ``since_ms`` is the time at
-    which the condition began, ``at_ms`` the time of this message's cause, and ``cause`` names the
-    event that it was.
+    ``record``, ``znode``. ``summary`` is one sentence that says who must do what. ``since_ms`` is
+    the time at which the condition began, ``at_ms`` the time of this message's cause, and ``cause``
+    names the event that it was.
     """
 
     id: str
@@ -102,7 +103,7 @@ class CapabilityClass:
 
 @dataclass(frozen=True, slots=True)
 class IncompatibleNode:
-    """A registered node that a finalized level excludes; ``verdict`` is "no" or "unknown"."""
+    """A node that a finalized level excludes; ``verdict`` is "no" or "unknown"."""
 
     role: Role
     node_id: NodeId
@@ -113,12 +114,42 @@ class IncompatibleNode:
 
 
 @dataclass(frozen=True, slots=True)
+class ZookeeperController:
+    """Who controls a cluster by ZooKeeper's word; all -1 where it has none, or is not watched.
+
+    ``epoch`` is the controller epoch, and ``kraft_epoch`` is not -1 where the controller is a KRaft
+    one, as it is while a cluster migrates.
+    """
+
+    node_id: int = -1
+    epoch: int = -1
+    kraft_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """How far a cluster is on its way from ZooKeeper to KRaft (KIP-866).
+
+    ``state`` is the log's: none, pre-migration, migration, post-migration, or unknown.
+    ``kraft_controller_id`` wrote the migration znode (-1: there is none). While it is under way,
+    ``missing`` are the brokers in ZooKeeper that have not registered with the KRaft controllers.
+    """
+
+    state: str = "unknown"
+    under_way: bool = False
+    kraft_controller_id: int = -1
+    brokers_in_zookeeper: int = 0
+    missing: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of a cluster at a feature revision.
 
-    ``digest`` covers cluster, epoch, revision, levels, classes and incompatible nodes, and nothing
-    of times and places: two snapshots with one digest say the same. ``sources`` maps each source to
-    its state.
+    ``digest`` covers cluster, epoch, revision, levels, classes, incompatible nodes and migration,
+    and nothing of times and places: two snapshots with one digest say the same. ``sources`` maps
+    each source to its state, and ``authority`` is the one that registrations and levels are taken
+    from (none, api-versions, zookeeper, kraft). ``leader_id`` leads the controller quorum.
     """
 
     cluster: ClusterId
@@ -134,6 +165,9 @@ class Snapshot:
     sources: Mapping[str, str]
     digest: str
     at_ms: int
+    authority: str = "none"
+    controller: ZookeeperController = ZookeeperController()
+    migration: Migration = Migration()
 
     @property
     def id(self) -> str:

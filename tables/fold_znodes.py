@@ -42,13 +42,11 @@ _BROKER: Final = re.compile(r"/brokers/ids/(\d{1,10})", re.ASCII)
 def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     """Takes in one observed change of one znode.
 
-    Before the first whole reading nothing is known of which it could be a change. While a reading
-    goes on, a change counts for what is known and for what is being read.
+    Before the first whole reading nothing is known of which it could be a change.
     """
-    after, pending = _pending(image, event)
-    if not image.zookeeper.reading or event.zxid < image.zookeeper.zxid:
-        return (image, SKIPPED) if after is image else (after, ClusterDelta(reading=pending))
     known = image.zookeeper
+    if not known.reading or event.zxid < known.zxid:
+        return image, SKIPPED
     nodes, changes = _with_broker(image.brokers, event)
     zookeeper = replace(
         known,
@@ -57,14 +55,13 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
         zxid=event.zxid,
     )
     zookeeper = replace(zookeeper, peaks=_peaks(zookeeper))
-    if after is image and nodes is image.brokers and zookeeper == known:
+    if nodes is image.brokers and zookeeper == known:
         return image, SKIPPED
     if image.authority is Authority.LOG:
-        after = replace(after, znodes=nodes, zookeeper=zookeeper)
-        return after, ClusterDelta(znodes=changes, reading=pending)
-    after = _under_zookeeper(after, nodes, zookeeper, event)
+        return replace(image, znodes=nodes, zookeeper=zookeeper), ClusterDelta(znodes=changes)
+    after = _under_zookeeper(image, nodes, zookeeper, event)
     levels = level_changes(image.features, after.features)
-    return after, ClusterDelta(nodes=changes, reading=pending, levels=levels)
+    return after, ClusterDelta(nodes=changes, levels=levels)
 
 
 def fold_reading(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
@@ -173,29 +170,18 @@ def _adopted(
         return known.read(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
     provenance = _provenance(znode, event.seen_ms)
     content = znode.content
-    if not isinstance(content, FeaturesZnode) or provenance.same_data(last):
+    if not isinstance(content, FeaturesZnode):
         return known
     if isinstance(last, ZnodeProvenance):
         same_life = (last.path, last.czxid) == (znode.path, znode.czxid)
         if same_life and znode.version < last.version:
             return known
-    if not content.enabled:
-        return known.read(Map(), -1, provenance)
-    levels = Map({name: level for name, level in content.levels.items() if level > 0})
-    return known.read(levels, znode.version, provenance)
-
-
-def _pending(image: ClusterImage, event: ZnodeChange) -> tuple[ClusterImage, Changes]:
-    """A change while all is read anew: what was read before it may be from before it."""
-    reading = image.reading
-    if reading is None:
-        return image, {}
-    nodes, changes = _with_broker(reading.nodes, event)
-    held, remarks = _with_held(reading.held, event), _with_remark(reading.remarks, event)
-    if nodes is reading.nodes and (held, remarks) == (reading.held, reading.remarks):
-        return image, {}
-    after = replace(reading, nodes=nodes, held=held, remarks=remarks)
-    return replace(image, reading=after), changes
+    epoch = znode.version if content.enabled else -1
+    levels = {name: level for name, level in content.levels.items() if level > 0}
+    found = Map(levels if content.enabled else {})
+    if provenance.same_data(last) and (epoch, found) == (known.epoch, known.levels):
+        return known
+    return known.read(found, epoch, provenance)
 
 
 def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Changes]:
@@ -252,8 +238,6 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
     this life of it told.
     """
     provenance = _provenance(znode, seen_ms)
-    if before is not None and provenance.same_data(before.provenance):
-        return before
     content = znode.content
     if isinstance(content, BrokerZnode):
         known = capabilities(content.features)
@@ -261,6 +245,10 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
         known = before.capabilities
     else:
         known = capabilities({}, complete=False)
+    # What a ZooKeeper that was put back numbers again need not hold the same.
+    same = before is not None and provenance.same_data(before.provenance)
+    if before is not None and same and known is before.capabilities:
+        return before
     return Node(
         key=key,
         capabilities=known,

@@ -8,10 +8,12 @@ from typing import Final
 
 from controller.rules.features import FEATURE_RULES
 from controller.rules.log import LOG_RULES
+from controller.rules.migration import MIGRATION_RULES
 from controller.rules.nodes import NODE_RULES
 from controller.rules.rule import Finding, Rule, Subject, SubjectKind
 from controller.rules.sources import SOURCE_RULES
 from controller.rules.unreadable import RECORD_RULES
+from controller.rules.zookeeper import ZNODE_RULES
 
 RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
     SubjectKind.NODE: NODE_RULES,
@@ -19,6 +21,8 @@ RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
     SubjectKind.LOG: LOG_RULES,
     SubjectKind.SOURCE: SOURCE_RULES,
     SubjectKind.RECORD: RECORD_RULES,
+    SubjectKind.ZNODE: ZNODE_RULES,
+    SubjectKind.MIGRATION: MIGRATION_RULES,
 }
 """Every rule, by what it is about."""
 

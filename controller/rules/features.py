@@ -8,7 +8,7 @@ from controller.levels import level_name
 from controller.rules.rule import Finding, Rule, Subject
 from streams.outputs import Severity
 from streams.types import FeatureLevel, FeatureName
-from tables.image import ClusterImage
+from tables.image import Authority, ClusterImage
 
 
 def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
@@ -21,11 +21,12 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
             below.append({"role": str(key.role), "range": list(bounds), "nodes": len(members)})
     if below:
         count = sum(item["nodes"] for item in below)
+        nodes = "node supports" if count == 1 else "nodes support"
+        live = image.authority is Authority.ZOOKEEPER  # which forgets those that are gone
         summary = (
             f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
-            "registered "
-            f"{'node supports' if count == 1 else 'nodes support'}: start them on a newer "
-            "release, or unregister those that are gone."
+            f"{'live' if live else 'registered'} {nodes}: start them on a newer release"
+            f"{'.' if live else ', or unregister those that are gone.'}"
         )
         yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
 

@@ -1,4 +1,4 @@
-"""Rules about one registered node: does it support what is finalized?"""
+"""Rules about one node, registered or live in ZooKeeper: does it support what is finalized?"""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -10,6 +10,7 @@ from streams.outputs import Severity
 from streams.types import Range
 from tables.image import ClusterImage
 from tables.nodes import Node, NodeKey
+from tables.provenance import ZnodeProvenance
 
 
 def _found(image: ClusterImage, subject: Subject) -> tuple[Node | None, list[Incompatibility]]:
@@ -66,9 +67,14 @@ def _missing(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
             continue
         level = level_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
+            remedy = (
+                "its znode cannot be read, so restart it"
+                if isinstance(node.provenance, ZnodeProvenance)
+                else "ask it with ApiVersions version 4, which Kafka 3.9 and newer answer"
+            )
             summary = (
                 f"{_name(node)} does not say whether it supports {item.feature}, and level {level} "
-                "is finalized: ask it with ApiVersions version 4, which Kafka 3.9 and newer answer."
+                f"is finalized: {remedy}."
             )
         else:
             summary = (

@@ -19,6 +19,8 @@ class SubjectKind(StrEnum):
     LOG = "log"
     SOURCE = "source"
     RECORD = "record"
+    ZNODE = "znode"
+    MIGRATION = "migration"
 
 
 class Subject(NamedTuple):
@@ -28,6 +30,8 @@ class Subject(NamedTuple):
     key: NodeKey | str
 
     def __str__(self) -> str:
+        if self.kind is SubjectKind.ZNODE:
+            return f"{self.kind}{self.key}"  # a path begins with a slash
         return f"{self.kind}/{self.key}" if self.key else str(self.kind)
 
     @property
@@ -58,3 +62,9 @@ class Rule:
     name: str
     about: str
     find: Callable[[ClusterImage, Subject], Iterable[Finding]]
+
+
+def roughly(count: int) -> int:
+    """The largest of 1, 2, 5, 10, 20, 50, … that is not above: a flood is not told one by one."""
+    size = int("1" + "0" * (len(str(count)) - 1))
+    return next(step * size for step in (5, 2, 1) if step * size <= count)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject
+from controller.rules.rule import Finding, Rule, Subject, roughly
 from streams.outputs import Severity
 from tables.image import ClusterImage
 
@@ -11,7 +11,7 @@ from tables.image import ClusterImage
 def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     found = image.unreadable.get(str(subject.key))
     if found is not None:
-        count = _roughly(found.count)
+        count = roughly(found.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
             f"{subject.key} could not be read, {times}, first at {found.place}: {found.reason}. "
@@ -19,12 +19,6 @@ def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         )
         evidence = {"count": count, "place": found.place, "reason": found.reason}
         yield Finding(summary, Severity.WARNING, evidence)
-
-
-def _roughly(count: int) -> int:
-    """The largest of 1, 2, 5, 10, 20, 50, … that is not above: a flood is not told one by one."""
-    size = int("1" + "0" * (len(str(count)) - 1))
-    return next(step * size for step in (5, 2, 1) if step * size <= count)
 
 
 RECORD_RULES: Final = (

@@ -9,8 +9,10 @@ from controller.monitor import MonitorState, Outcome
 from streams.events import SourceState
 from streams.outputs import AlertState
 from streams.types import Role
+from streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from tables.image import ClusterImage
-from tables.provenance import LogProvenance
+from tables.provenance import LogProvenance, ZnodeProvenance
+from tables.zookeeper import ZookeeperImage
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
@@ -18,7 +20,8 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
     found = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
     if image.ready:
         return found | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
-    return found | {one for one in firing if one.split("/")[2] in ("node", "feature")}
+    kept = ("node", "feature", "migration")
+    return found | {one for one in firing if one.split("/")[2] in kept}
 
 
 def _of_the_log(image: ClusterImage) -> set[str]:
@@ -32,11 +35,48 @@ def _of_the_log(image: ClusterImage) -> set[str]:
         found.add("epoch-regression/log")
     if image.gap:
         found.add("log-gap/log")
+    return found | _of_znodes(image.zookeeper)
+
+
+def _of_znodes(known: ZookeeperImage) -> set[str]:
+    found: set[str] = set()
+    for path, remark in known.remarks.items():
+        if remark.missed:
+            found.add(f"znode-missed/znode{path}")
+        if remark.unreadable:
+            found.add(f"znode-unreadable/znode{path}")
+    for path, znode in known.held.items():
+        if znode.version < known.peaks.get(path, -1):
+            found.add(f"znode-regression/znode{path}")
+    counting = known.held.get("/feature") or known.held.get("/features")
+    content = None if counting is None else counting.content
+    if isinstance(content, FeaturesZnode) and not content.enabled and known.erased:
+        found.add(f"features-disabled/znode{counting.path if counting else ''}")
     return found
 
 
+def _missing(image: ClusterImage) -> set[int]:
+    """The brokers in ZooKeeper that have not registered as migrating, by looking at all of them."""
+    registered = {key.node_id for key, node in image.nodes.nodes.items() if node.migrating}
+    return {key.node_id for key in image.znodes.nodes} - registered
+
+
+def _of_a_migration(image: ClusterImage) -> set[str]:
+    log = image.authority == "kraft"
+    in_zookeeper = image.znodes if log else image.nodes
+    znode = image.zookeeper.held.get("/migration")
+    readable = znode is not None and isinstance(znode.content, MigrationZnode)
+    by_znode = readable and len(in_zookeeper) > 0
+    by_log = log and image.migration in (1, 2)
+    over = log and image.migration == 3
+    if over or not (by_log or by_znode):
+        return set()
+    found = {"migration-under-way/migration"}
+    return found | ({"migration-incomplete/migration"} if log and _missing(image) else set())
+
+
 def _of_the_cluster(image: ClusterImage) -> set[str]:
-    found: set[str] = set()
+    found = _of_a_migration(image)
     levels = dict(image.features.levels.items())
     for node in image.nodes.nodes.values():
         role, node_id = node.key
@@ -83,12 +123,14 @@ class Auditor:
 
     def __init__(self) -> None:
         self.open: set[str] = set()
+        self.peaks: dict[str, int] = {}
 
     def look(self, before: MonitorState, outcome: Outcome) -> None:
         """Audit one step."""
         old, new = before.image, outcome.state.image
         self._levels(old, new, outcome)
         self._places(old, new)
+        self._zookeeper(old, new)
         self._alerts(before, outcome)
         said = {
             (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
@@ -129,6 +171,39 @@ class Auditor:
         regressed = new.log.offset < new.log_high
         if isinstance(here, LogProvenance) and isinstance(there, LogProvenance) and not regressed:
             assert new.features.epoch >= old.features.epoch or old.log.offset < old.log_high
+
+    def _zookeeper(self, old: ClusterImage, new: ClusterImage) -> None:
+        known = new.zookeeper
+        for path, znode in known.held.items():
+            if path in ("/feature", "/features"):
+                self.peaks[path] = max(self.peaks.get(path, -1), znode.version)
+        assert self.peaks == dict(known.peaks), "not the highest epochs"
+        assert all(remark.missed or remark.unreadable for remark in known.remarks.values())
+        if new.authority == "kraft":
+            assert set(new.unregistered) == _missing(new), "not those that are missing"
+        if new.authority != "zookeeper" or old.zookeeper == known:
+            return
+        counting = known.held.get("/feature") or known.held.get("/features")
+        content = counting.content if counting else None
+        place = new.features.provenance
+        assert len(new.znodes) == 0
+        if isinstance(content, UnreadableZnode):
+            assert new.features is old.features, "unknown is not removed"
+        elif counting is None or not isinstance(content, FeaturesZnode) or not content.enabled:
+            if not (isinstance(place, ZnodeProvenance) and self._is_higher(place, counting)):
+                assert (len(new.features.levels), new.features.epoch) == (0, -1)
+        elif isinstance(place, ZnodeProvenance) and self._is_higher(place, counting):
+            assert new.features is old.features, "a lower epoch of one life counted"
+        else:
+            assert dict(new.features.levels) == {k: v for k, v in content.levels.items() if v}
+            assert new.features.epoch == counting.version
+
+    @staticmethod
+    def _is_higher(place: ZnodeProvenance, znode: Znode | None) -> bool:
+        """Whether a place is further on in the life that the znode has now."""
+        if znode is None or (place.path, place.czxid) != (znode.path, znode.czxid):
+            return False
+        return place.version > znode.version
 
     def _alerts(self, before: MonitorState, outcome: Outcome) -> None:
         for alert in outcome.alerts:

@@ -41,14 +41,17 @@ def record(kind: str, data: Mapping[str, Any], offset: int = 0) -> RecordJson:
     return {"offset": offset, "type": kind, "version": 0, "data": dict(data)}
 
 
-def register(node_id: int, ranges: Ranges, *, fenced: bool = True, epoch: int = 1) -> RecordJson:
-    """A broker registers."""
+def register(
+    node_id: int, ranges: Ranges, *, fenced: bool = True, epoch: int = 1, migrating: bool = False
+) -> RecordJson:
+    """A broker registers; ``migrating``: it still runs with ZooKeeper (KIP-866)."""
     data = {
         "brokerId": node_id,
         "incarnationId": f"i{node_id}-{epoch}",
         "brokerEpoch": epoch,
         "features": _features(ranges),
         "fenced": fenced,
+        "isMigratingZkBroker": migrating,
     }
     return record("REGISTER_BROKER_RECORD", data)
 
@@ -98,6 +101,11 @@ def level(name: str, value: int) -> RecordJson:
 def kraft_version(value: int) -> RecordJson:
     """The control record that is the truth of kraft.version."""
     return record("KRAFT_VERSION", {"version": 0, "kRaftVersion": value})
+
+
+def migration_state(state: int) -> RecordJson:
+    """A migration from ZooKeeper begins (2), goes on (1) or is over (3); 0: there never was one."""
+    return record("ZK_MIGRATION_STATE_RECORD", {"zkMigrationState": state})
 
 
 def leader_change(leader_id: int, voters: Iterable[int]) -> RecordJson:

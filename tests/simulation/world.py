@@ -11,6 +11,7 @@ from random import Random
 from streams.events import Event, LogCommit, RecordJson, SourceState
 from streams.types import Role
 from tests.simulation import records as r
+from tests.simulation.ensemble import Ensemble
 from tests.simulation.records import GV, KV, MV, TV, Ranges
 
 RELEASES: dict[str, Ranges] = {
@@ -30,6 +31,7 @@ class Broker:
     ranges: Ranges
     fenced: bool
     shutting_down: bool = False
+    migrating: bool = False
 
 
 class World:
@@ -46,6 +48,8 @@ class World:
         self._batches: list[LogCommit] = []
         self._end = 0
         self._epoch = 1
+        self.ensemble = Ensemble(random, self._tick, nodes)
+        """A ZooKeeper beside the log, which outranks it once it is followed."""
         self._actions: list[tuple[int, Callable[[], Iterator[Event]]]] = [
             (6, self._start),
             (4, self._fencing),
@@ -62,11 +66,16 @@ class World:
             (2, self._answer),
             (1, self._unreadable_record),
             (1, self._disagree),
+            (4, self.ensemble.act),
+            (2, self._migrate),
         ]
 
     def history(self, steps: int) -> list[Event]:
         """What the source publishes over some steps; at the end it has caught up."""
-        events: list[Event] = [*self._bootstrap()]
+        events: list[Event] = []
+        if self.random.random() < 0.5:  # ZooKeeper is watched before there is a log
+            events += self.ensemble.history(steps=self.random.randint(0, steps // 2))
+        events += self._bootstrap()
         weights = [weight for weight, _ in self._actions]
         for _ in range(steps):
             (_, act), *_ = self.random.choices(self._actions, weights)
@@ -98,7 +107,9 @@ class World:
             data = record["data"]
             match record["type"]:
                 case "REGISTER_BROKER_RECORD":
-                    self.nodes[data["brokerId"]] = Broker(_ranges(data), data["fenced"])
+                    self.nodes[data["brokerId"]] = Broker(
+                        _ranges(data), data["fenced"], migrating=data["isMigratingZkBroker"]
+                    )
                 case "UNREGISTER_BROKER_RECORD":
                     del self.nodes[data["brokerId"]]
                 case "FENCE_BROKER_RECORD" | "UNFENCE_BROKER_RECORD":
@@ -108,7 +119,8 @@ class World:
                     node = self.nodes[data["brokerId"]]
                     fenced = node.fenced if data["fenced"] == 0 else data["fenced"] == 1
                     down = node.shutting_down or data["inControlledShutdown"] == 1
-                    self.nodes[data["brokerId"]] = Broker(node.ranges, fenced, down)
+                    after = replace(node, fenced=fenced, shutting_down=down)
+                    self.nodes[data["brokerId"]] = after
                 case "REGISTER_CONTROLLER_RECORD":
                     self.controllers[data["controllerId"]] = _ranges(data)
                 case "FEATURE_LEVEL_RECORD":
@@ -129,7 +141,8 @@ class World:
         found += [r.kraft_version(self.levels[KV])] if KV in self.levels else []
         found += [r.register_controller(i, ranges) for i, ranges in self.controllers.items()]
         for i, node in self.nodes.items():
-            found.append(r.register(i, node.ranges, fenced=node.fenced))
+            fenced, migrating = node.fenced, node.migrating
+            found.append(r.register(i, node.ranges, fenced=fenced, migrating=migrating))
             found += [r.change(i, shutdown=1)] if node.shutting_down else []
         self.random.shuffle(found)
         found.sort(key=lambda item: item["type"] == "BROKER_REGISTRATION_CHANGE_RECORD")
@@ -146,7 +159,8 @@ class World:
 
     def _start(self) -> Iterator[Event]:
         ranges = RELEASES[self.random.choice([*RELEASES])]
-        yield self._append(r.register(self.random.choice(self.ids), ranges, epoch=self._end + 1))
+        node_id, migrating = self.random.choice(self.ids), self.random.random() < 0.3
+        yield self._append(r.register(node_id, ranges, epoch=self._end + 1, migrating=migrating))
 
     def _known(self) -> int | None:
         return self.random.choice(sorted(self.nodes)) if self.nodes else None
@@ -192,6 +206,9 @@ class World:
     def _elect(self) -> Iterator[Event]:
         self._epoch += 1
         yield self._append(r.leader_change(self.random.randint(1, 3), (1, 2, 3)))
+
+    def _migrate(self) -> Iterator[Event]:
+        yield self._append(r.migration_state(self.random.randint(0, 4)))
 
     def _unreadable_record(self) -> Iterator[Event]:
         if self.random.random() < 0.3:

@@ -1,0 +1,94 @@
+"""Rules about single znodes: nothing may be missed or unreadable, and no epoch may fall."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.rules.rule import Finding, Rule, Subject
+from streams.outputs import Severity
+from tables.image import ClusterImage
+from tables.provenance import ZnodeProvenance
+from tables.zookeeper import FEATURES_PATHS, Remark
+
+
+def _remark(image: ClusterImage, subject: Subject) -> Remark | None:
+    return image.zookeeper.remarks.get(str(subject.key))
+
+
+def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    """It ends with the znode's next change of which nothing is missed, with its end, or when all of
+    ZooKeeper is read anew: what was missed can never be had, and the warning is of its time.
+    """
+    remark = _remark(image, subject)
+    if remark is not None and remark.missed:
+        versions = "1 version" if remark.missed == 1 else f"{remark.missed} versions"
+        summary = (
+            f"{versions} of {subject.key} before version {remark.version} were seen by nobody, "
+            "since it changed faster than it could be read: ask who changed it what it held in "
+            "between."
+        )
+        evidence = {"missed": remark.missed, "version": remark.version}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    remark = _remark(image, subject)
+    if remark is None or not remark.unreadable:
+        return
+    if subject.key in FEATURES_PATHS:
+        severity = Severity.CRITICAL
+        advice = (
+            "Brokers of released Kafka have no finalized levels while it is so, and those shown "
+            "are the last that could be read: have the controller write it again."
+        )
+    else:
+        severity = Severity.WARNING
+        advice = "Its bytes are in the dead letters: find out who wrote them."
+    summary = f"{subject.key} cannot be read: {remark.unreadable}. {advice}"
+    yield Finding(summary, severity, {"reason": remark.unreadable})
+
+
+def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    """It ends when the version has reached the highest one again."""
+    for znode, peak in image.zookeeper.regressed():
+        if znode.path != subject.key:
+            continue
+        # Where it stands now is left out: each step on the way back would be another alert.
+        last = image.features.provenance
+        kept = (
+            isinstance(last, ZnodeProvenance)
+            and (last.path, last.czxid) == (znode.path, znode.czxid)
+            and last.version > znode.version
+        )
+        what = (
+            "ZooKeeper was put back to an earlier state, and the levels shown are those of the "
+            "higher epoch"
+            if kept
+            else "it was deleted and made anew"
+        )
+        summary = (
+            f"The epoch of {znode.path} went backwards: it had been {peak}, and {what}. Clients "
+            "that hold the higher epoch do not believe a lower one, and brokers end themselves "
+            "over it: restart those that were running."
+        )
+        yield Finding(summary, Severity.CRITICAL, {"was": peak})
+
+
+def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    """Only where it took levels away: features that were never on are the state of old clusters."""
+    znode, erased = image.zookeeper.disabled, image.zookeeper.erased
+    if znode is not None and erased and znode.path == subject.key:
+        levels = ", ".join(f"{name} {level}" for name, level in sorted(erased.items()))
+        summary = (
+            f"{znode.path} was disabled, which removed {levels}: some controller runs with "
+            "inter.broker.protocol.version below 2.7. Raise it, and finalize the levels again; "
+            "they do not come back by themselves."
+        )
+        yield Finding(summary, Severity.WARNING, {"erased": dict(sorted(erased.items()))})
+
+
+ZNODE_RULES: Final = (
+    Rule("znode-missed", "versions of a znode were seen by nobody", _missed),
+    Rule("znode-unreadable", "a znode cannot be read", _unreadable),
+    Rule("znode-regression", "the epoch of the features znode went backwards", _regression),
+    Rule("features-disabled", "the features znode was disabled and lost its levels", _disabled),
+)
