@@ -1,0 +1,304 @@
+"""Plays a scenario of the reference system: an aligned table, an event and what follows from it.
+
+A row is ``event | expected``; ``#`` begins a comment. What is expected is everything that happens
+until nobody has anything left to do, in any order, separated by commas:
+
+- ``+b1``, ``-b1``: the znode of broker 1 is made, or goes,
+- ``elected b1 @2``: broker 1 is the controller, with controller epoch 2, and has started up,
+- ``@3 alpha=2 beta=1``: the features znode is written: its data version and its levels,
+- ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: an answer,
+- ``finalized @3 alpha=2 supported alpha:1-3``: a broker's answer to ``discover``,
+- ``keeps out b2``: the controller does not take a broker into its live set,
+- ``exit b2``: a broker ends with a non-zero code; ``off /feature``: the znode is written disabled.
+
+Events, the first of them always ``speak`` and the name of a dialect:
+
+- ``start b1 alpha:1-3``, ``stop b1``, ``kill b1`` (its session lives on), ``expire b1``,
+- ``ask b1 alpha=2 beta=1!``: update features; ``!`` allows a downgrade, ``!!`` is an unsafe one,
+  ``?`` an unknown type; ``ask/2`` is version 2, ``dry`` validates only; ``within 50`` is a timeout,
+- ``delete b1 alpha``: DELETE_FEATURES, ``discover b1``: ApiVersions (``discover/2``: version 2),
+- ``put /feature {...}``, ``remove /controller``: an operator's hand,
+- ``deafen b1``: it hears nothing from ZooKeeper for now, ``freeze b1``: ZooKeeper does nothing of
+  what it asks for now; ``resume b1`` ends both,
+- ``cut b1 done``, ``cut b1 lost``: its connection breaks, and what was frozen is done, or is not;
+  ``join b1``: it is back,
+- ``wait 60000``: time passes, in milliseconds.
+"""
+
+import json
+from collections.abc import Iterator
+from random import Random
+
+from controller.reference.dialect import DIALECTS, Dialect
+from controller.reference.protocol import (
+    ANY_VERSION,
+    Answered,
+    Create,
+    Delete,
+    Disconnected,
+    SetData,
+    Unknown,
+)
+from controller.reference.requests import (
+    ApiVersions,
+    DeleteFeatures,
+    EarlyUpdate,
+    FeaturesAnswer,
+    LaterUpdate,
+    ReleasedUpdate,
+    Request,
+    Response,
+    Update,
+    UpdateFeatures,
+)
+from tests.simulation.reference.claims import levels_in
+from tests.simulation.reference.node import MACHINES, Process
+from tests.simulation.reference.session import Session
+from tests.simulation.reference.tree import History, Node, Tree
+
+KEPT_OUT = "Ignoring registration of new brokers due to incompatibilities with finalized features: "
+
+
+class Scenario:
+    """A table being played."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.processes: dict[str, Process] = {}
+        self._dialect: Dialect = DIALECTS["released"]
+        self._dead: dict[str, Session] = {}
+        self._sessions = 0
+        self._now_ms = 1_000_000
+        self._deaf: set[str] = set()
+        self._frozen: set[str] = set()
+        self._happened: list[str] = []
+        self._active: dict[str, int] = {}
+        self._read = 0
+        self._requests = 0
+
+    def play(self, text: str) -> None:
+        """Play all rows; the first that leads to something else fails with its number and text."""
+        for number, line in enumerate(text.splitlines(), start=1):
+            row = line.partition("#")[0].strip()
+            if row:
+                event, _, expected = row.partition("|")
+                self._row(event.strip(), expected.strip(), f"line {number}: {line}")
+
+    def _row(self, event: str, expected: str, where: str) -> None:
+        self._happened.clear()
+        verb, _, rest = event.partition(" ")
+        verb, _, version = verb.partition("/")
+        words = rest.split(" ", 1) if verb == "put" else rest.split()
+        getattr(self, f"_{verb}")(*words, **({"version": int(version)} if version else {}))
+        self._run()
+        wanted = sorted(part.strip() for part in expected.split(",") if part.strip())
+        assert sorted(self._happened) == wanted, f"{where}\n  led to: {', '.join(self._happened)}"
+
+    # -- until nobody has anything left to do ------------------------------------------------------
+
+    def _run(self) -> None:
+        for _ in range(10_000):
+            turns = [self._turn(name, process) for name, process in [*self.processes.items()]]
+            self._observe()
+            if not any(turns):
+                return
+        raise AssertionError("this goes on for ever")
+
+    def _turn(self, name: str, process: Process) -> bool:
+        """Do what there is to do for one process; → whether there was anything."""
+        session = process.session
+        assert session is not None
+        before = len(self.history.log), len(process.requests)
+        while process.requests:
+            process.serve(self._now_ms)
+        asked = 0 if name in self._frozen else len(session.asked)
+        for _ in range(asked):
+            session.serve()
+        heard = 0
+        if name not in self._deaf:
+            session.advance(session.lag if session.connected else 0)
+            heard = len(session.coming)
+            for _ in range(heard):
+                if process.exit is None:
+                    process.hear(self._now_ms)
+        if process.exit is not None:
+            self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
+            self._close(name)
+        return bool(asked or heard) or before != (len(self.history.log), len(process.requests))
+
+    def _observe(self) -> None:
+        for transaction in self.history.log[self._read :]:
+            self._happened += _written(transaction.before, transaction.after)
+        self._read = len(self.history.log)
+        for name, process in self.processes.items():
+            said = [line.removeprefix(KEPT_OUT) for line in process.said if KEPT_OUT in line]
+            self._happened += [f"keeps out b{who}" for line in said for who in line.split(",")]
+            process.said.clear()
+            epoch = process.controller.epoch if process.controller.active else 0
+            if epoch > self._active.get(name, 0):
+                self._happened.append(f"elected {name} @{epoch}")
+            self._active[name] = max(epoch, self._active.get(name, 0))
+
+    # -- processes ---------------------------------------------------------------------------------
+
+    def _speak(self, name: str) -> None:
+        self._dialect = DIALECTS[name]
+
+    def _start(self, name: str, *features: str) -> None:
+        pairs = (word.split(":") for word in features)
+        ranges = {feature: (int(span[0]), int(span[2])) for feature, span in pairs}
+        self.processes[name] = Process(int(name[1:]), self._dialect, ranges, self._answer)
+        self._active.pop(name, None)
+        self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        self._sessions += 1
+        self.processes[name].begin(Session(self._sessions, self.history))
+
+    def _stop(self, name: str) -> None:
+        self._close(name)
+
+    def _close(self, name: str) -> None:
+        session = self.processes.pop(name).session
+        assert session is not None
+        session.expire()
+
+    def _kill(self, name: str) -> None:
+        session = self.processes.pop(name).session
+        assert session is not None
+        self._dead[name] = session
+
+    def _expire(self, name: str) -> None:
+        if name in self._dead:
+            self._dead.pop(name).expire()
+            return
+        process = self.processes[name]
+        assert process.session is not None
+        process.session.expire()
+        process.lose(self._now_ms)
+        self._begin(name)
+
+    # -- faults ------------------------------------------------------------------------------------
+
+    def _deafen(self, name: str) -> None:
+        self._deaf.add(name)
+
+    def _freeze(self, name: str) -> None:
+        self._frozen.add(name)
+
+    def _resume(self, name: str) -> None:
+        self._deaf.discard(name)
+        self._frozen.discard(name)
+
+    def _cut(self, name: str, what: str) -> None:
+        session = self.processes[name].session
+        assert session is not None
+        if what == "done":
+            while session.asked:
+                session.serve()
+            for number, (who, event) in enumerate(session.coming):
+                if isinstance(event, Answered):
+                    session.coming[number] = (who, Answered(event.token, Unknown()))
+        session.disconnect(_Whole(), MACHINES)
+        assert any(isinstance(event, Disconnected) for _, event in session.coming)
+        self._resume(name)
+
+    def _join(self, name: str) -> None:
+        session = self.processes[name].session
+        assert session is not None
+        session.reconnect(MACHINES)
+
+    def _wait(self, ms: str) -> None:
+        self._now_ms += int(ms)
+        for process in self.processes.values():
+            process.tick(self._now_ms)
+
+    def _put(self, path: str, data: str) -> None:
+        there = path in self.history.tree
+        write = SetData(path, data.encode(), ANY_VERSION) if there else Create(path, data.encode())
+        self.history.write(0, write)
+
+    def _remove(self, path: str) -> None:
+        self.history.write(0, Delete(path))
+
+    # -- clients -----------------------------------------------------------------------------------
+
+    def _ask(self, name: str, *words: str, version: int = 1, dry: bool = False) -> None:
+        within = int(words[words.index("within") + 1]) if "within" in words else 60_000
+        items = words[: words.index("within")] if "within" in words else words
+        updates = tuple(self._update(word) for word in items)
+        self._send(name, UpdateFeatures(updates, within, version, dry))
+
+    def _dry(self, name: str, *words: str) -> None:
+        self._ask(name, *words, dry=True)
+
+    def _delete(self, name: str, *features: str) -> None:
+        self._send(name, DeleteFeatures(features))
+
+    def _discover(self, name: str, version: int = 4) -> None:
+        self._send(name, ApiVersions(version))
+
+    def _send(self, name: str, request: Request) -> None:
+        self._requests += 1
+        self.processes[name].requests.append((self._requests, request))
+
+    def _update(self, word: str) -> Update:
+        feature, _, level = word.partition("=")
+        mark = level.lstrip("-0123456789")
+        number = int(level.removesuffix(mark))
+        if self._dialect.per_item:
+            kind = {"": 1, "!": 2, "!!": 3, "?": 9}[mark]
+            return ReleasedUpdate(feature, number, mark != "", kind)
+        if self._dialect.has_delete:
+            return EarlyUpdate(feature, number, {"": 0, "!": 1, "x": 2, "?": 9}[mark])
+        return LaterUpdate(feature, number, mark == "!")
+
+    def _answer(self, _request_id: int, response: Response) -> None:
+        if isinstance(response, FeaturesAnswer):
+            levels = "".join(f" {name}={n}" for name, n in sorted(response.finalized.items()))
+            ranges = "".join(f" {n}:{a}-{b}" for n, (a, b) in sorted(response.supported.items()))
+            self._happened.append(f"finalized @{response.epoch}{levels} supported{ranges}")
+        elif response.unknown:
+            self._happened.append("unknown")
+        elif response.results:
+            words = (f"{r.feature}:{r.error.name if r.error else 'ok'}" for r in response.results)
+            self._happened.append(" ".join(words))
+        else:
+            self._happened.append(response.error.name if response.error else "ok")
+
+
+class _Whole(Random):
+    """Of what is under way everything has arrived, and nothing more is done."""
+
+    def randint(self, a: int, b: int) -> int:
+        """The connection's own lots: first what has arrived, then what is done."""
+        self._drawn = getattr(self, "_drawn", 0) + 1
+        return b if self._drawn == 1 else a
+
+
+def _written(before: Tree, after: Tree) -> Iterator[str]:
+    for path in sorted({*before, *after}):
+        old: Node | None = before.get(path)
+        new: Node | None = after.get(path)
+        if old == new:
+            continue
+        if path.startswith("/brokers/ids/"):
+            broker = f"b{path.rpartition('/')[2]}"
+            yield from [f"-{broker}"] * (old is not None)
+            yield from [f"+{broker}"] * (new is not None)
+        elif path.startswith("/feature"):
+            yield _features(path, new)
+
+
+def _features(path: str, new: Node | None) -> str:
+    if new is None:
+        return f"no {path}"
+    try:
+        status = json.loads(new.data).get("status", 1)
+        if status != 1:
+            return f"off {path}" if status == 0 else f"junk {path}"
+        levels = levels_in(new.data)
+    except (ValueError, KeyError):
+        return f"junk {path}"
+    words = "".join(f" {name}={level}" for name, level in sorted(levels.items()))
+    return f"@{new.stat.version}{words}"
