@@ -1,8 +1,9 @@
 """Kazoo clients that speak in the order of the connection, and a clock that never goes back."""
 
 import logging
+import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,22 @@ class _InOrder(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is un
 
     def stop(self) -> None:
         self._running = False
+
+    def select(
+        self, rlist: Sequence[Any], wlist: Sequence[Any], _: Sequence[Any], timeout: float | None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Waits for sockets, with one call to the system where kazoo's own makes five."""
+        poller = select.poll()
+        for each in rlist:
+            poller.register(each, select.POLLIN)
+        for each in wlist:
+            poller.register(each, select.POLLOUT)
+        ready = {fd for fd, _ in poller.poll(None if timeout is None else timeout * 1000)}
+        return (
+            [each for each in rlist if each.fileno() in ready],
+            [each for each in wlist if each.fileno() in ready],
+            [],
+        )
 
     def dispatch_callback(self, callback: Any) -> None:
         self.completion_queue.put(partial(callback.func, *callback.args))

@@ -75,6 +75,8 @@ class ReferenceCluster:
     async def start(self, timeout_s: float = 30.0) -> None:
         """Starts all, one whole node after the other, and waits until each has registered or ended.
 
+        Those that have not ended know the controller then, and every broker of this cluster.
+
         Raises:
             EnsembleError, OSError: as of `ReferenceNode.start`.
             TimeoutError: if something is not there in time.
@@ -87,21 +89,10 @@ class ReferenceCluster:
                 self.nodes.append(node)
                 await node.wait_registered(timeout_s)
             await self._start_light(timeout_s)
+            await self._wait_known(timeout_s)
         except BaseException:
             await self.close()
             raise
-
-    async def wait_complete(self, timeout_s: float = 30.0) -> None:
-        """Until the directory lists every broker that has not ended.
-
-        Raises:
-            TimeoutError: if it does not in time.
-        """
-        light = len(self.light.registered) if self.light is not None else 0
-        ids = light + sum(node.registered for node in self.nodes)
-        await _until(
-            lambda: self.directory.complete and len(self.directory.brokers) >= ids, timeout_s
-        )
 
     async def wait_controller(self, timeout_s: float = 30.0) -> ReferenceNode:
         """The active controller among the nodes.
@@ -120,6 +111,20 @@ class ReferenceCluster:
             await session.close()
         self.nodes.clear()
         self._sessions.clear()
+
+    async def _wait_known(self, timeout_s: float) -> None:
+        light = len(self.light.registered) if self.light is not None else 0
+
+        def known() -> bool:
+            here = [node for node in self.nodes if node.ended is None]
+            everybody = len(self.directory.brokers) >= light + len(here)
+            return not here or (
+                self.directory.complete
+                and everybody
+                and all(node.controller_id is not None for node in here)
+            )
+
+        await _until(known, timeout_s)
 
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()

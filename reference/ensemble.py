@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from kazoo.exceptions import KazooException
@@ -21,11 +22,14 @@ from controller.reference.protocol import (
     Answered,
     Ask,
     Asked,
+    Children,
     Create,
     Disconnected,
     Effect,
     Event,
+    Exists,
     Exit,
+    Get,
     Machine,
     NoNode,
     Operation,
@@ -43,6 +47,7 @@ from controller.reference.protocol import (
 from controller.reference.requests import Request, Response
 from reference.clients import kazoo_client, wall_clock
 from reference.operations import WATCH_KINDS, outcome, request
+from reference.watches import Watches
 
 TICK_S: Final = 0.1
 
@@ -71,8 +76,10 @@ class Seat:
     """It was told of the present session."""
     under_way: set[Token] = field(default_factory=set)
     asked: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
-    watcher: Callable[[WatchedEvent], None] | None = None
-    """One object a seat: kazoo calls it once where it was set several times."""
+
+
+Place = tuple[Seat, Token]
+"""Who waits for an answer."""
 
 
 class EnsembleSession:
@@ -111,6 +118,9 @@ class EnsembleSession:
         """What the loop was told; ``_up`` is what kazoo's thread knows, a moment earlier."""
         self._up = threading.Event()
         self._ticker: asyncio.TimerHandle | None = None
+        self._reads: dict[Operation, list[Place]] = {}
+        """Reads under way, sent after the last write: who asks for one too, shares its answer."""
+        self._watches: Watches[Seat] = Watches()
 
     # -- for the node --
 
@@ -144,7 +154,6 @@ class EnsembleSession:
     def seat(self, machine: Machine, gate: Callable[[], bool] = lambda: True) -> Seat:
         """Puts a machine on the session."""
         seat = Seat(machine, gate)
-        seat.watcher = lambda event: self._hand(self._fired, seat, event)
         self._seats.append(seat)
         if self._connected:
             self._begin()
@@ -177,8 +186,11 @@ class EnsembleSession:
             self._up.clear()
         self._hand(self._told, state, self._client.client_id)
 
-    def _answered(self, seat: Seat, token: Token, operation: Operation, result: Any) -> None:
-        self._hand(self._take, seat, token, operation, outcome(self._client, operation, result))
+    def _answered(self, places: list[Place], operation: Operation, result: Any) -> None:
+        self._hand(self._take, places, operation, outcome(self._client, operation, result))
+
+    def _watched(self, event: WatchedEvent) -> None:
+        self._hand(self._fired, event)
 
     def _hand(self, function: Callable[..., None], *args: Any) -> None:
         if self._loop is not None and not self._loop.is_closed():
@@ -212,6 +224,8 @@ class EnsembleSession:
             for token in sorted(seat.under_way):
                 self._events.append((seat, Answered(token, Unknown())))
             seat.under_way.clear()
+        self._reads.clear()
+        self._watches = Watches()
         self._tell_all(Disconnected())
 
     def _forget_session(self) -> None:
@@ -232,32 +246,38 @@ class EnsembleSession:
     def _tell_all(self, event: Event) -> None:
         self._events.extend((seat, event) for seat in self._seats if seat.started)
 
-    def _take(self, seat: Seat, token: Token, operation: Operation, result: Outcome) -> None:
-        if token not in seat.under_way:  # answered when the connection was lost
-            return
-        if isinstance(result, NoNode) and isinstance(operation, Create):
-            self._make_parents(seat, token, operation)
-            return
-        seat.under_way.discard(token)
-        self._events.append((seat, Answered(token, result)))
+    def _take(self, places: list[Place], operation: Operation, result: Outcome) -> None:
+        if self._reads.get(operation) is places:
+            del self._reads[operation]
+        for seat, token in places:
+            if token not in seat.under_way:  # answered when the connection was lost
+                continue
+            if isinstance(result, NoNode) and isinstance(operation, Create):
+                self._make_parents(places, operation)
+                return
+            self._watches.add(seat, operation, result)
+            seat.under_way.discard(token)
+            self._events.append((seat, Answered(token, result)))
         self._pump()
 
-    def _make_parents(self, seat: Seat, token: Token, operation: Create) -> None:
+    def _make_parents(self, places: list[Place], operation: Create) -> None:
         parent = operation.path.rpartition("/")[0] or "/"
 
         def made(result: Any) -> None:
             if result.exception is not None:
-                self._answered(seat, token, operation, result)
+                self._answered(places, operation, result)
             else:
-                self._hand(self._send, seat, token, operation)
+                self._hand(self._send, *places[0], operation)
 
         self._client.ensure_path_async(parent).rawlink(made)
 
-    def _fired(self, seat: Seat, event: WatchedEvent) -> None:
+    def _fired(self, event: WatchedEvent) -> None:
         kind = WATCH_KINDS.get(event.type)
-        if kind is not None and seat.started and self._connected and not self._ended:
+        if kind is None or not self._connected or self._ended:
+            return
+        for seat in self._watches.fire(event.path, kind):
             self._events.append((seat, WatchFired(event.path, kind)))
-            self._pump()
+        self._pump()
 
     def _tick(self) -> None:
         if self._ended:
@@ -307,8 +327,16 @@ class EnsembleSession:
             seat.under_way.discard(token)
             self._events.append((seat, Answered(token, Unknown())))
             return
-        sent = request(self._client, operation, seat.watcher)
-        sent.rawlink(lambda result: self._answered(seat, token, operation, result))
+        if isinstance(operation, Get | Exists | Children):
+            if (shared := self._reads.get(operation)) is not None:
+                shared.append((seat, token))
+                return
+            places = self._reads[operation] = [(seat, token)]
+        else:
+            self._reads.clear()
+            places = [(seat, token)]
+        sent = request(self._client, operation, self._watched)
+        sent.rawlink(partial(self._answered, places, operation))
 
     def _end(self) -> None:
         self._ended = True

@@ -98,6 +98,11 @@ class ReferenceNode:
         """Whether it is the active controller."""
         return self._controller.active
 
+    @property
+    def controller_id(self) -> int | None:
+        """Who is the controller, as far as it knows."""
+        return self._broker.controller_id
+
     async def start(self, timeout_s: float = 15.0) -> None:
         """Listens, joins ZooKeeper, and begins to register.
 
@@ -197,7 +202,7 @@ class ReferenceNode:
         return answers.api_versions(call, self.settings.dialect.form, response)
 
     def _view(self) -> ClusterView:
-        controller_id = self._broker.controller_id
+        controller_id = self.controller_id
         return ClusterView(
             self._directory.cluster_id,
             -1 if controller_id is None else controller_id,

@@ -1,0 +1,50 @@
+"""Who on a session is to be told when a watch fires; kept beside kazoo's own, which knows no seats.
+
+As in ZooKeeper a watch is of a znode's data or of its children, and gone once it has fired.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from controller.reference.protocol import (
+    Children,
+    Data,
+    Exists,
+    Get,
+    Names,
+    Operation,
+    Outcome,
+    Refused,
+    WatchKind,
+)
+
+_Seat = TypeVar("_Seat", bound=Hashable)
+
+
+class Watches(Generic[_Seat]):
+    """The watches of one connection."""
+
+    def __init__(self) -> None:
+        # Dictionaries for their order: who watched first is told first.
+        self._data: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
+        self._children: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
+
+    def add(self, seat: _Seat, operation: Operation, outcome: Outcome) -> None:
+        """Note the watch that a read which was answered so has left, if it has."""
+        match operation, outcome:
+            case Get(path, True), Data():
+                self._data[path][seat] = None
+            case Exists(path, True), _ if not isinstance(outcome, Refused):
+                self._data[path][seat] = None
+            case Children(path, True), Names():
+                self._children[path][seat] = None
+
+    def fire(self, path: str, kind: WatchKind) -> list[_Seat]:
+        """Who watched for this; they watch no more."""
+        told: dict[_Seat, None] = {}
+        if kind is not WatchKind.CHILDREN:
+            told |= self._data.pop(path, {})
+        if kind in (WatchKind.CHILDREN, WatchKind.DELETED):
+            told |= self._children.pop(path, {})
+        return [*told]
