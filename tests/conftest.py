@@ -12,6 +12,8 @@
   to stop and kill servers of. `deploy.zookeeper.Ensemble`: ``.connect_string``, ``.leader()``,
   ``.server(1).kill()``, ``.server(1).start()``. With TLS: ``EnsembleSpec(tls=certificates.tls())``
   and ``.secure_connect_string``; with SASL: ``digest({"user": "password"})``.
+  Kafka in ZooKeeper mode stands on either:
+  ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 
 A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
