@@ -1,0 +1,147 @@
+"""What the machines answer, in each version of the wire."""
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode as Code
+from kio.serial import entity_reader
+
+from controller.reference.requests import ErrorCode, FeaturesAnswer, ItemResult, UpdateResponse
+from reference import answers, drafts
+from reference.answers import ClusterView, Endpoint
+from reference.calls import Call, response_classes, write_frame
+from reference.dialects import OFFERED
+from streams.znodes import FeaturesForm
+
+RELEASED = FeaturesForm.RELEASED_2
+EARLY, LATER = FeaturesForm.EARLY_DRAFT, FeaturesForm.LATER_DRAFT
+FEATURES = FeaturesAnswer({"a": (1, 3), "zero": (0, 2)}, {"a": 2}, 7)
+VIEW = ClusterView("id", 2, {2: Endpoint("h", 9), 1: Endpoint("g", 8, "r")})
+
+
+def call(key: int, version: int, **body: Any) -> Call:
+    """A request of which only these fields matter."""
+    return Call(key, version, 5, type("Body", (), body)())
+
+
+def features_of(version: int, form: FeaturesForm = RELEASED) -> Any:
+    """The answer to ApiVersions."""
+    return answers.api_versions(call(18, version), form, FEATURES)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("form", list(FeaturesForm))
+def test_old_answers_have_no_features(form: FeaturesForm, version: int) -> None:
+    """ApiVersions v0-v2 lists APIs and nothing else, in every dialect."""
+    answer = features_of(version, form)
+    assert not hasattr(answer, "supported_features")
+    listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert listed == OFFERED[form]
+
+
+def test_ranges_from_zero_come_with_version_four() -> None:
+    """Before it a client could not read them, so they are left out (KAFKA-17492)."""
+    three, four = features_of(3), features_of(4)
+    assert [each.name for each in three.supported_features] == ["a"]
+    assert [(f.name, f.min_version, f.max_version) for f in four.supported_features] == [
+        ("a", 1, 3),
+        ("zero", 0, 2),
+    ]
+    assert four.finalized_features_epoch == 7
+    (level,) = four.finalized_features
+    assert (level.name, level.max_version_level, level.min_version_level) == ("a", 2, 2)
+
+
+@pytest.mark.parametrize(("form", "key"), [(EARLY, "version"), (LATER, "version_level")])
+def test_the_drafts_features_stand_in_their_own_tags(form: FeaturesForm, key: str) -> None:
+    """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
+    of them; a level is called version or versionLevel (F-54, F-55)."""
+    answer = features_of(3, form)
+    (level,) = answer.finalized_features
+    assert (level.name, getattr(level, key)) == ("a", 2)
+    written = write_frame(5, answer)
+    tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[form]) - 4) :]
+    number = "{:016x}".format
+    assert tags == bytes.fromhex(
+        "03"
+        + "904e" + "2a" + "03"
+        + "0261" + number(1) + number(3) + "00"
+        + "057a65726f" + number(0) + number(2) + "00"
+        + "914e" + "08" + number(7)
+        + "924e" + "0c" + "02" + "0261" + number(2) + "00"
+    )  # fmt: skip
+    for version in (0, 1, 2):
+        assert not hasattr(features_of(version, form), "finalized_features")
+
+
+def test_an_unknown_version_is_answered_in_the_oldest_form() -> None:
+    """With the versions that are known, so that the client can choose (KIP-511)."""
+    answer = answers.refused_api_versions(Code.unsupported_version)
+    assert answer.__version__ == 0
+    assert answer.error_code is Code.unsupported_version
+    (known,) = answer.api_keys
+    assert (known.api_key, known.min_version, known.max_version) == (18, 0, 4)
+    assert answers.refused_api_versions(Code.invalid_request).api_keys == ()
+
+
+@pytest.mark.parametrize("version", range(13))
+def test_metadata_lists_brokers_and_controller(version: int) -> None:
+    """In every version what it has; a topic that is asked for is not known."""
+    names = response_classes(3, version)
+    topic = type("Topic", (), {"name": "t", "topic_id": None})()
+    answer = answers.metadata(call(3, version, topics=(topic,)), VIEW)
+    read, _ = entity_reader(names.MetadataResponse)(write_frame(5, answer)[8 + (version >= 9) :], 0)
+    assert [(b.node_id, b.host, b.port) for b in read.brokers] == [(1, "g", 8), (2, "h", 9)]
+    assert getattr(read, "controller_id", 2) == 2
+    assert getattr(read, "cluster_id", "id") == "id"
+    assert [each.error_code for each in read.topics] == [Code.unknown_topic_or_partition]
+
+
+def test_a_cluster_is_described_to_those_who_ask_for_brokers() -> None:
+    """Who asks a broker for controllers is told that it is none (KIP-919)."""
+    good = answers.describe_cluster(call(60, 1, endpoint_type=1), VIEW)
+    assert (good.error_code, good.controller_id, len(good.brokers)) == (Code.none, 2, 2)
+    assert answers.describe_cluster(call(60, 0), VIEW).cluster_id == "id"
+    wrong = answers.describe_cluster(call(60, 1, endpoint_type=2), VIEW)
+    assert wrong.error_code is Code.mismatched_endpoint_type
+    assert wrong.brokers == ()
+    unknown = answers.describe_cluster(call(60, 1, endpoint_type=9), VIEW)
+    assert unknown.error_code is Code.unsupported_endpoint_type
+
+
+def test_a_controller_that_is_not_listed_is_none() -> None:
+    """As in AuthHelper: an id without an address only confuses."""
+    gone = ClusterView("id", 3, VIEW.brokers)
+    assert answers.describe_cluster(call(60, 1, endpoint_type=1), gone).controller_id == -1
+
+
+def test_results_are_told_item_by_item_before_version_two() -> None:
+    """UpdateFeatures v0-v1 tell each item's error, v2 only that of the whole (KIP-1022)."""
+    response = UpdateResponse(
+        results=(ItemResult("a"), ItemResult("b", ErrorCode.INVALID_REQUEST, "no"))
+    )
+    for version in (0, 1):
+        answer = answers.update_features(call(57, version), RELEASED, response)
+        told = [(r.feature, r.error_code, r.error_message) for r in answer.results]
+        assert told == [("a", Code.none, None), ("b", Code.invalid_request, "no")]
+    whole = UpdateResponse(ErrorCode.INVALID_REQUEST, "no")
+    answer = answers.update_features(call(57, 2), RELEASED, whole)
+    assert (answer.error_code, answer.error_message) == (Code.invalid_request, "no")
+    assert not hasattr(answer, "results")
+
+
+@pytest.mark.parametrize("form", [EARLY, LATER])
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_drafts_answer_a_code_and_a_text(form: FeaturesForm, version: int) -> None:
+    """ErrorCode int16 is 0, and ErrorMessage null, where there is no error (F-26)."""
+    header = b"\0\0\0\5" + b"\0" * version
+    for response, body in (
+        (UpdateResponse(), (b"\0\0" + b"\xff\xff", b"\0\0" + b"\0" + b"\0")),
+        (
+            UpdateResponse(ErrorCode.NOT_CONTROLLER, "no"),
+            (b"\0\x29" + b"\0\2no", b"\0\x29" + b"\3no" + b"\0"),
+        ),
+    ):
+        answer = answers.update_features(call(48, version), form, response)
+        assert isinstance(answer, drafts.update_features(form, version).response)
+        assert write_frame(5, answer)[4:] == header + body[version]

@@ -1,0 +1,240 @@
+"""Requests are read as kio writes them, and nothing that a stranger sends does any harm."""
+
+import io
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.describe_cluster import v1 as describe_cluster
+from kio.schema.metadata import v0 as metadata_0
+from kio.schema.metadata import v4 as metadata_4
+from kio.schema.metadata import v12 as metadata_12
+from kio.schema.types import TopicName
+from kio.schema.update_features import v0 as update_0
+from kio.schema.update_features import v1 as update_1
+from kio.schema.update_features import v2 as update_2
+from kio.serial import entity_writer
+from kio.static.primitive import i8, i16
+
+from reference import drafts
+from reference.calls import BadRequestError, Call, read_call, request_class
+from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED
+from streams.znodes import FeaturesForm
+
+FORMS = list(FeaturesForm)
+RELEASED = FeaturesForm.RELEASED_2
+EARLY, LATER = FeaturesForm.EARLY_DRAFT, FeaturesForm.LATER_DRAFT
+
+
+def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebody") -> bytes:
+    """A request as a client sends it, without its length."""
+    header = type(request).__header_schema__
+    buffer = io.BytesIO()
+    entity_writer(header)(
+        buffer,
+        header(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=correlation_id,
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(request))(buffer, request)
+    return buffer.getvalue()
+
+
+def draft_update(form: FeaturesForm, version: int) -> Any:
+    """An update of a draft with two items, one of which names two features."""
+    classes = drafts.update_features(form, version)
+    level = drafts.level_field(form)
+
+    def feature(name: str, wanted: int) -> Any:
+        return classes.feature(**{"name": name, level: wanted})
+
+    how = "allow_downgrade" if form is LATER else "feature_update_type"
+    return classes.request(
+        feature_update=(
+            classes.update(**{how: 0 if how[0] == "f" else False, "feature": (feature("a", 1),)}),
+            classes.update(
+                **{
+                    how: 1 if how[0] == "f" else True,
+                    "feature": (feature("b", 2**40), feature("ü", 0)),
+                }
+            ),
+        )
+    )
+
+
+def draft_deletion(version: int) -> Any:
+    """A deletion of two features."""
+    classes = drafts.delete_features(version)
+    return classes.request(feature=(classes.feature(name="a"), classes.feature(name="b")))
+
+
+REQUESTS = [
+    (RELEASED, metadata_0.request.MetadataRequest(topics=())),
+    (RELEASED, metadata_4.request.MetadataRequest(topics=None, allow_auto_topic_creation=True)),
+    (
+        RELEASED,
+        metadata_12.request.MetadataRequest(
+            topics=(metadata_12.request.MetadataRequestTopic(name=TopicName("t"), topic_id=None),),
+            include_topic_authorized_operations=True,
+        ),
+    ),
+    (
+        RELEASED,
+        update_0.request.UpdateFeaturesRequest(
+            feature_updates=(
+                update_0.request.FeatureUpdateKey(
+                    feature="a", max_version_level=i16(3), allow_downgrade=True
+                ),
+            )
+        ),
+    ),
+    (
+        RELEASED,
+        update_1.request.UpdateFeaturesRequest(
+            feature_updates=(
+                update_1.request.FeatureUpdateKey(
+                    feature="a", max_version_level=i16(-1), upgrade_type=i8(3)
+                ),
+            ),
+            validate_only=True,
+        ),
+    ),
+    (RELEASED, update_2.request.UpdateFeaturesRequest(feature_updates=())),
+    (
+        RELEASED,
+        describe_cluster.request.DescribeClusterRequest(
+            include_cluster_authorized_operations=True, endpoint_type=i8(2)
+        ),
+    ),
+    *((form, draft_update(form, version)) for form in (EARLY, LATER) for version in (0, 1)),
+    *((EARLY, draft_deletion(version)) for version in (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("form", "request_"), REQUESTS)
+def test_a_request_is_read_as_it_was_written(form: FeaturesForm, request_: Any) -> None:
+    """What kio writes is read again, equal in every field."""
+    call = read_call(frame(request_, 9), form)
+    assert call == Call(request_.__api_key__, request_.__version__, 9, request_)
+
+
+@pytest.mark.parametrize("client_id", [None, "", "ä client"])
+def test_the_header_is_stepped_over(client_id: str | None) -> None:
+    """A client may have any name, or none."""
+    form, request_ = REQUESTS[-1]
+    assert read_call(frame(request_, client_id=client_id), form).body == request_
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_version_that_is_offered_has_a_class(form: FeaturesForm) -> None:
+    """A listener can read all that ApiVersions lists."""
+    for key, (low, high) in OFFERED[form].items():
+        for version in range(low, high + 1):
+            kind = request_class(form, key, version)
+            assert (kind.__api_key__, kind.__version__) == (key, version) or key == 18
+
+
+def test_what_follows_a_message_is_let_be() -> None:
+    """As in Kafka: librdkafka's Metadata of version 12 ends in a rest."""
+    form, request_ = REQUESTS[0]
+    assert read_call(frame(request_) + b"\0\0\0", form).body == request_
+
+
+def test_tags_that_are_not_known_are_stepped_over() -> None:
+    """A client may be newer than the listener (KIP-482)."""
+    form, request_ = REQUESTS[5]
+    written = frame(request_)
+    assert written[-1:] == b"\0"
+    tagged = written[:-1] + b"\x01\x90\x4e\x03abc"
+    assert read_call(tagged, form).body == request_
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "said"),
+    [
+        (b"", "too short"),
+        (b"GET / HTTP/1.1\r\n\r\n", "API key 18245 is not served here"),
+        (struct.pack(">hhih", 10, 0, 1, -1), "API key 10 (find_coordinator) is not served here"),
+        (struct.pack(">hhih", 3, 13, 1, -1), "version 13 of API key 3 (metadata) is not served"),
+        (struct.pack(">hhih", 48, 0, 1, -1), "API key 48 is not served here"),
+        (struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1), "2147483647 items are said to follow"),
+        (struct.pack(">hhihi", 3, 0, 1, -1, -1), "a list is missing"),
+        (struct.pack(">hhih", 3, 0, 1, 5), "5 bytes are said to follow, 0 do"),
+        (struct.pack(">hhihih", 3, 0, 1, -1, 1, 2) + b"\xff\xff", "not UTF-8"),
+        (struct.pack(">hhih", 57, 1, 1, -1) + b"\xff" * 6, "longer than five bytes"),
+    ],
+)
+def test_each_kind_of_garbage_is_told_in_one_line(bytes_: bytes, said: str) -> None:
+    """No length is believed that the bytes do not bear out."""
+    with pytest.raises(BadRequestError) as raised:
+        read_call(bytes_, RELEASED)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
+    """It is to be answered, not to be closed (KIP-511)."""
+    call = read_call(struct.pack(">hhih", 18, 9, 5, -1) + b"whatever", RELEASED)
+    assert call == Call(18, 9, 5, None)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    which=st.sampled_from(REQUESTS),
+    cut=st.integers(0, 60),
+    changes=st.lists(st.tuples(st.integers(8, 60), st.binary(min_size=1, max_size=5)), max_size=4),
+)
+def test_broken_requests_never_break_the_reader(
+    which: tuple[FeaturesForm, Any], cut: int, changes: list[tuple[int, bytes]]
+) -> None:
+    """Bytes changed at random and cut off anywhere give a request or the one error."""
+    form, request_ = which
+    broken = bytearray(frame(request_))
+    for place, new in changes:
+        broken[place : place + len(new)] = new
+    try:
+        call = read_call(bytes(broken[: len(broken) - cut]), form)
+    except BadRequestError:
+        return
+    assert call.body is not None
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
+    """Key 48: a timeout of 60000 ms by default, old form in v0, flexible from v1; an item has
+    AllowDowngrade and a list of names and int64 levels (F-20, F-24)."""
+    classes = drafts.update_features(LATER, version)
+    feature = classes.feature(name="f", version_level=2**33)
+    sent = classes.request(
+        feature_update=(classes.update(allow_downgrade=True, feature=(feature,)),)
+    )
+    level = struct.pack(">q", 2**33)
+    body = (
+        b"\0\0\xea\x60" + b"\0\0\0\1" + b"\1" + b"\0\0\0\1" + b"\0\1f" + level
+        if version == 0
+        else b"\0\0\xea\x60" + b"\2" + b"\1" + b"\2" + b"\2f" + level + b"\0" + b"\0" + b"\0"
+    )
+    head = struct.pack(">hhi", DRAFT_UPDATE, version, 7) + b"\0\x08somebody" + b"\0" * version
+    assert frame(sent) == head + body
+
+
+def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
+    """Key 48: an item has FeatureUpdateType int16 and a list of names and int64 versions; key 49:
+    a list of names (F-21)."""
+    classes = drafts.update_features(EARLY, 0)
+    feature = classes.feature(name="f", version=3)
+    sent = classes.request(
+        feature_update=(classes.update(feature_update_type=1, feature=(feature,)),)
+    )
+    head = struct.pack(">hhi", DRAFT_UPDATE, 0, 7) + b"\0\x08somebody"
+    item = b"\0\1" + b"\0\0\0\1" + b"\0\1f" + struct.pack(">q", 3)
+    assert frame(sent) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + item
+    deletion = drafts.delete_features(0)
+    head = struct.pack(">hhi", DRAFT_DELETE, 0, 7) + b"\0\x08somebody"
+    named = deletion.request(feature=(deletion.feature(name="f"),))
+    assert frame(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
