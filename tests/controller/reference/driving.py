@@ -1,0 +1,114 @@
+"""One machine over a ZooKeeper tree, an operation at a time."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controller.reference.dialect import RELEASED, Dialect
+from controller.reference.encoding import CONTROLLER, broker_path, encode_broker
+from controller.reference.identity import BrokerIdentity
+from controller.reference.protocol import (
+    Answered,
+    Ask,
+    Asked,
+    Check,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Exit,
+    Machine,
+    Multi,
+    Operation,
+    Outcome,
+    Reply,
+    Say,
+    SessionStarted,
+    SetData,
+    WatchFired,
+    WatchKind,
+)
+from controller.reference.requests import Request
+from streams.types import Range
+from tests.simulation.reference.tree import History, read
+
+SESSION = 7
+WRITES = (Create, SetData, Delete, Multi, Check)
+
+
+@dataclass(slots=True)
+class Driver:
+    """Runs a machine; operations wait in ``asked`` until they are served."""
+
+    machine: Machine
+    history: History = field(default_factory=History)
+    now_ms: int = 1000
+    requests: int = 0
+    asked: deque[Ask] = field(default_factory=deque)
+    served: list[Operation] = field(default_factory=list)
+    replies: list[Any] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    exits: list[Exit] = field(default_factory=list)
+
+    def give(self, event: Event) -> list[Effect]:
+        """Give the machine an event; what it asks for waits."""
+        effects = [*self.machine.receive(event, self.now_ms)]
+        for effect in effects:
+            match effect:
+                case Ask():
+                    self.asked.append(effect)
+                case Reply(_, response):
+                    self.replies.append(response)
+                case Say(line):
+                    self.said.append(line)
+                case Exit():
+                    self.exits.append(effect)
+        return effects
+
+    def ask(self, request: Request) -> None:
+        """A client asks."""
+        self.requests += 1
+        self.give(Asked(self.requests, request))
+
+    def serve(self, outcome: Outcome | None = None) -> Operation:
+        """Carry out the next operation, or answer it with this and do nothing."""
+        asked = self.asked.popleft()
+        self.served.append(asked.operation)
+        if outcome is None:
+            act = self.history.write if isinstance(asked.operation, WRITES) else None
+            outcome = (
+                act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
+            )
+        self.give(Answered(asked.token, outcome))
+        return asked.operation
+
+    def until(self, wanted: Callable[[Operation], bool]) -> Operation:
+        """Serve until the next operation is a wanted one."""
+        while not wanted(self.asked[0].operation):
+            self.serve()
+        return self.asked[0].operation
+
+    def rest(self) -> None:
+        """Serve all."""
+        while self.asked:
+            self.serve()
+
+    def start(self) -> None:
+        """Begin a session, and come to rest."""
+        self.give(SessionStarted(SESSION))
+        self.rest()
+
+    def joins(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: Range) -> None:
+        """A broker registers, and the machine is told."""
+        data = encode_broker(dialect, BrokerIdentity(broker_id), ranges, 5)
+        self.history.write(100 + broker_id, Create(broker_path(broker_id), data, ephemeral=True))
+        self.give(WatchFired("/brokers/ids", WatchKind.CHILDREN))
+
+    def deposed(self) -> None:
+        """Another is elected; the machine does not hear of it."""
+        tree = self.history.tree
+        epoch = tree["/controller_epoch"]
+        raised = SetData("/controller_epoch", str(int(epoch.data) + 1).encode(), epoch.stat.version)
+        other = Create(CONTROLLER, b'{"version":1,"brokerid":99,"timestamp":"1"}', ephemeral=True)
+        self.history.write(99, Multi((Delete(CONTROLLER), other, raised)))

@@ -1,0 +1,167 @@
+"""The reference broker, an operation at a time."""
+
+import pytest
+
+from controller.reference.broker import BrokerIdentity, ReferenceBroker
+from controller.reference.dialect import LATER_DRAFT, RELEASED, Dialect
+from controller.reference.encoding import encode_features
+from controller.reference.protocol import (
+    Answered,
+    Asked,
+    Create,
+    Data,
+    Delete,
+    Disconnected,
+    Exit,
+    Get,
+    Reconnected,
+    Refused,
+    Reply,
+    SessionStarted,
+    SetData,
+    Tick,
+    Unknown,
+    WatchFired,
+    WatchKind,
+)
+from controller.reference.requests import (
+    ApiVersions,
+    ErrorCode,
+    FeaturesAnswer,
+    UpdateFeatures,
+    UpdateResponse,
+)
+from tests.controller.reference.driving import SESSION, Driver
+
+
+def broker(dialect: Dialect = LATER_DRAFT) -> tuple[ReferenceBroker, Driver]:
+    """A broker that supports alpha 1-3."""
+    machine = ReferenceBroker(BrokerIdentity(4), dialect, {"alpha": (1, 3)})
+    return machine, Driver(machine)
+
+
+def finalize(driver: Driver, dialect: Dialect, level: int, version: int | None = None) -> None:
+    """The features znode is made, or set, by somebody."""
+    data = encode_features(dialect, {"alpha": level})
+    write = Create(dialect.path, data) if version is None else SetData(dialect.path, data, version)
+    driver.history.write(0, write)
+
+
+def test_it_reads_and_checks_before_it_registers() -> None:
+    """The read's answer comes before the broker's own znode is asked for (F-62)."""
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    reads = driver.served.index(Get("/features", watch=True))
+    makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
+    assert reads < makes
+    assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
+        driver.served[makes]
+    ]
+
+
+def test_an_excluded_broker_never_registers() -> None:
+    """It exits non-zero with the levels that exclude it (F-63)."""
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 4)
+    driver.start()
+    assert not any(isinstance(each, Create) for each in driver.served)
+    (end,) = driver.exits
+    assert end.code != 0
+    assert "alpha is at level 4 and broker 4 supports 1-3" in end.reason
+
+
+def test_answers_come_from_memory() -> None:
+    """An answer asks ZooKeeper for nothing, and nobody else (F-56)."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    (reply,) = machine.receive(Asked(1, ApiVersions()), 0)
+    assert reply == Reply(1, FeaturesAnswer({"alpha": (1, 3)}, {"alpha": 2}, 0))
+    (refusal,) = machine.receive(Asked(2, UpdateFeatures(())), 0)
+    assert isinstance(refusal, Reply)
+    assert isinstance(refusal.response, UpdateResponse)
+    assert refusal.response.error is ErrorCode.NOT_CONTROLLER
+
+
+def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
+    """What is newest is read, however often it changed; who is excluded exits (F-14, F-64)."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    driver.served.clear()
+    finalize(driver, LATER_DRAFT, 1, 0)
+    finalize(driver, LATER_DRAFT, 3, 1)
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert driver.served == [Get("/features", watch=True)]
+    assert (machine.held.epoch, machine.held.levels) == (2, {"alpha": 3})
+    finalize(driver, LATER_DRAFT, 9, 2)
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert [end.code for end in driver.exits] == [1]
+    assert machine.receive(Tick(), 5) == []
+
+
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda each: each.name)
+def test_a_lower_epoch(dialect: Dialect) -> None:
+    """Released Kafka exits; in the drafts what is held stays, within the life of a znode."""
+    machine, driver = broker(dialect)
+    finalize(driver, dialect, 2)
+    finalize(driver, dialect, 3, 0)
+    driver.start()
+    old = driver.history.at(1)[dialect.path]
+    driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
+    asked = driver.asked.popleft()
+    driver.give(Answered(asked.token, Data(*old)))
+    assert bool(driver.exits) is dialect.exits_at_lower_epoch
+    assert (machine.held.epoch, machine.held.levels) == (1, {"alpha": 3})
+
+
+def test_another_znode_begins_its_epochs_anew() -> None:
+    """In the drafts a znode that was made anew replaces what is held, though its epoch is lower."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    finalize(driver, LATER_DRAFT, 3, 0)
+    driver.start()
+    driver.history.write(0, Delete("/features"))
+    finalize(driver, LATER_DRAFT, 1)
+    driver.give(WatchFired("/features", WatchKind.DELETED))
+    driver.rest()
+    assert (machine.held.epoch, machine.held.levels) == (0, {"alpha": 1})
+
+
+def test_a_registration_of_unknown_outcome_is_its_own() -> None:
+    """The znode's owner tells; a znode of another session ends the broker."""
+    machine, driver = broker()
+    driver.give(SessionStarted(SESSION))
+    driver.until(lambda operation: isinstance(operation, Create))
+    asked = driver.asked.popleft()
+    driver.history.write(SESSION, asked.operation)
+    driver.give(Answered(asked.token, Unknown()))
+    driver.give(Disconnected())
+    driver.give(Reconnected())
+    driver.rest()
+    assert machine.registered
+    other = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
+    second = Driver(other, driver.history)
+    second.give(SessionStarted(SESSION + 1))
+    second.rest()
+    assert [end.code for end in second.exits] == [1]
+    assert "another session" in second.exits[0].reason
+
+
+def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
+    """Unknown levels are no levels that it supports; later it says so and keeps what it has."""
+    _, driver = broker()
+    driver.give(SessionStarted(SESSION))
+    driver.serve(Refused("no right to read"))
+    assert isinstance(driver.exits[0], Exit)
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.serve(Refused("no right to read"))
+    assert not driver.exits
+    assert machine.held.levels == {"alpha": 2}
+    assert "no right to read" in driver.said[-1]
