@@ -89,6 +89,11 @@ class Observer:
         return self.phase is Phase.FOLLOWING and self._reads.idle
 
     @property
+    def under_way(self) -> int:
+        """How many asks are not answered yet."""
+        return len(self._asked)
+
+    @property
     def trouble(self) -> Trouble | None:
         """Why not everything can be followed."""
         return self._troubles.worst

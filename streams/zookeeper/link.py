@@ -1,0 +1,209 @@
+"""One ZooKeeper session by kazoo: sends reads, and puts what comes back into the inbox.
+
+kazoo's connection thread hands over directly, so everything arrives in the order of the wire.
+Nothing here can write: of kazoo's client only reads are called.
+"""
+
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
+from kazoo.retry import KazooRetry
+
+from streams.zookeeper.asks import (
+    Absent,
+    Ask,
+    Data,
+    Failed,
+    Forbidden,
+    Names,
+    Operation,
+    Outcome,
+    Stat,
+    Synced,
+    There,
+)
+from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Lost
+from streams.zookeeper.paths import Target
+from streams.zookeeper.reasons import Reasons
+from streams.zookeeper.settings import ZookeeperSettings
+
+_ALIVE: Final = (KeeperState.EXPIRED_SESSION, KeeperState.CONNECTING)
+
+
+class Link:
+    """A session; another one needs another link."""
+
+    def __init__(self, settings: ZookeeperSettings, inbox: Inbox) -> None:
+        self._inbox = inbox
+        self._reasons = Reasons(settings)
+        self._handler = _Handler(settings.login.tls)
+        login = settings.login
+        logger = logging.Logger("kazoo", logging.WARNING)  # ours alone, unnamed
+        logger.addHandler(self._reasons)
+        self._client = KazooClient(
+            settings.connect_string,
+            timeout=settings.session_timeout_ms / 1000,
+            handler=self._handler,
+            logger=logger,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=1.6, max_delay=2.0),
+            sasl_options={
+                "mechanism": "DIGEST-MD5",
+                "username": login.username,
+                "password": login.password,
+            }
+            if login.username
+            else None,
+        )
+        self._client.add_listener(self._changed)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no connection, in one line, as far as is known."""
+        return self._reasons.line
+
+    def open(self) -> None:
+        """Begins to connect, and does so until `close`."""
+        self._client.start_async()
+
+    def close(self) -> threading.Event:
+        """Ends the session in the background; the event is set when that is done."""
+        self._client.remove_listener(self._changed)
+        done = threading.Event()
+        threading.Thread(target=self._close, args=(done,), daemon=True).start()
+        return done
+
+    def _close(self, done: threading.Event) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception as error:
+            logging.getLogger("featurewatch.zookeeper").debug("closing: %s", error)
+        finally:
+            done.set()
+
+    def ask(self, ask: Ask) -> None:
+        """Sends a read."""
+        watch = _Watch(ask.generation, ask.target, self._inbox)
+        path = ask.target.path
+
+        def told(value: Any, error: Exception | None) -> None:
+            outcome = _outcome(ask, value) if error is None else _failure(error)
+            self._inbox.put(Answered(ask.token, outcome, self._client.last_zxid or 0))
+
+        self._handler.told = told
+        match ask.operation:
+            case Operation.GET:
+                self._client.get_async(path, watch)
+            case Operation.LIST:
+                self._client.get_children_async(path, watch)
+            case Operation.EXISTS:
+                self._client.exists_async(path, watch)
+            case Operation.CHROOT:
+                self._client.exists_async(path)
+            case Operation.SYNC:
+                self._client.sync_async(path)
+
+    def _changed(self, state: str) -> None:
+        """Called by kazoo's connection thread."""
+        if state == KazooState.CONNECTED:
+            client_id = self._client.client_id
+            if client_id is not None:
+                self._inbox.put(Connected(client_id[0]))
+        else:
+            self._inbox.put(Lost(dead=self._client.client_state not in _ALIVE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What kazoo calls; equal ones are kept once, however often a znode is read."""
+
+    generation: int
+    target: Target
+    inbox: Inbox = field(compare=False)
+
+    def __call__(self, event: Any) -> None:
+        if event.type != EventType.NONE:
+            self.inbox.put(Fired(self.generation, self.target))
+
+
+_Told = Callable[[Any, Exception | None], None]
+
+
+class _Answer:
+    """Where kazoo puts an answer: told at once, by the thread that read it."""
+
+    def __init__(self, told: _Told) -> None:
+        self._told = told
+
+    def set(self, value: Any = None) -> None:
+        self._told(value, None)
+
+    def set_exception(self, error: Exception) -> None:
+        self._told(None, error)
+
+    def rawlink(self, callback: Callable[[Any], Any]) -> None:
+        """Only a sync asks for this, to take the chroot off a path that nobody wants."""
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships no types
+    """kazoo's threads, without its queues between the connection and us, and with our own TLS."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._tls = tls
+        self.told: _Told = lambda *_: None
+        """Who is told the answer to what is asked next."""
+
+    def async_result(self) -> Any:
+        return _Answer(self.told)
+
+    def dispatch_callback(self, callback: Any) -> None:
+        callback.func(*callback.args)
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
+    ) -> socket.socket:
+        # kazoo's own would trust every authority of the system beside the given one.
+        connection = socket.create_connection(address, timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is None:
+            return connection
+        try:
+            return self._tls.wrap_socket(connection, server_hostname=hostname)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _outcome(ask: Ask, value: Any) -> Outcome:
+    match ask.operation:
+        case Operation.GET:
+            data, stat = value
+            return Data(data or b"", _stat(stat))
+        case Operation.LIST:
+            return Names(tuple(value))
+        case Operation.SYNC:
+            return Synced()
+        case _:
+            return Absent() if value is None else There(_stat(value))
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner)
+
+
+def _failure(error: Exception) -> Outcome:
+    if isinstance(error, NoNodeError):
+        return Absent()
+    if isinstance(error, NoAuthError):
+        return Forbidden()
+    return Failed(f"{type(error).__name__} {error}".strip())

@@ -1,0 +1,106 @@
+"""What the ZooKeeper source is told."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streams.kraft.source_states import Patience
+from streams.net.address import Address
+from streams.net.security import SecurityError, from_properties
+from streams.types import ClusterId
+from streams.zookeeper.asks import Pace
+from streams.zookeeper.paths import Wanted
+
+_PORT = 2181
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How to reach the servers: a TLS context (None: plaintext), and a name for SASL (empty: none).
+
+    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module speaks.
+    """
+
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> "Login":
+        """Read ``security.protocol``, ``ssl.*`` and ``sasl.username``, ``sasl.password``.
+
+        The spellings are those of the other sources. Raises `streams.net.security.SecurityError`.
+        """
+        protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+        encrypted = "SSL" if protocol.endswith("SSL") else "PLAINTEXT"
+        tls = from_properties({**properties, "security.protocol": encrypted}).tls
+        if not protocol.startswith("SASL"):
+            return cls(tls)
+        mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms")
+        if mechanism not in (None, "DIGEST-MD5"):
+            raise SecurityError(
+                f"sasl.mechanism={mechanism} is not supported for ZooKeeper: use DIGEST-MD5"
+            )
+        username, password = properties.get("sasl.username"), properties.get("sasl.password")
+        if not username or not password:
+            raise SecurityError("sasl.username and sasl.password are needed for ZooKeeper")
+        return cls(tls, username, password)
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperSettings:
+    """One cluster and where its znodes are.
+
+    ``hosts`` is ZooKeeper's own form, ``host:port,host:port/chroot`` (port 2181 if none is given).
+    ``cluster`` is checked against ``/cluster/id``; it may be left out. ``window`` bounds how many
+    reads are under way at a time. A session that is silent for ``session_timeout_ms`` expires; the
+    servers may allow less or demand more.
+    """
+
+    hosts: str
+    cluster: ClusterId | None = None
+    login: Login = field(default_factory=Login)
+    wanted: Wanted = field(default_factory=Wanted)
+    session_timeout_ms: int = 10_000
+    heartbeat_ms: int = 3000
+    window: int = 256
+    patience: Patience = field(default_factory=Patience)
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        parse_hosts(self.hosts)
+        for name in ("session_timeout_ms", "heartbeat_ms", "window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+    @property
+    def chroot(self) -> str:
+        """The chroot, without a slash at its end; empty: none."""
+        return parse_hosts(self.hosts)[1]
+
+    @property
+    def connect_string(self) -> str:
+        """``hosts``, with every port."""
+        addresses, chroot = parse_hosts(self.hosts)
+        return ",".join(map(str, addresses)) + chroot
+
+
+def parse_hosts(text: str) -> tuple[tuple[Address, ...], str]:
+    """The servers and the chroot of ``host:port,host:port/chroot``.
+
+    Raises `ValueError` with what is wrong.
+    """
+    servers, slash, rest = text.strip().partition("/")
+    if "," in rest:
+        raise ValueError(f"{text!r} has a server after the chroot: it stands once, at the end")
+    names = [part for name in rest.split("/") if (part := name.strip())]
+    given = [server.strip() for server in servers.split(",") if server.strip()]
+    if not given:
+        raise ValueError(f"{text!r} names no ZooKeeper server: write host:port,host:port/chroot")
+    addresses = tuple(Address.parse(_with_port(server)) for server in given)
+    return addresses, "".join(f"/{name}" for name in names) if slash else ""
+
+
+def _with_port(server: str) -> str:
+    bare = server.endswith("]") or ":" not in server
+    return f"{server}:{_PORT}" if bare else server

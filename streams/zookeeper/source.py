@@ -1,0 +1,239 @@
+"""The source of ``zookeeper``: what the observer says of a cluster's znodes goes to the bus.
+
+ZooKeeper itself is the buffer, of states and not of changes: while the bus takes nothing, nothing
+is read, and what changed more than once meanwhile is told as missed. Nothing is ever written.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from streams.bus import Publisher
+from streams.events import DeadLetter, Event, SourceState, SourceStatus
+from streams.kraft.source_states import Standing, next_state
+from streams.metrics import SourceReport
+from streams.topics import DEAD_LETTERS, ZOOKEEPER, Topic
+from streams.types import ClusterId
+from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Item, Lost
+from streams.zookeeper.link import Link
+from streams.zookeeper.observer import Observer
+from streams.zookeeper.record import Output
+from streams.zookeeper.settings import ZookeeperSettings
+
+LOG: Final = logging.getLogger("featurewatch.zookeeper")
+
+SOURCE: Final = "zookeeper"
+
+_TICK_S: Final = 0.2
+_REFILL: Final = 32
+"""Answers are taken so many at a time before more reads are sent."""
+
+_REOPEN_MS: Final = 2_000
+"""Before a client that gave up (its login was refused) is replaced."""
+
+_CLOSE_S: Final = 3.0
+
+
+class Sink(Protocol):
+    """Where events go: `streams.bus.Publisher`, or a list in a test."""
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
+        """Take an event, once there is room."""
+
+    async def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the bus takes nothing at present, in one line."""
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """Milliseconds of a clock that does not go back."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class ZookeeperSource:
+    """Follows one cluster's znodes for as long as `run` runs.
+
+    It begins with a snapshot of everything each time: ZooKeeper keeps no changes to resume from.
+    ``seen_ms`` of events comes from ``clock_ms``.
+    """
+
+    def __init__(
+        self,
+        settings: ZookeeperSettings,
+        sink: Sink,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._clock_ms = clock_ms
+        self._observer = Observer(
+            settings.connect_string, settings.cluster, settings.wanted, settings.pace
+        )
+        self._link: Link | None = None
+        self._down_since_ms: int | None = monotonic_ms()
+        self._reopen_ms: int | None = None
+        self._state = SourceState.CATCHING_UP
+        self._said_ms: int | None = None
+        self._caught_up_ms = monotonic_ms()
+        self._published = self._dead_letters = 0
+        self._last_error = self._detail = ""
+
+    @classmethod
+    def on_bus(cls, settings: ZookeeperSettings, publisher: Publisher) -> "ZookeeperSource":
+        """A source that publishes to ``publisher``'s bus."""
+        return cls(settings, publisher)
+
+    @property
+    def cluster(self) -> ClusterId | None:
+        """The cluster's id, once it is known."""
+        return self._observer.cluster
+
+    def report(self) -> SourceReport:
+        """How it stands now, for metrics and health."""
+        trouble = self._sink.trouble
+        return SourceReport(
+            cluster=self._observer.cluster or self._settings.connect_string,
+            source=SOURCE,
+            state=self._state if trouble is None else SourceState.STALLED,
+            offset=self._observer.zxid or -1,
+            high_watermark=self._observer.zxid or -1,
+            records_read=self._observer.znodes_read,
+            published=self._published,
+            dead_letters=self._dead_letters,
+            last_error=self._last_error,
+            detail=trouble or self._detail,
+        )
+
+    async def run(self) -> None:
+        """Follow the znodes until cancelled; raises `streams.bus.PublishError`."""
+        inbox = Inbox()
+        try:
+            while True:
+                self._keep_open(inbox)
+                await inbox.wait(_TICK_S)
+                for number, item in enumerate(inbox.take(), start=1):
+                    await self._take(item)
+                    if number % _REFILL == 0:
+                        self._send()
+                        # A sweep must leave the other tasks of the loop their turn.
+                        await asyncio.sleep(0)
+                self._observer.tick(monotonic_ms())
+                self._send()
+                await self._say()
+        finally:
+            await self._close()
+
+    # -- the session -------------------------------------------------------------------------
+
+    def _keep_open(self, inbox: Inbox) -> None:
+        """Opens a session where there is none, or none that could come back."""
+        now_ms = monotonic_ms()
+        if self._link is not None and self._down_since_ms is not None:
+            self._observer.disconnected(self._link.reason, now_ms)
+            # By then the session has expired. A server that was made anew refuses clients that
+            # saw more than it knows, for ever: only a new one learns what there is.
+            worn_out = now_ms - self._down_since_ms > 3 * self._settings.session_timeout_ms
+            if worn_out or (self._reopen_ms is not None and now_ms >= self._reopen_ms):
+                self._link.close()
+                self._link = None
+        if self._link is None:
+            self._down_since_ms, self._reopen_ms = now_ms, None
+            self._link = Link(self._settings, inbox)
+            self._link.open()
+
+    async def _close(self) -> None:
+        link, self._link = self._link, None
+        if link is None:
+            return
+        done = link.close()
+        deadline = monotonic_ms() + _CLOSE_S * 1000
+        while not done.is_set() and monotonic_ms() < deadline:
+            await asyncio.sleep(0.02)
+
+    async def _take(self, item: Item) -> None:
+        now_ms = monotonic_ms()
+        match item:
+            case Answered(token, outcome, zxid):
+                for said in self._observer.answer(token, outcome, zxid, now_ms, self._clock_ms()):
+                    await self._publish(said)
+            case Fired(generation, target):
+                self._observer.fired(generation, target)
+            case Connected(session):
+                self._down_since_ms = self._reopen_ms = None
+                self._observer.connected(session)
+            case Lost(dead):
+                if self._down_since_ms is None:
+                    self._down_since_ms = now_ms
+                if dead:
+                    self._reopen_ms = now_ms + _REOPEN_MS
+                reason = self._link.reason if self._link is not None else ""
+                self._observer.disconnected(reason, now_ms)
+
+    def _send(self) -> None:
+        link, observer = self._link, self._observer
+        while link is not None and observer.under_way < self._settings.window:
+            ask = observer.next()
+            if ask is None:
+                return
+            link.ask(ask)
+
+    # -- the bus -----------------------------------------------------------------------------
+
+    async def _publish(self, event: Output | SourceStatus) -> None:
+        if isinstance(event, DeadLetter):
+            LOG.warning("%s: %s", event.cluster or self._settings.connect_string, event.reason)
+            await self._sink.publish(DEAD_LETTERS, event)
+            self._dead_letters += 1
+        else:
+            await self._sink.publish(ZOOKEEPER, event)
+            self._published += 1
+
+    async def _say(self) -> None:
+        """Publish the state where it changed, and as a heartbeat."""
+        now_ms = monotonic_ms()
+        observer = self._observer
+        if observer.caught_up:
+            self._caught_up_ms = now_ms
+        trouble = observer.trouble
+        if trouble is not None and trouble.line != self._last_error:
+            self._last_error = trouble.line
+            LOG.warning("%s", trouble.line)
+        standing = Standing(observer.caught_up, trouble, self._caught_up_ms, now_ms)
+        state = next_state(self._state, standing, self._settings.patience)
+        stalled = trouble is not None and state is SourceState.STALLED
+        self._detail = trouble.line if trouble is not None and stalled else observer.remark
+        changed = state is not self._state or self._said_ms is None
+        due = self._said_ms is None or now_ms - self._said_ms >= self._settings.heartbeat_ms
+        if changed and state is SourceState.FOLLOWING:
+            # It is said only when the bus has everything that came before.
+            await self._sink.flush()
+        self._state = state
+        if observer.cluster is None or not (changed or due):
+            return
+        self._said_ms = now_ms
+        await self._publish(self._status(observer.cluster))
+
+    def _status(self, cluster: ClusterId) -> SourceStatus:
+        zxid = self._observer.zxid or -1
+        return SourceStatus(
+            cluster=cluster,
+            source=SOURCE,
+            state=self._state,
+            offset=zxid,
+            offset_epoch=-1,
+            high_watermark=zxid,
+            leader_id=-1,
+            leader_epoch=-1,
+            detail=self._detail,
+            seen_ms=self._clock_ms(),
+        )
