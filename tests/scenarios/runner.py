@@ -6,15 +6,18 @@ leads to, in any order, separated by commas:
 - ``mv 19>21``: a change of a level (``~`` before it: found by comparing, not seen to happen),
 - ``+incompatible-node broker-2``: an alert fires, ``-...``: it ends, ``*...``: it says more,
 - ``rev 3``: a snapshot was made, and this is the revision; without it there must be none,
-- ``ready`` or ``waiting``: what holds after it (said only where it matters).
+- ``ready`` or ``waiting``, ``epoch 3``, ``by zookeeper`` (who is believed): what holds after it
+  (said only where it matters).
 
 Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (controller):
 
-- ``commit 10 mv=21 kraft=1 b1:3.9 +b1 -b1 gone:b1 unreadable``: ``+b1`` unfences, ``-b1`` fences,
+- ``commit 10 mv=21 kraft=1 b1:3.9 +b1 -b1 gone:b1 unreadable``: ``+b1`` unfences, ``-b1`` fences;
+  ``m1:3.9`` registers as migrating, and ``migration=2`` is the migration's state,
 - ``chunk 20.0 ...`` and ``chunk 20.1! ...``: part 0 of snapshot 20, and its last part,
 - ``gap 5-9``, ``reset 5-9``, ``catching-up 9``, ``following 9``, ``following 9 behind``,
-  ``stalled``, ``silent``, each with ``api`` for the source of answers,
+  ``stalled``, ``silent``, each with ``api`` for the source of answers, ``zk`` for ZooKeeper's,
 - ``answer b1:4.3 @50 mv=25``, ``old-answer ...`` (below version 4), ``mute b1``, ``unlisted b1``,
+- ``read``, ``znode``, ``gone``: see `tests.scenarios.zookeeper`,
 - ``disagree mv``, ``agree mv``, ``poison`` (a message that is no event),
 - ``again 2``: the last two events are taken in again, ``crash``: the state is loaded from its rows.
 """
@@ -27,6 +30,7 @@ from controller.rows import rows_of_step
 from streams.events import Event, RecordJson, SourceState
 from streams.types import Role
 from tables.image import Delivery
+from tests.scenarios import zookeeper
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
@@ -54,8 +58,12 @@ def _record(word: str) -> RecordJson:
         return r.unfence(int(word[2:])) if word[0] == "+" else r.fence(int(word[2:]))
     name, sep, value = word.partition("=")
     if sep:
+        if name == "migration":
+            return r.migration_state(int(value))
         return r.kraft_version(int(value)) if name == "kraft" else r.level(NAMES[name], int(value))
     node, _, release = word.partition(":")
+    if node[0] == "m":
+        return r.register(int(node[1:]), RELEASES[release], migrating=True)
     act = r.register if node[0] == "b" else r.register_controller
     return act(int(node[1:]), RELEASES[release])
 
@@ -86,10 +94,13 @@ class Scenario:
         self._now_ms += 1000
         outcomes = [*self._outcomes(*event.split())]
         wanted = {part.strip() for part in expected.split(",") if part.strip()}
-        ready = "ready" if self.engine.state.image.ready else "waiting"
+        image = self.engine.state.image
+        ready = "ready" if image.ready else "waiting"
+        holds = {ready, f"epoch {image.features.epoch}", f"by {image.authority}"}
         found = {word for outcome in outcomes for word in _words(outcome)}
-        found |= wanted & {ready}
-        assert found == wanted, f"{where}\n  led to: {', '.join(sorted(found))}; {ready}"
+        found |= wanted & holds
+        told = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
+        assert found == wanted, f"{where}\n  led to: {told}"
 
     def _outcomes(self, verb: str, *words: str) -> Iterator[Outcome]:
         if verb == "again":
@@ -99,6 +110,10 @@ class Scenario:
             self.engine.restart()
         elif verb == "poison":
             yield self._poison()
+        elif verb in ("read", "znode", "gone"):
+            for event in zookeeper.events(verb, words, NAMES, self._now_ms):
+                self._taken.append(event)
+                yield self.engine.take(event)
         else:
             event = _EVENTS[verb](self, *words)
             self._taken.append(event)
@@ -137,7 +152,8 @@ class Scenario:
     def status(self, state: SourceState, *words: str) -> Event:
         """``following 9``, ``stalled api``."""
         offset = int(words[0]) if words and words[0].isdigit() else self._place
-        source = "api-versions" if "api" in words else "kraft"
+        sources = {"api": "api-versions", "zk": "zookeeper"}
+        source = next((sources[word] for word in words if word in sources), "kraft")
         behind = 9 if "behind" in words or state is SourceState.CATCHING_UP else 0
         return r.status(state, offset, source=source, behind=behind, seen_ms=self._now_ms)
 
@@ -184,10 +200,11 @@ def _words(outcome: Outcome) -> Iterator[str]:
     if outcome.snapshot is not None:
         yield f"rev {outcome.snapshot.revision}"
     for alert in outcome.alerts:
-        more = alert.state == "firing" and alert.since_ms < alert.at_ms
+        more = alert.state == "firing" and alert.since_ms != alert.at_ms
         sign = "-" if alert.state == "resolved" else "*" if more else "+"
         subject = alert.subject
         node = f"{subject['role']}-{subject['node']}" if "node" in subject else ""
         what = SHORT.get(str(subject.get("feature", "")), "")
-        rest = str(subject.get("source") or subject.get("record") or "")
+        about = (subject.get(name) for name in ("source", "record", "znode"))
+        rest = next((str(name) for name in about if name), "")
         yield re.sub(r" +", " ", f"{sign}{alert.rule} {node} {what} {rest}").strip()
