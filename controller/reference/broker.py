@@ -184,12 +184,12 @@ class ReferenceBroker:
     def _adopt(self, data: bytes, epoch: int, czxid: int) -> None:
         path = self._dialect.path
         try:
-            levels, enabled = encoding.decode_features(self._dialect, data)
+            znode = encoding.decode_features(self._dialect, data)
         except encoding.UnreadableError as error:
             self.held = Held()
             self._emit(Say(f"cannot read {path}: {error}", warning=True))
             return
-        if not enabled:
+        if not znode.enabled:
             self.held = Held()
             return
         if epoch < self.held.epoch and (
@@ -200,11 +200,11 @@ class ReferenceBroker:
                     f"the epoch of {path} is {epoch}, below {self.held.epoch}, which is held"
                 )
             return
-        against = [*excluding(self._dialect, self._known, levels)]
+        against = [*excluding(self._dialect, self._known, znode.levels)]
         if against:
             self._exit("finalized features exclude this broker: " + self._reasons(against))
             return
-        self.held = Held(levels, epoch, czxid)
+        self.held = Held(dict(znode.levels), epoch, czxid)
 
     def _reasons(self, against: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:
@@ -219,7 +219,7 @@ class ReferenceBroker:
         while True:
             found = yield from ask(Get(encoding.CONTROLLER, watch=True))
             if isinstance(found, Data):
-                self.controller_id = encoding.controller_or_none(found.data)
+                self.controller_id = encoding.decode_controller(found.data)
                 return
             self.controller_id = None
             if not isinstance(found, NoNode):

@@ -15,7 +15,6 @@ from streams.znodes import FeaturesForm
 class Dialect:
     """One form of KIP-584.
 
-    - ``update_key``, ``update_versions``, ``flexible_from``: UPDATE_FEATURES on the wire;
     - ``form``: how the features znode is written, at ``path``;
     - ``lowest_level``: the lowest level that is one (below it an update asks for deletion, where
       ``deletes_by_level``);
@@ -30,9 +29,6 @@ class Dialect:
     """
 
     name: str
-    update_key: int
-    update_versions: tuple[int, int]
-    flexible_from: int
     form: FeaturesForm
     path: str
     lowest_level: int
@@ -44,15 +40,14 @@ class Dialect:
     writes_unchanged: bool
     exits_at_lower_epoch: bool
 
+    @property
+    def released(self) -> bool:
+        """Whether it is a form that Kafka was released with."""
+        return self.form in (FeaturesForm.RELEASED_1, FeaturesForm.RELEASED_2)
 
-DELETE_FEATURES_KEY: Final = 49
-"""The early draft's second API; its response is headed 48 there by mistake."""
 
 EARLY_DRAFT: Final = Dialect(
     name="early-draft",
-    update_key=48,
-    update_versions=(0, 1),
-    flexible_from=1,
     form=FeaturesForm.EARLY_DRAFT,
     path="/features",
     lowest_level=0,
@@ -67,9 +62,6 @@ EARLY_DRAFT: Final = Dialect(
 
 LATER_DRAFT: Final = Dialect(
     name="later-draft",
-    update_key=48,
-    update_versions=(0, 1),
-    flexible_from=1,
     form=FeaturesForm.LATER_DRAFT,
     path="/features",
     lowest_level=1,
@@ -84,9 +76,6 @@ LATER_DRAFT: Final = Dialect(
 
 RELEASED: Final = Dialect(
     name="released",
-    update_key=57,
-    update_versions=(0, 2),
-    flexible_from=0,
     form=FeaturesForm.RELEASED_2,
     path="/feature",
     lowest_level=1,
@@ -101,9 +90,6 @@ RELEASED: Final = Dialect(
 
 RELEASED_1: Final = Dialect(
     name="released-1",
-    update_key=57,
-    update_versions=(0, 2),
-    flexible_from=0,
     form=FeaturesForm.RELEASED_1,
     path="/feature",
     lowest_level=1,

@@ -58,7 +58,7 @@ class Election:
                         self.controller_id = self._broker_id
                         return True
                 case Data(data):
-                    self.controller_id = encoding.controller_or_none(data)
+                    self.controller_id = encoding.decode_controller(data)
                     return False
                 case NoNode():
                     self.controller_id = None

@@ -5,19 +5,29 @@ the two drafts of KIP-584. What cannot be read raises `UnreadableError` with the
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import orjson
 
 from controller.reference.dialect import Dialect
 from controller.reference.identity import BrokerIdentity
-from streams.types import FeatureName, Range
-from streams.znodes import FeaturesForm
-from tables.nodes import Capabilities, capabilities
+from streams.types import Range
+from streams.znodes import (
+    BrokerZnode,
+    ControllerEpochZnode,
+    ControllerZnode,
+    FeaturesForm,
+    FeaturesZnode,
+    UnreadableZnode,
+    ZnodeContent,
+)
+from streams.zookeeper import paths
+from streams.zookeeper.decoders import decode
 
-CONTROLLER: Final = "/controller"
-CONTROLLER_EPOCH: Final = "/controller_epoch"
-BROKER_IDS: Final = "/brokers/ids"
+CONTROLLER: Final = paths.CONTROLLER
+CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH
+BROKER_IDS: Final = paths.BROKER_IDS
+from tables.nodes import Capabilities, capabilities
 
 
 class UnreadableError(Exception):
@@ -53,43 +63,13 @@ def encode_features(dialect: Dialect, levels: Mapping[str, int]) -> bytes:
             return orjson.dumps({"version": 2, "status": 1, "features": inner})
 
 
-def schema_of(data: bytes) -> object:
-    """The schema version that stands in a znode."""
-    return _object(data).get("version")
-
-
-_LEVEL_KEY: Final = {
-    FeaturesForm.EARLY_DRAFT: "version",
-    FeaturesForm.LATER_DRAFT: "version_level",
-    FeaturesForm.RELEASED_1: "max_version_level",
-    FeaturesForm.RELEASED_2: "max_version_level",
-}
-
-
-def decode_features(dialect: Dialect, data: bytes) -> tuple[dict[str, int], bool]:
-    """The finalized levels, and whether they are enabled (released: status 1; none where not)."""
-    whole = _object(data)
-    schema = whole.get("version")
-    released = dialect.form in (FeaturesForm.RELEASED_1, FeaturesForm.RELEASED_2)
-    if not _whole_number(schema) or (released and schema not in (1, 2)):
-        raise UnreadableError(f"version {schema} of the finalized features is not known")
-    if released and (status := whole.get("status")) != 1:
-        if status != 0:
-            raise UnreadableError(f"status {status} is neither 0 nor 1")
-        return {}, False
-    holder = whole.get("data") if dialect.form is FeaturesForm.EARLY_DRAFT else whole
-    features = holder.get("features") if isinstance(holder, dict) else None
-    if not isinstance(features, dict):
-        raise UnreadableError("there are no features in it")
-    key = _LEVEL_KEY[dialect.form]
-    return {name: _level(dialect, name, entry, key) for name, entry in features.items()}, True
-
-
-def _level(dialect: Dialect, name: str, entry: object, key: str) -> int:
-    level = entry.get(key) if isinstance(entry, dict) else None
-    if not name or not _whole_number(level) or level < dialect.lowest_level:
-        raise UnreadableError(f"feature {name!r} has no {key} of {dialect.lowest_level} or more")
-    return level
+def decode_features(dialect: Dialect, data: bytes) -> FeaturesZnode:
+    """The finalized features, in the dialect's form; of the released ones each reads the other."""
+    content = _decoded(dialect.path, data)
+    assert isinstance(content, FeaturesZnode)  # noqa: S101 - that is what stands at this path
+    if content.form is not dialect.form and not dialect.released:
+        raise UnreadableError(f"it is written in the form {content.form}, not {dialect.form}")
+    return content
 
 
 # -- brokers ---------------------------------------------------------------------------------------
@@ -125,24 +105,11 @@ def encode_broker(
     return orjson.dumps(whole)
 
 
-def decode_ranges(dialect: Dialect, data: bytes) -> Capabilities:
+def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
     """What a broker's znode says that it supports; before schema 5 nothing."""
-    whole = _object(data)
-    if not _whole_number(whole.get("version")):
-        raise UnreadableError("the znode of a broker has no version")
-    features = whole.get("features", {})
-    if not isinstance(features, dict):
-        raise UnreadableError("the features of a broker are no object")
-    return capabilities(
-        {FeatureName(name): _range(dialect, name, entry) for name, entry in features.items()}
-    )
-
-
-def _range(dialect: Dialect, name: str, entry: object) -> Range:
-    low, high = map(entry.get, dialect.range_keys) if isinstance(entry, dict) else (None, None)
-    if not (name and _whole_number(low) and _whole_number(high)):
-        raise UnreadableError(f"feature {name!r} has no supported range")
-    return low, high
+    content = _decoded(broker_path(broker_id), data)
+    assert isinstance(content, BrokerZnode)  # noqa: S101 - that is what stands at this path
+    return capabilities(content.features)
 
 
 # -- the controller --------------------------------------------------------------------------------
@@ -156,20 +123,13 @@ def encode_controller(dialect: Dialect, broker_id: int, now_ms: int) -> bytes:
     return orjson.dumps(whole)
 
 
-def decode_controller(data: bytes) -> int:
-    """The id of the controller."""
-    broker_id = _object(data).get("brokerid")
-    if not _whole_number(broker_id):
-        raise UnreadableError("the controller's znode names no broker")
-    return broker_id
-
-
-def controller_or_none(data: bytes) -> int | None:
+def decode_controller(data: bytes) -> int | None:
     """The id of the controller, where one can be read."""
     try:
-        return decode_controller(data)
+        content = _decoded(CONTROLLER, data)
     except UnreadableError:
         return None
+    return content.node_id if isinstance(content, ControllerZnode) else None
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -179,21 +139,13 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 def decode_controller_epoch(data: bytes) -> int:
     """The controller epoch."""
-    try:
-        return int(data)
-    except ValueError:
-        raise UnreadableError(f"the controller epoch is no number: {data[:40]!r}") from None
+    content = _decoded(CONTROLLER_EPOCH, data)
+    assert isinstance(content, ControllerEpochZnode)  # noqa: S101 - what stands at this path
+    return content.epoch
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        whole = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise UnreadableError(f"not JSON: {error}") from None
-    if not isinstance(whole, dict):
-        raise UnreadableError("not a JSON object")
-    return whole
-
-
-def _whole_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _decoded(path: str, data: bytes) -> ZnodeContent:
+    content = decode(path, data).content
+    if isinstance(content, UnreadableZnode):
+        raise UnreadableError(content.reason)
+    return content

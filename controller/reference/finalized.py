@@ -26,7 +26,7 @@ from controller.reference.protocol import (
 )
 from controller.reference.serial import Task, ask
 from streams.types import KRAFT_VERSION, Range
-from streams.znodes import FeaturesForm
+from streams.znodes import FeaturesZnode
 
 FENCE: Final = 0
 """The place of the check of the controller epoch in each transaction."""
@@ -58,8 +58,13 @@ class Finalized:
         """Know nothing any more."""
         self.levels: Mapping[str, int] = {}
         self._stat: Stat | None = None
-        self._bytes = b""
-        self.readable = self.stale = self._enabled = False
+        self._znode: FeaturesZnode | None = None
+        self.stale = False
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is known what is finalized."""
+        return self._znode is not None
 
     @property
     def epoch(self) -> int:
@@ -74,7 +79,7 @@ class Finalized:
         """
         while True:
             yield from self.read()
-            if self._stat is not None and not (self.readable and self._must_be_rewritten()):
+            if self._stat is not None and not self._must_be_rewritten():
                 return Fate.WRITTEN
             made: WriteOperation
             if self._stat is None:
@@ -155,21 +160,19 @@ class Finalized:
         return Fate.DEPOSED if same else Fate.DEPOSED_UNKNOWN
 
     def _take(self, found: Data) -> None:
-        self._stat, self._bytes = found.stat, found.data
+        self.forget()
+        self._stat = found.stat
         try:
-            self.levels, self._enabled = encoding.decode_features(self._dialect, found.data)
-            self.readable = True
+            self._znode = encoding.decode_features(self._dialect, found.data)
         except encoding.UnreadableError as error:
-            self.levels, self.readable = {}, False
             self._emit(Say(f"cannot read {self._dialect.path}: {error}", warning=True))
+        else:
+            self.levels = dict(self._znode.levels)
 
     def _must_be_rewritten(self) -> bool:
         """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
-        if self._dialect.form not in (FeaturesForm.RELEASED_1, FeaturesForm.RELEASED_2):
-            return False
-        return not self._enabled or encoding.schema_of(self._bytes) != encoding.schema_of(
-            encoding.encode_features(self._dialect, {})
-        )
+        znode = self._znode
+        return znode is not None and not (znode.enabled and znode.form is self._dialect.form)
 
     def _default(self) -> dict[str, int]:
         """The greatest level of each feature that this controller supports itself.

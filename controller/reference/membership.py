@@ -23,7 +23,6 @@ class Membership:
     """``live`` holds the newest content of every broker's znode (KIP-584, controller)."""
 
     def __init__(self, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
-        self._dialect = dialect
         self._emit = emit
         self._names_stale = False
         self._stale: set[int] = set()
@@ -98,7 +97,7 @@ class Membership:
     def _seen(self, broker_id: int, found: Data) -> Seen:
         """An unreadable znode supports nothing for sure."""
         try:
-            known = encoding.decode_ranges(self._dialect, found.data)
+            known = encoding.decode_ranges(broker_id, found.data)
         except encoding.UnreadableError as error:
             self._emit(Say(f"cannot read the znode of broker {broker_id}: {error}", warning=True))
             known = capabilities({}, complete=False)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.items import Situation
 from controller.reference.requests import (
-    DEFAULT_TIMEOUT_MS,
     DeleteFeatures,
     EarlyUpdate,
     ErrorCode,
@@ -152,15 +151,6 @@ def test_an_item_of_another_form_is_refused() -> None:
         assert decide(here(dialect), DeleteFeatures(("alpha",))).levels is None
     twice = (LaterUpdate("alpha", 3), LaterUpdate("alpha", 4))
     assert not decide(here(LATER_DRAFT), UpdateFeatures(twice)).response.succeeded
-
-
-def test_requests_wait_for_a_minute_by_default() -> None:
-    """As the drafts' schemas and the released ones say (F-20)."""
-    assert UpdateFeatures(()).timeout_ms == DeleteFeatures(()).timeout_ms == DEFAULT_TIMEOUT_MS
-    assert DEFAULT_TIMEOUT_MS == 60_000
-    versions = {d.name: (d.update_versions, d.flexible_from) for d in DIALECTS.values()}
-    assert versions["early-draft"] == versions["later-draft"] == ((0, 1), 1)
-    assert versions["released"] == ((0, 2), 0)
 
 
 NAMES = st.sampled_from(["alpha", "beta", "gamma", "delta"])
