@@ -16,10 +16,15 @@ from deploy import remote, stackfile
 from deploy.ensemble_specs import EnsembleSpec
 from deploy.errors import StackError
 from deploy.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED, combined, zookeeper_mode
-from deploy.stackfile import StackFile, ZooKeeperFile
+from deploy.stackfile import ReferenceFile, StackFile, ZooKeeperFile
 
 CHROOT = "/kafka"
 """Below it stands the cluster of a stack with ZooKeeper."""
+
+EXAMPLE_FEATURES = (
+    "group_coordinator=1-2,transaction_coordinator=1-5,consumer_offsets_topic_schema=1-1"
+)
+"""What brokers support in the examples of KIP-584."""
 
 app = typer.Typer(help="Real Kafka and ZooKeeper on this machine.", no_args_is_help=True)
 node_app = typer.Typer(help="Stop, kill and start one node of a stack.", no_args_is_help=True)
@@ -30,7 +35,10 @@ Directory = Annotated[
     typer.Option("--directory", "-d", help="The stack's directory.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-NodeId = Annotated[str, typer.Argument(help="The node's id, or zookeeper-1, …")]
+NodeId = Annotated[str, typer.Argument(help="The node's id, or zookeeper-1, reference-1, …")]
+
+_SERVERS = ("zookeeper_servers", "reference_servers", "nodes")
+"""Where a stack's status has the servers of each kind."""
 
 
 @app.command()
@@ -48,6 +56,12 @@ def up(
     zookeeper_kafka: Annotated[
         int | None, typer.Option(help="With brokers in ZooKeeper mode [none].", min=1)
     ] = None,
+    reference_brokers: Annotated[
+        int | None, typer.Option(help="With a reference cluster of KIP-584 [none].", min=1)
+    ] = None,
+    reference_features: Annotated[
+        str | None, typer.Option(help="Its features: name=min-max,… [the KIP's example].")
+    ] = None,
     directory: Directory = None,
     foreground: Annotated[bool, typer.Option(help="Stay, and end with Ctrl-C.")] = False,
     as_json: Json = False,
@@ -55,7 +69,15 @@ def up(
     """Start a stack and leave it running; a directory that holds one is taken up as it was."""
     where = _directory(directory)
     wanted = _Wanted(
-        nodes, release, releases, metadata_version, light_brokers, zookeeper, zookeeper_kafka
+        nodes,
+        release,
+        releases,
+        metadata_version,
+        light_brokers,
+        zookeeper,
+        zookeeper_kafka,
+        reference_brokers,
+        reference_features,
     )
     if stackfile.read(where) is None:
         wanted.described().write(where)
@@ -105,11 +127,11 @@ def status(directory: Directory = None, as_json: Json = False) -> None:
     except remote.NotRunningError as error:
         if as_json:
             none = {"directory": str(where), "running": False}
-            print(json.dumps(none | {"nodes": [], "zookeeper_servers": []}))
+            print(json.dumps(none | {kind: [] for kind in _SERVERS}))
         _say(str(error))
         raise typer.Exit(Exit.NO) from error
     _show(answer | {"running": True}, as_json, _describe_status)
-    if not all(server["ready"] for server in answer["nodes"] + answer["zookeeper_servers"]):
+    if not all(server["ready"] for server in _servers(answer)):
         raise typer.Exit(Exit.NO)
 
 
@@ -163,6 +185,8 @@ class _Wanted:
     light_brokers: int | None = None
     zookeeper: int | None = None
     zookeeper_kafka: int | None = None
+    reference_brokers: int | None = None
+    reference_features: str | None = None
 
     def described(self) -> StackFile:
         """The stack.
@@ -171,7 +195,7 @@ class _Wanted:
             UsageError: if there can be none like it.
         """
         try:
-            if self.zookeeper is not None or self.zookeeper_kafka is not None:
+            if (self.zookeeper, self.zookeeper_kafka, self._reference()) != (None, None, None):
                 return self._zookeeper_mode()
             return self._kraft()
         except StackError as error:
@@ -181,7 +205,8 @@ class _Wanted:
         kraft = (self.nodes, self.releases, self.metadata_version, self.light_brokers)
         if any(value is not None for value in kraft):
             raise UsageError(
-                "a stack with ZooKeeper takes --zookeeper-kafka and --release; "
+                "a stack with ZooKeeper takes --zookeeper-kafka with --release, and "
+                "--reference-brokers; "
                 "for KRaft nodes start another one in its own --directory"
             )
         if self.release is not None and self.zookeeper_kafka is None:
@@ -190,7 +215,15 @@ class _Wanted:
         spec = self.zookeeper_kafka and zookeeper_mode(
             self.zookeeper_kafka, CHROOT, self.release or KAFKA_WITH_ZOOKEEPER
         )
-        return StackFile(spec or None, ZooKeeperFile(servers))
+        return StackFile(spec or None, ZooKeeperFile(servers), self._reference())
+
+    def _reference(self) -> ReferenceFile | None:
+        if self.reference_brokers is None:
+            if self.reference_features is not None:
+                raise UsageError("--reference-features are of --reference-brokers: give both")
+            return None
+        features = (self.reference_features or EXAMPLE_FEATURES).split(",")
+        return ReferenceFile(self.reference_brokers, ("--features", *map(str.strip, features)))
 
     def _kraft(self) -> StackFile:
         if self.releases is not None and (self.nodes is not None or self.release is not None):
@@ -242,8 +275,14 @@ def _describe_status(answer: dict[str, Any]) -> str:
         lines.append(f"light       {answer['light_brokers']} brokers")
     if answer["zookeeper"]:
         lines.append(f"zookeeper   {answer['zookeeper']}")
-    servers = answer["zookeeper_servers"] + answer["nodes"]
-    return "\n".join([*lines, *map(_describe_node, servers)])
+    if answer["reference"]:
+        brokers = answer["reference_brokers"]
+        lines.append(f"reference   {answer['reference']}, {brokers} brokers")
+    return "\n".join([*lines, *map(_describe_node, _servers(answer))])
+
+
+def _servers(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [server for kind in _SERVERS for server in answer[kind]]
 
 
 def _describe_node(node: dict[str, Any]) -> str:

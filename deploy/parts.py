@@ -14,12 +14,14 @@ from deploy.errors import StackError
 from deploy.light import LightBroker, LightNodes
 from deploy.ports import LOOPBACK
 from deploy.probe import supported_ranges
+from deploy.reference_nodes import reference_nodes
 from deploy.server import Server
 from deploy.specs import ClusterSpec, Roles
-from deploy.stackfile import StackFile, ZooKeeperFile
+from deploy.stackfile import ReferenceFile, StackFile, ZooKeeperFile
 from deploy.zookeeper import Ensemble
 
 FIRST_LIGHT_ID: Final = 10_001
+REFERENCE_CHROOT: Final = "/reference"
 
 
 class Part(Protocol):
@@ -66,6 +68,9 @@ def parts_of(described: StackFile, directory: Path, cache: Cache | None) -> list
         if spec is not None and spec.zookeeper is not None:
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
+        if described.reference is not None:
+            connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
+            parts.append(ReferencePart(described.reference, directory, connect))
     if spec is not None:
         parts.append(KafkaPart(spec, described, directory, cache))
     return parts
@@ -110,6 +115,58 @@ class ZooKeeperPart:
     def close(self) -> None:
         """Kills the servers; what they acknowledged is on disk."""
         self.ensemble.close()
+
+
+class ReferencePart:
+    """A reference cluster of KIP-584; its processes are named ``reference-1`` and so on."""
+
+    def __init__(self, described: ReferenceFile, directory: Path, connect: str) -> None:
+        self._described = described
+        self._connect = connect
+        nodes = reference_nodes(described.brokers, directory, connect, described.options)
+        self.nodes = {node.directory.name: node for node in nodes}
+
+    @property
+    def servers(self) -> Mapping[str, Server]:
+        """The processes by name."""
+        return self.nodes
+
+    def start(self) -> None:
+        """Starts the processes, the first one first: it makes what a new cluster needs."""
+        for node in self.nodes.values():
+            if not node.running:
+                node.start()
+
+    def start_server(self, name: str, release: str | None) -> None:
+        """Starts one process again and does not wait."""
+        if release is not None:
+            raise StackError("reference brokers have no releases; leave out --release")
+        self.nodes[name].start(wait=False)
+
+    def server_status(self, name: str) -> dict[str, Any]:
+        """How one process does."""
+        node = self.nodes[name]
+        mode = "reference broker" if node.running else "down"
+        return {"id": name, "address": node.address, "mode": mode} | _process_status(node)
+
+    def status(self) -> dict[str, Any]:
+        """The connect string with its chroot, how many brokers there are, and the processes."""
+        return {
+            "reference": self._connect,
+            "reference_brokers": self._described.brokers,
+            "reference_servers": [self.server_status(name) for name in self.nodes],
+        }
+
+    def describe(self, file: StackFile) -> StackFile:
+        """It has nothing to be remembered: its ports are chosen anew."""
+        return file
+
+    def close(self) -> None:
+        """Asks the processes to end, which ends their sessions."""
+        for node in self.nodes.values():
+            node.ask_to_stop()
+        for node in self.nodes.values():
+            node.stop(10.0)
 
 
 class KafkaPart:

@@ -33,6 +33,14 @@ class ZooKeeperFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceFile:
+    """A reference cluster of KIP-584: how many brokers, and options of ``python -m reference``."""
+
+    brokers: int
+    options: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StackFile:
     """What a stack is; the cluster id, addresses, ports and control follow from its first start.
 
@@ -42,6 +50,7 @@ class StackFile:
 
     spec: ClusterSpec | None = None
     zookeeper: ZooKeeperFile | None = None
+    reference: ReferenceFile | None = None
     light_brokers: int = 0
     cluster_id: str | None = None
     addresses: Mapping[int, Addresses] | None = None
@@ -77,10 +86,12 @@ def read(directory: Path) -> StackFile | None:
 
 def _parse(found: dict[str, Any]) -> StackFile:
     spec, zookeeper = found["spec"], found.get("zookeeper")
+    reference = found.get("reference")
     addresses, control = found["addresses"], found["control"]
     return StackFile(
         spec=spec and _spec(spec),
         zookeeper=zookeeper and _zookeeper(zookeeper),
+        reference=reference and ReferenceFile(reference["brokers"], tuple(reference["options"])),
         light_brokers=int(found["light_brokers"]),
         cluster_id=found["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},

@@ -106,9 +106,12 @@ class Supervisor:
             "controllers": "",
             "light_brokers": 0,
             "zookeeper": None,
+            "reference": None,
+            "reference_brokers": 0,
             "supervisor_pid": os.getpid(),
             "nodes": [],
             "zookeeper_servers": [],
+            "reference_servers": [],
         }
         for part in self._parts:
             found |= part.status()

@@ -193,3 +193,20 @@ def test_stack_file_round_trip(tmp_path: Path) -> None:
     written.write(tmp_path)
     assert stackfile.read(tmp_path) == written
     assert (tmp_path / stackfile.FILE).stat().st_mode & 0o077 == 0
+
+
+def test_a_reference_cluster_stands_on_an_ensemble(stack: Command) -> None:
+    """Three of its brokers have processes that can be killed and started; the others are znodes."""
+    up = stack("up", "--zookeeper", "1", "--reference-brokers", "20", "--json")
+    assert up.returncode == 0, up.stderr
+    status = json.loads(up.stdout)
+    names = [server["id"] for server in status["reference_servers"]]
+    assert names == ["reference-1", "reference-2", "reference-3"]
+    connect = status["reference"]
+    assert all(read_json(connect, f"/brokers/ids/{number}") for number in range(1, 21))
+    assert stack("node", "kill", "reference-2").returncode == 0
+    assert stack("status").returncode == 3
+    again = stack("node", "start", "reference-2")
+    assert again.returncode == 0, again.stderr
+    assert stack("status").returncode == 0
+    assert eventually(lambda: read_json(connect, "/controller") is not None)
