@@ -124,6 +124,12 @@ class EnsembleSession:
 
     # -- for the node --
 
+    @property
+    def client_id(self) -> tuple[int, bytes] | None:
+        """The id and the password of the session; none: there is none."""
+        known: tuple[int, bytes] | None = self._client.client_id
+        return known
+
     async def open(self, timeout_s: float = 15.0) -> None:
         """Connects, makes the parents of the brokers' znodes, and starts the machines.
 
