@@ -200,11 +200,12 @@ class ReferenceBroker:
                     f"the epoch of {path} is {epoch}, below {self.held.epoch}, which is held"
                 )
             return
-        against = [*excluding(self._dialect, self._known, znode.levels)]
+        levels = encoding.levels_of(znode)
+        against = [*excluding(self._dialect, self._known, levels)]
         if against:
             self._exit("finalized features exclude this broker: " + self._reasons(against))
             return
-        self.held = Held(dict(znode.levels), epoch, czxid)
+        self.held = Held(levels, epoch, czxid)
 
     def _reasons(self, against: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:

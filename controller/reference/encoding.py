@@ -23,11 +23,11 @@ from streams.znodes import (
 )
 from streams.zookeeper import paths
 from streams.zookeeper.decoders import decode
+from tables.nodes import Capabilities, capabilities
 
 CONTROLLER: Final = paths.CONTROLLER
 CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH
 BROKER_IDS: Final = paths.BROKER_IDS
-from tables.nodes import Capabilities, capabilities
 
 
 class UnreadableError(Exception):
@@ -70,6 +70,11 @@ def decode_features(dialect: Dialect, data: bytes) -> FeaturesZnode:
     if content.form is not dialect.form and not dialect.released:
         raise UnreadableError(f"it is written in the form {content.form}, not {dialect.form}")
     return content
+
+
+def levels_of(znode: FeaturesZnode) -> dict[str, int]:
+    """The finalized levels, as plain values."""
+    return {str(name): int(level) for name, level in znode.levels.items()}
 
 
 # -- brokers ---------------------------------------------------------------------------------------

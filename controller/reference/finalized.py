@@ -167,7 +167,7 @@ class Finalized:
         except encoding.UnreadableError as error:
             self._emit(Say(f"cannot read {self._dialect.path}: {error}", warning=True))
         else:
-            self.levels = dict(self._znode.levels)
+            self.levels = encoding.levels_of(self._znode)
 
     def _must_be_rewritten(self) -> bool:
         """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
