@@ -22,9 +22,8 @@ def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     if remark is not None and remark.missed:
         versions = "1 version" if remark.missed == 1 else f"{remark.missed} versions"
         summary = (
-            f"{versions} of {subject.key} before version {remark.version} were seen by nobody, "
-            "since it changed faster than it could be read: ask who changed it what it held in "
-            "between."
+            f"Nobody saw {versions} of {subject.key} before version {remark.version}, since it "
+            "changed faster than it could be read: ask who changed it what it held in between."
         )
         evidence = {"missed": remark.missed, "version": remark.version}
         yield Finding(summary, Severity.WARNING, evidence)
@@ -87,7 +86,7 @@ def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "versions of a znode were seen by nobody", _missed),
+    Rule("znode-missed", "a znode had versions that nobody saw", _missed),
     Rule("znode-unreadable", "a znode cannot be read", _unreadable),
     Rule("znode-regression", "the epoch of the features znode went backwards", _regression),
     Rule("features-disabled", "the features znode was disabled and lost its levels", _disabled),

@@ -1,5 +1,6 @@
 """Rows of an image: keys, order, and what a crash leaves."""
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from streams.types import ClusterId
 from tables.rows import cluster_of, row_key
 from tests import strategies as some
 from tests.simulation import records as r
+from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV
 from tests.tables.test_fold_log import NEW, OLD
@@ -53,6 +55,29 @@ def test_pages_that_a_crash_left_behind_do_not_count() -> None:
     engine.restart()
     engine.take(r.following(1))
     assert [key.node_id for key in engine.state.image.nodes.nodes] == [3]
+
+
+def test_rows_of_before_zookeeper() -> None:
+    """What an earlier release kept of a cluster is taken up as it was."""
+    engine = Engine()
+    engine.take_all([r.commit(5, r.register(1, OLD), r.level(MV, 21)), r.following(5)])
+    kept = orjson.loads(engine.rows[PLACE])
+    for name in ("zookeeper", "reading"):
+        del kept[name]
+    assert Engine({**engine.rows, PLACE: orjson.dumps(kept)}).state == engine.state
+
+
+def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
+    """A crash may keep some of them and not yet the row that says that a log is followed."""
+    engine = Engine()
+    engine.take_all([*z.reading("s1", [z.broker(i, OLD, 9) for i in range(40)], 50)])
+    before = engine.state
+    engine.take(r.commit(5, r.level(MV, 21)), rows_written=2)
+    assert any("|znodes/" in key for key in engine.rows)
+    assert engine.state == before
+    engine.take(r.commit(5, r.level(MV, 21)))
+    engine.restart()
+    assert len(engine.state.image.znodes) == len(engine.state.image.unregistered) == 40
 
 
 def test_rows_of_many_clusters() -> None:

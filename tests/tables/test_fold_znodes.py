@@ -1,0 +1,270 @@
+"""The fold of znodes: what counts, what stays, and what a repetition changes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count, groupby
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.events import Event, ZnodeChange, ZnodeSnapshot
+from streams.types import NodeId, Role
+from streams.znodes import FeaturesForm, FeaturesZnode
+from tables.fold import fold
+from tables.image import Authority, ClusterImage
+from tables.nodes import NodeKey
+from tables.provenance import ZnodeProvenance
+from tests.simulation import records as r
+from tests.simulation import znodes as z
+from tests.simulation.engine import Engine
+from tests.simulation.ensemble import Ensemble
+from tests.simulation.records import MV, TV
+from tests.tables.test_fold_log import NEW, OLD, fold_all
+
+ONE = NodeKey(Role.BROKER, NodeId(1))
+
+
+def watched(*found: object, zxid: int = 50) -> ClusterImage:
+    """An image after one whole reading, with its source caught up."""
+    return fold_all([*z.reading("s1", found, zxid), z.following()])  # type: ignore[arg-type]
+
+
+def test_a_broker_is_its_znode() -> None:
+    """Its broker epoch is the transaction that made its znode, as in Kafka; its place is kept."""
+    image = watched(z.broker(1, {TV: (0, 2)}, 10, 3))
+    node = image.nodes.get(ONE)
+    assert node is not None
+    assert (node.epoch, node.fenced, node.capabilities.ranges) == (10, False, {TV: (0, 2)})
+    assert node.provenance == ZnodeProvenance("/brokers/ids/1", 10, 13, 3, 500)
+    assert (image.authority, image.ready) == (Authority.ZOOKEEPER, True)
+    again = fold_all([z.change(z.broker(1, {}, 60), 60, recreated=True)], image).nodes.get(ONE)
+    assert again is not None
+    assert again.incarnation != node.incarnation
+
+
+def test_nothing_counts_before_the_first_whole_reading() -> None:
+    """A part of the cluster is not the cluster: no node and no level is believed."""
+    parts = z.reading("s1", [z.broker(1, OLD, 10), z.features({TV: 1}, 5)], 50, chunks=2)
+    image = fold_all([z.change(z.broker(2, OLD, 9), 9), parts[0], z.following()])
+    assert (image.authority, len(image.nodes), image.ready) == (Authority.NONE, 0, False)
+    after = fold_all([parts[1]], image)
+    assert (after.authority, len(after.nodes), after.ready) == (Authority.ZOOKEEPER, 1, True)
+
+
+def test_the_epoch_is_the_version_of_the_znode() -> None:
+    """Not what the early draft wrote into the JSON; it moves also where no level changes (F-11)."""
+    content = FeaturesZnode(FeaturesForm.EARLY_DRAFT, 0, True, {MV: 3}, {}, {}, epoch=99)
+    image = watched(z.znode(z.DRAFT, content, 5, 7))
+    assert (image.features.epoch, image.features.revision) == (7, 1)
+    after = fold_all([z.change(z.znode(z.DRAFT, content, 5, 8), 60)], image)
+    assert (after.features.epoch, after.features.revision) == (8, 1)
+
+
+def test_a_level_of_zero_is_not_finalized() -> None:
+    """As everywhere in the image."""
+    assert dict(watched(z.features({MV: 3, TV: 0}, 5)).features.levels) == {MV: 3}
+
+
+def test_absent_and_disabled_finalize_nothing() -> None:
+    """Without a znode, or with a disabled one, there is no level and no epoch; it is no error."""
+    image = watched(z.features({MV: 3}, 5, 7))
+    off = z.change(z.features({}, 5, 8, enabled=False), 60)
+    for event in (z.gone(z.FEATURE, 60), off):
+        after, delta = fold(image, event)
+        assert (dict(after.features.levels), after.features.epoch) == ({}, -1)
+        assert [(each.feature, each.before, each.after) for each in delta.levels] == [(MV, 3, 0)]
+        assert after.zookeeper.remarks == image.zookeeper.remarks
+    gone = fold_all([z.gone(z.FEATURE, 60)], image).features.provenance
+    assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
+
+
+def test_unreadable_is_not_removed() -> None:
+    """The levels that were read last stay, with their epoch, and a remark is kept."""
+    image = watched(z.features({MV: 3}, 5, 7))
+    after, delta = fold(image, z.change(z.unreadable(z.FEATURE, 5, 8), 60))
+    assert after.features is image.features
+    assert delta.levels == ()
+    assert after.zookeeper.remarks[z.FEATURE].unreadable == "not JSON"
+    healed = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
+    assert (healed.features.epoch, healed.features.revision) == (9, 1)
+    assert len(healed.zookeeper.remarks) == 0
+
+
+def test_of_an_unreadable_broker_nothing_is_known() -> None:
+    """It is live, and what it supports may be anything; an earlier version of its life counts."""
+    image = watched(z.unreadable("/brokers/ids/1", 10), z.broker(2, OLD, 11))
+    node = image.nodes.get(ONE)
+    assert node is not None
+    assert (dict(node.capabilities.ranges), node.capabilities.complete) == ({}, False)
+    after = fold_all([z.change(z.unreadable("/brokers/ids/2", 11, 1), 60)], image)
+    other = after.nodes.get(NodeKey(Role.BROKER, NodeId(2)))
+    assert other is not None
+    assert (dict(other.capabilities.ranges), other.epoch) == (OLD, 11)
+
+
+def test_a_lower_epoch_of_one_life_never_counts() -> None:
+    """Not by a change and not by a whole reading; of another life it does (F-12, F-58)."""
+    image = watched(z.features({MV: 3}, 5, 7))
+    lower = z.features({MV: 2}, 5, 6)
+    assert fold(image, z.change(lower, 60))[0].features is image.features
+    put_back = fold_all(z.reading("s2", [lower], 40), image)
+    assert put_back.features is image.features
+    assert [(each.version, peak) for each, peak in put_back.zookeeper.regressed()] == [(6, 7)]
+    anew = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
+    assert (dict(anew.features.levels), anew.features.epoch) == ({MV: 2}, 0)
+    assert [(each.version, peak) for each, peak in anew.zookeeper.regressed()] == [(0, 7)]
+
+
+def test_what_was_read_before_is_passed_over() -> None:
+    """A change up to a transaction behind the newest one says nothing, nor does a reading again."""
+    first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
+    changes = [z.change(z.broker(2, NEW, 60), 60), z.gone("/brokers/ids/2", 61)]
+    image = fold_all([*first, *changes])
+    for event in (*first, *changes):
+        after, delta = fold(image, event)
+        assert after is image
+        assert delta.skipped
+
+
+def test_what_is_not_held_passes_by() -> None:
+    """The state of a partition changes nothing that is judged."""
+    image = watched(z.broker(1, OLD, 10))
+    after = fold_all([z.change(z.partition(1, 3), 60, missed=3)], image)
+    assert (after.nodes, after.features, after.zookeeper.held) == (
+        image.nodes,
+        image.features,
+        image.zookeeper.held,
+    )
+    assert len(after.zookeeper.remarks) == 0
+
+
+def test_who_is_the_controller() -> None:
+    """Its id, its epoch, and whether it is a KRaft one; none while there is no znode."""
+    image = watched(z.controller(7, 10), z.controller_epoch(4), z.migration(3000, 11))
+    known = image.zookeeper
+    assert known.controller is not None
+    assert (known.controller.node_id, known.controller.kraft_epoch, known.controller_epoch) == (
+        *(7, -1),
+        4,
+    )
+    assert known.migration is not None
+    assert known.migration.kraft_controller_id == 3000
+    after = fold_all([z.gone("/controller", 60)], image).zookeeper
+    assert (after.controller, after.controller_epoch) == (None, 4)
+
+
+def test_the_log_outranks_zookeeper() -> None:
+    """Its end makes its own the nodes, and the brokers of ZooKeeper stay known beside them."""
+    image = watched(z.broker(1, NEW, 10), z.broker(2, NEW, 11), z.features({TV: 2}, 5))
+    half, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
+    assert (half.authority, half.ready, len(half.nodes)) == (Authority.LOG, False, 2)
+    assert {key.node_id for key in delta.znodes} == {1, 2}
+    whole = fold_all([r.following(5)], half)
+    assert (len(whole.nodes), len(whole.znodes), whole.ready) == (1, 2, True)
+    assert dict(whole.features.levels) == {MV: 21}
+    assert set(whole.unregistered) == {2}
+    after = fold_all([z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], whole)
+    assert after.features is whole.features
+    assert (len(after.znodes), len(after.unregistered)) == (1, 0)
+
+
+def test_zookeeper_outranks_answers() -> None:
+    """What nodes answer is kept beside, and the last chunk of a reading replaces them."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.following(0, source="api-versions")])
+    parts = z.reading("s1", [z.broker(1, NEW, 10), z.features({MV: 21}, 5, 2)], 50, chunks=2)
+    assert fold_all(parts[:1], image).authority is Authority.ANSWERS
+    after = fold_all([*parts, z.following()], image)
+    assert (after.authority, after.features.epoch, after.features.revision) == ("zookeeper", 2, 1)
+    answered = fold_all([r.answer(2, OLD, {MV: 9}, 99, 9000)], after)
+    assert (len(answered.nodes), len(answered.answers)) == (1, 1)
+    assert answered.features is after.features
+
+
+def test_one_znode_costs_two_rows() -> None:
+    """Of a thousand brokers one changes: its page and the cluster's own row are written."""
+    engine = Engine()
+    engine.take_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
+    before = dict(engine.rows)
+    engine.take(z.change(z.broker(500, NEW, 60), 60))
+    assert sum(before.get(key) != value for key, value in engine.rows.items()) == 2
+
+
+def history(seed: int) -> list[Event]:
+    """What a simulated source publishes."""
+    time = count(1000, 7)
+    return Ensemble(Random(seed), lambda: next(time)).history(steps=20)
+
+
+def split_anew(events: Sequence[Event], dice: Random) -> list[Event]:
+    """The same with each stretch of parts of one reading cut differently; times stay."""
+    found: list[Event] = []
+    names = count()
+    for name, group in groupby(
+        events, lambda one: one.reading if isinstance(one, ZnodeSnapshot) else str(next(names))
+    ):
+        parts = [*group]
+        first = parts[0]
+        if not isinstance(first, ZnodeSnapshot) or first.index or not _whole(parts):
+            found += parts
+            continue
+        znodes = [each for part in parts for each in getattr(part, "znodes", ())]
+        dice.shuffle(znodes)
+        chunks = dice.randint(1, 5)
+        found += [
+            replace(part, seen_ms=first.seen_ms)
+            for part in z.reading(name, znodes, first.zxid, chunks=chunks)
+        ]
+    return found
+
+
+def _whole(parts: Sequence[Event]) -> bool:
+    last = parts[-1]
+    return isinstance(last, ZnodeSnapshot) and last.last
+
+
+def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
+    """The same with stretches given again, each since the last whole reading began."""
+    found: list[Event] = []
+    since: list[Event] = []
+    parts: list[Event] = []
+    for event in events:
+        found.append(event)
+        if isinstance(event, ZnodeSnapshot):
+            parts = [event] if event.index == 0 else [*parts, event]
+            if event.last and len(parts) == event.index + 1:
+                since = parts
+        elif isinstance(event, ZnodeChange):
+            since = [*since, event]
+        if since and dice.random() < 0.4:
+            found += since[dice.randrange(len(since)) :]
+    return found
+
+
+def said_of(events: Sequence[Event]) -> tuple[Engine, list[str]]:
+    """The engine after events, and the ids of the changes that it told of."""
+    engine = Engine()
+    told = []
+    for event in events:
+        told += [change.id for change in engine.take(event).changes]
+    return engine, told
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
+def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
+    """However a reading is cut into parts, and in whatever order its znodes stand."""
+    events = history(seed)
+    one, other = said_of(events), said_of(split_anew(events, dice))
+    assert one[0].state.image == other[0].state.image
+    assert one[1] == other[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
+def test_any_repetition_gives_the_same_image(seed: int, dice: Random) -> None:
+    """What was taken in since the last whole reading may come again, and again: it says nothing."""
+    events = history(seed)
+    one, other = said_of(events), said_of(repeated(events, dice))
+    assert one[0].state.image == other[0].state.image
+    assert one[1] == other[1]
