@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from streams.zookeeper.paths import Target
 
@@ -35,6 +35,10 @@ class Stat(NamedTuple):
     mzxid: int
     version: int
     owner: int
+
+
+UNKNOWN: Final = Stat(0, 0, 0, 0)
+"""Of a znode that may not be read; ZooKeeper's own transactions count from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,11 +98,6 @@ class Observer:
         """Why not everything can be followed."""
         return self._troubles.worst
 
-    @property
-    def remark(self) -> str:
-        """What is wrong and hinders nothing else, in one line; empty: nothing."""
-        return self._troubles.remark
-
     # -- the connection ----------------------------------------------------------------------
 
     def connected(self, session: int) -> None:
@@ -229,15 +224,12 @@ class Observer:
                 self._troubles.mended(target)
                 self._reads.read(target)
                 return self._gone(self._reads.listed(target, names), seen_ms)
-            case There(stat) if self._troubles.is_forbidden(target):
-                self._reads.read(target)
-                return self._record.forbidden(target.path, stat, seen_ms)
             case There():
                 self._reads.again(target)
             case Absent():
                 return self._absent(ask, seen_ms)
             case Forbidden():
-                return self._forbidden(ask, now_ms, seen_ms)
+                return self._forbidden(target, now_ms, seen_ms)
             case Failed(reason):
                 self._troubles.failed(target, reason, now_ms, self._pace.retry_ms)
         return []
@@ -279,14 +271,11 @@ class Observer:
             self._special.append(Operation.CHROOT)
         return said
 
-    def _forbidden(self, ask: Ask, now_ms: int, seen_ms: int) -> list[Output]:
-        target, path = ask.target, ask.target.path
+    def _forbidden(self, target: Target, now_ms: int, seen_ms: int) -> list[Output]:
+        """Not even a watch may be left there: it is tried again, and what was known stays."""
+        path = target.path
         new = self._troubles.forbidden(target, now_ms, self._pace.forbidden_retry_ms)
-        if target.kind is Kind.DATA and ask.operation is Operation.GET:
-            # Asking whether it is there needs no right, and leaves a watch.
-            self._reads.again(target, Operation.EXISTS)
-        else:
-            self._reads.read(target)
+        self._reads.read(target)
         for inner in self._reads.below(target):
             self._reads.want(inner)
         if target == _IDENTITY and self.phase is Phase.IDENTIFYING:
@@ -299,8 +288,9 @@ class Observer:
                 self._troubles.unidentified(why, now_ms)
         if not new:
             return []
+        said = self._record.forbidden(path, seen_ms) if target.kind is Kind.DATA else []
         reason = f"reading {path} is forbidden: give READ on it to the login in use"
-        return [self._record.dead_letter(f"znode {path}", reason, b"", seen_ms)]
+        return [*said, self._record.dead_letter(f"znode {path}", reason, b"", seen_ms)]
 
     # -- whose znodes they are ---------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from streams.types import ClusterId
 from streams.znodes import UnreadableZnode, Znode
-from streams.zookeeper.asks import Stat
+from streams.zookeeper.asks import UNKNOWN, Stat
 from streams.zookeeper.decoders import decode
 from streams.zookeeper.image import Image, News
 
@@ -56,17 +56,20 @@ class Record:
             said.append(self.dead_letter(place, reason, data, seen_ms))
         return said
 
-    def forbidden(self, path: str, stat: Stat, seen_ms: int) -> list[Output]:
-        """A znode is there and may not be read; raises `BehindError` as `read` does."""
-        if not self._image.is_new(path, stat):
+    def forbidden(self, path: str, seen_ms: int) -> list[Output]:
+        """A znode may not be read; what was known of it stays, and else it is called unreadable.
+
+        So a reader can tell it from one that is not there. Its numbers are 0: they are not known.
+        """
+        if self._image.get(path) is not None:
             return []
         content = UnreadableZnode(f"reading it is forbidden: give READ on {path}")
-        return self._tell(self._image.take(path, stat, content), seen_ms)
+        return self._tell(self._image.take(path, UNKNOWN, content), seen_ms)
 
     def allowed(self, path: str) -> None:
-        """A znode may be read again: its version may be one that was called unreadable."""
+        """A znode may be read again: if it was called unreadable, all is said anew."""
         known = self._image.get(path)
-        if known is not None and isinstance(known.content, UnreadableZnode):
+        if known is not None and known.czxid == UNKNOWN.czxid:
             self.need_snapshot(f"{path} may be read now")
             self._image.drop(path)
 

@@ -210,8 +210,7 @@ class ZookeeperSource:
             LOG.warning("%s", trouble.line)
         standing = Standing(observer.caught_up, trouble, self._caught_up_ms, now_ms)
         state = next_state(self._state, standing, self._settings.patience)
-        stalled = trouble is not None and state is SourceState.STALLED
-        self._detail = trouble.line if trouble is not None and stalled else observer.remark
+        self._detail = trouble.line if trouble and state is SourceState.STALLED else ""
         changed = state is not self._state or self._said_ms is None
         due = self._said_ms is None or now_ms - self._said_ms >= self._settings.heartbeat_ms
         if changed and state is SourceState.FOLLOWING:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from streams.kraft.observer_states import Trouble
-from streams.zookeeper.paths import CLUSTER_ID, Kind, Target
+from streams.zookeeper.paths import CLUSTER_ID, Target
 
 _UNDER_WAY: Final = 2**63
 
@@ -34,17 +34,9 @@ class Troubles:
         if first := self._offline or self._lag or self._identity:
             return first
         for refused in (self._forbidden, self._failed):
-            for target, each in refused.items():
-                if refused is self._failed or target.kind is Kind.CHILDREN:
-                    return Trouble(each.line, refused is self._forbidden, each.since_ms)
+            for each in refused.values():
+                return Trouble(each.line, refused is self._forbidden, each.since_ms)
         return None
-
-    @property
-    def remark(self) -> str:
-        """What is wrong and hinders nothing else: znodes that may not be read."""
-        return "; ".join(
-            each.line for target, each in self._forbidden.items() if target.kind is Kind.DATA
-        )
 
     # -- the connection ----------------------------------------------------------------------
 
@@ -95,10 +87,6 @@ class Troubles:
         self.unidentified(why, now_ms)
 
     # -- single znodes -----------------------------------------------------------------------
-
-    def is_forbidden(self, target: Target) -> bool:
-        """Whether the target was forbidden when it was read last."""
-        return target in self._forbidden
 
     def forbidden(self, target: Target, now_ms: int, retry_ms: int) -> bool:
         """A target may not be read; whether that is new."""
