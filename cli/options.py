@@ -32,12 +32,22 @@ LogDirectory = Annotated[
     Path | None,
     typer.Option("--log-directory", help="A mounted metadata log directory to follow, read only."),
 ]
+Zookeeper = Annotated[
+    str,
+    typer.Option(
+        "--zookeeper", help="host:port,…/chroot of a cluster in ZooKeeper mode, read only."
+    ),
+]
 ClusterIdOption = Annotated[
     str, typer.Option("--cluster-id", help="The watched cluster's id, if nobody tells it.")
 ]
 CommandConfig = Annotated[
     Path | None,
     typer.Option("--command-config", help="Properties file: TLS and SASL to the watched nodes."),
+]
+ZookeeperConfig = Annotated[
+    Path | None,
+    typer.Option("--zookeeper-config", help="Properties file: TLS and SASL to its ZooKeeper."),
 ]
 
 
@@ -47,20 +57,7 @@ def bus_flags(bus: str, prefix: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def cluster_flags(
-    controllers: str,
-    servers: str,
-    log_directory: Path | None,
-    cluster_id: str,
-    command_config: Path | None,
-) -> list[dict[str, Any]]:
-    """The section ``clusters`` if one was given by flags."""
-    given = {
-        "controllers": controllers,
-        "servers": servers,
-        "log_directory": log_directory,
-        "cluster_id": cluster_id,
-        "command_config": command_config,
-    }
+def cluster_flags(**given: str | Path | None) -> list[dict[str, Any]]:
+    """The section ``clusters`` if one was given by flags, which are called as its settings are."""
     named = {name: value for name, value in given.items() if value}
     return [named] if named else []

@@ -21,6 +21,7 @@ from cli.properties import read_properties
 from cli.wrong import ENVIRONMENT, explain
 from streams.bus import BusSettings
 from streams.net.address import parse_addresses
+from streams.zookeeper.settings import parse_hosts
 
 
 def _addresses(text: str) -> str:
@@ -28,7 +29,14 @@ def _addresses(text: str) -> str:
     return ",".join(part.strip() for part in text.split(",") if part.strip())
 
 
+def _ensemble(text: str) -> str:
+    if text.strip():
+        parse_hosts(text)
+    return text.strip()
+
+
 Addresses = Annotated[str, AfterValidator(_addresses)]
+Ensemble = Annotated[str, AfterValidator(_ensemble)]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=200)]
 
 
@@ -52,7 +60,7 @@ class Bus(_Section):
 
 
 class Cluster(_Section):
-    """A watched cluster: at least one of controllers, servers and log_directory is given."""
+    """A watched cluster: one or more of controllers, servers, log_directory and zookeeper."""
 
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
@@ -62,10 +70,14 @@ class Cluster(_Section):
     """host:port,… of brokers: every node is asked for its features (no special rights)"""
     log_directory: Path | None = None
     """a mounted __cluster_metadata-0: the log is followed there, read only"""
+    zookeeper: Ensemble = ""
+    """host:port,…/chroot of its ZooKeeper: brokers and features are followed there, read only"""
     command_config: Path | None = None
     """a properties file for TLS and SASL towards its nodes"""
+    zookeeper_config: Path | None = None
+    """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
-    """which records are published: those that features depend on, or all but secrets"""
+    """what is published: records and znodes that features depend on, or all but secrets"""
 
 
 class Worker(_Section):

@@ -15,6 +15,8 @@ from cli.options import (
     LogDirectory,
     Prefix,
     Servers,
+    Zookeeper,
+    ZookeeperConfig,
 )
 from cli.settings import load
 
@@ -31,8 +33,10 @@ def up(
     controllers: Controllers = "",
     servers: Servers = "",
     log_directory: LogDirectory = None,
+    zookeeper: Zookeeper = "",
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything here: the sources, a worker, and a bus of its own if none is named.
@@ -45,7 +49,13 @@ def up(
     from cli.watching import Watch
 
     clusters = options.cluster_flags(
-        controllers, servers, log_directory, cluster_id, command_config
+        controllers=controllers,
+        servers=servers,
+        log_directory=log_directory,
+        zookeeper=zookeeper,
+        cluster_id=cluster_id,
+        command_config=command_config,
+        zookeeper_config=zookeeper_config,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     watch = Watch(settings)

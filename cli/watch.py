@@ -12,6 +12,8 @@ from cli.options import (
     LogDirectory,
     Prefix,
     Servers,
+    Zookeeper,
+    ZookeeperConfig,
 )
 from cli.settings import load
 
@@ -28,8 +30,10 @@ def watch(
     controllers: Controllers = "",
     servers: Servers = "",
     log_directory: LogDirectory = None,
+    zookeeper: Zookeeper = "",
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
     # Here, so that the other commands start without the engines.
@@ -37,7 +41,13 @@ def watch(
     from cli.watching import Watch
 
     clusters = options.cluster_flags(
-        controllers, servers, log_directory, cluster_id, command_config
+        controllers=controllers,
+        servers=servers,
+        log_directory=log_directory,
+        zookeeper=zookeeper,
+        cluster_id=cluster_id,
+        command_config=command_config,
+        zookeeper_config=zookeeper_config,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     run_until_signal(run_watch(Watch(settings)))

@@ -24,6 +24,9 @@ from streams.metrics import Reports, SourceReport
 from streams.net.address import parse_addresses
 from streams.net.security import PLAINTEXT, Security, from_properties
 from streams.types import ClusterId
+from streams.zookeeper.paths import Wanted
+from streams.zookeeper.settings import Login, ZookeeperSettings
+from streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
 
@@ -37,28 +40,36 @@ class Watched:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        if not (cluster.controllers or cluster.servers or cluster.log_directory):
+        self._cluster = cluster
+        if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
-                "a cluster has neither controllers nor servers nor a log directory: give at "
-                "least one of them"
+                "a cluster has neither controllers nor servers nor a log directory nor zookeeper: "
+                "give at least one of them"
             )
         if cluster.log_directory is not None:
             _check_directory(cluster.log_directory, cluster.cluster_id)
-        self._cluster = cluster
         self._security = security(cluster)
+        self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
+        self._learning = self._has_nodes
         self.sources: list[Reports] = []
+
+    @property
+    def _has_nodes(self) -> bool:
+        """Whether there is more to follow than znodes."""
+        cluster = self._cluster
+        return bool(cluster.controllers or cluster.servers or cluster.log_directory)
 
     @property
     def name(self) -> str:
         """How the cluster is called before its id is known."""
         cluster = self._cluster
-        given = cluster.cluster_id or cluster.controllers or cluster.servers
-        return given or str(cluster.log_directory)
+        given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
+        return next(filter(None, given), str(cluster.log_directory))
 
     def reports(self) -> Iterable[Reports]:
-        """The sources; until there are any, this one speaks for them."""
-        return self.sources or [self]
+        """The sources; this one speaks for those that wait for the cluster's id."""
+        return [*self.sources, *([self] if self._learning else [])]
 
     def report(self) -> SourceReport:
         """That nothing can be read yet, and why."""
@@ -66,9 +77,22 @@ class Watched:
 
     async def run(self, publisher: Publisher) -> None:
         """Follows the cluster until cancelled; raises what the bus cannot mend."""
-        cluster_id = await self._learn()
         running = []
+        znodes = None
+        if self._znodes is not None:
+            znodes = ZookeeperSource.on_bus(self._znodes, publisher)
+            self.sources.append(znodes)
+            running.append(znodes.run())
+        if self._has_nodes:
+            running.append(self._follow_nodes(publisher, znodes))
+        await run_all(running)
+
+    async def _follow_nodes(self, publisher: Publisher, znodes: ZookeeperSource | None) -> None:
+        """Follows what speaks Kafka's protocol, and the log's files."""
         cluster = self._cluster
+        cluster_id = await self._learn(znodes)
+        self._learning = False
+        running = []
         if cluster.controllers or cluster.log_directory:
             settings = kraft_settings(cluster, cluster_id, self._security)
             log = KraftSource.on_bus(settings, publisher)
@@ -80,7 +104,7 @@ class Watched:
             running.append(answers.run())
         await run_all(running)
 
-    async def _learn(self) -> ClusterId:
+    async def _learn(self, znodes: ZookeeperSource | None) -> ClusterId:
         """The cluster's id, from the settings or from whoever tells it first."""
         cluster = self._cluster
         if cluster.cluster_id:
@@ -93,6 +117,8 @@ class Watched:
             cluster.servers, cluster.controllers, security=self._security
         )
         while True:
+            if znodes is not None and znodes.cluster is not None:
+                return znodes.cluster
             nodes = await find_nodes(settings, Peers(settings), ())
             if nodes.cluster is not None:
                 return nodes.cluster
@@ -127,6 +153,25 @@ def kraft_settings(cluster: Cluster, cluster_id: ClusterId, security: Security) 
     return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
 
 
+def zookeeper_settings(cluster: Cluster) -> ZookeeperSettings:
+    """How the znodes of a cluster are followed; raises `UsageError`."""
+    login = Login()
+    if cluster.zookeeper_config is not None:
+        try:
+            login = Login.from_properties(read_properties(cluster.zookeeper_config))
+        except UsageError:
+            raise
+        except ValueError as error:
+            raise UsageError(f"{cluster.zookeeper_config}: {error}") from None
+    everything = cluster.records == "all"
+    return ZookeeperSettings(
+        cluster.zookeeper,
+        cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
+        login=login,
+        wanted=Wanted(partitions=everything, tasks=everything),
+    )
+
+
 def answers_settings(cluster: Cluster, security: Security) -> ApiVersionsSettings:
     """How the nodes of a cluster are asked."""
     return ApiVersionsSettings.parse(
@@ -157,8 +202,8 @@ class Watch:
         self.clusters = [Watched(cluster) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
-                "there is no cluster to watch: give --controllers, --servers or --log-directory, "
-                "or list clusters in the configuration file"
+                "there is no cluster to watch: give --controllers, --servers, --log-directory or "
+                "--zookeeper, or list clusters in the configuration file"
             )
 
     def sources(self) -> Iterable[Reports]:
