@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from controller.migration import under_way
 from controller.monitor import MonitorState, Outcome
 from streams.topics import Topic
 from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, FeatureName, Role
@@ -48,10 +49,22 @@ EPOCH: Final = Metric(
     "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
 )
 REVISION: Final = Metric(
-    "featurewatch_feature_revision", "gauge", ("cluster",), "commits that changed a level"
+    "featurewatch_feature_revision",
+    "gauge",
+    ("cluster",),
+    "commits, or versions of the znode, that changed a level",
 )
 NODES: Final = Metric(
-    "featurewatch_nodes", "gauge", ("cluster", "role"), "registered nodes, the fenced ones included"
+    "featurewatch_nodes",
+    "gauge",
+    ("cluster", "role"),
+    "registered nodes, the fenced ones included; in ZooKeeper mode the live ones",
+)
+MISSING: Final = Metric(
+    "featurewatch_migration_missing_brokers",
+    "gauge",
+    ("cluster",),
+    "brokers in ZooKeeper that a migration to KRaft waits for; 0 where none is under way",
 )
 FIRING: Final = Metric(
     "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that fire now"
@@ -62,7 +75,7 @@ READY: Final = Metric(
 
 METRICS: Final = (
     *(EVENTS, EVENT_SECONDS, CHANGES),
-    *(FINALIZED, EPOCH, REVISION, NODES, FIRING, READY),
+    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
 )
 """Every metric of the worker; the documentation's table is checked against it."""
 
@@ -127,6 +140,7 @@ def _values(state: MonitorState) -> Iterator[tuple[Metric, tuple[str, ...], floa
     yield READY, (), float(image.ready)
     for role, count in counts.items():
         yield NODES, (role,), count
+    yield MISSING, (), len(image.unregistered) if under_way(image) else 0
     rules: dict[str, int] = {}
     for alerts in state.firing.values():
         for alert in alerts:

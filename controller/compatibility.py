@@ -10,7 +10,7 @@ from immutables import Map
 from controller.levels import CONTROLLER_REGISTRATION
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.image import ClusterImage
-from tables.nodes import Capabilities, ClassKey, NodeKey
+from tables.nodes import Capabilities, ClassKey, NodeKey, is_range
 
 
 class Verdict(StrEnum):
@@ -25,16 +25,16 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
     """Whether nodes with these capabilities can work with a level that is finalized.
 
     A node that lacks the feature supports 0-0 of it (KIP-584; `QuorumFeatures` in Kafka). Unknown
-    are a range whose minimum is above its maximum, and a feature that the answer may have left out.
+    are a range that is none (`tables.nodes.is_range`), and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:
         if level == 0:
             return Verdict.YES
         return Verdict.NO if known.complete else Verdict.UNKNOWN
-    low, high = supported
-    if low > high:
+    if not is_range(supported):
         return Verdict.UNKNOWN
+    low, high = supported
     return Verdict.YES if level == 0 or low <= level <= high else Verdict.NO
 
 

@@ -37,8 +37,13 @@ class Capabilities:
 
     @property
     def broken(self) -> bool:
-        """Whether some range has its minimum above its maximum."""
-        return any(low > high for low, high in self.ranges.values())
+        """Whether some range is none, and nothing can be concluded from it."""
+        return not all(is_range(bounds) for bounds in self.ranges.values())
+
+
+def is_range(bounds: Range) -> bool:
+    """Whether 0 ≤ minimum ≤ maximum, as KIP-584 asks of a supported range."""
+    return 0 <= bounds[0] <= bounds[1]
 
 
 def capabilities(ranges: Mapping[FeatureName, Range], *, complete: bool = True) -> Capabilities:

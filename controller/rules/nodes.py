@@ -9,7 +9,7 @@ from controller.rules.rule import Finding, Rule, Subject
 from streams.outputs import Severity
 from streams.types import Range
 from tables.image import ClusterImage
-from tables.nodes import Node, NodeKey
+from tables.nodes import Node, NodeKey, is_range
 from tables.provenance import ZnodeProvenance
 
 
@@ -38,7 +38,7 @@ def _name(node: Node) -> str:
 
 
 def _is_broken(bounds: Range | None) -> bool:
-    return bounds is not None and bounds[0] > bounds[1]
+    return bounds is not None and not is_range(bounds)
 
 
 def _incompatible(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
@@ -90,9 +90,10 @@ def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         return
     for feature, bounds in node.capabilities.ranges.items():
         if _is_broken(bounds):
+            why = "a minimum below 0" if bounds[0] < 0 else "a minimum above its maximum"
             summary = (
-                f"{_name(node)} advertises {feature} {bounds[0]}-{bounds[1]}, a minimum above its "
-                "maximum: nothing can be said of it until it registers with a valid range."
+                f"{_name(node)} advertises {feature} from {bounds[0]} to {bounds[1]}, {why}: "
+                "nothing can be said of it until it registers with a valid range."
             )
             yield Finding(summary, Severity.WARNING, {"range": list(bounds)}, feature)
 
@@ -100,5 +101,7 @@ def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 NODE_RULES: Final = (
     Rule("incompatible-node", "a node's range excludes a finalized level", _incompatible),
     Rule("missing-feature", "a node lacks a finalized feature", _missing),
-    Rule("invalid-range", "a node advertises a minimum above its maximum", _broken_range),
+    Rule(
+        "invalid-range", "a node advertises a minimum above its maximum or below 0", _broken_range
+    ),
 )

@@ -25,10 +25,11 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
         ((5, 5), 5, YES),
         ((9, 3), 5, UNKNOWN),
         ((9, 3), 0, UNKNOWN),
+        ((-1, 21), 5, UNKNOWN),
     ],
 )
 def test_a_range_includes_both_ends(bounds: Range, level: int, verdict: Verdict) -> None:
-    """Minimum ≤ level ≤ maximum; level 0 is off, a reversed range says nothing (F-03, F-33)."""
+    """Minimum ≤ level ≤ maximum; level 0 is off, what is no range says nothing (F-03, F-33)."""
     assert supports(capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 
 

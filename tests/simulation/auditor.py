@@ -83,7 +83,7 @@ def _of_the_cluster(image: ClusterImage) -> set[str]:
         subject = f"node/{role.value}-{node_id}"
         ranges = dict(node.capabilities.ranges)
         for feature, (low, high) in ranges.items():
-            if low > high:
+            if low > high or low < 0:
                 found.add(f"invalid-range/{subject}/{feature}")
         for feature, level in levels.items():
             if feature not in ranges:
@@ -92,9 +92,9 @@ def _of_the_cluster(image: ClusterImage) -> set[str]:
                     found.add(f"level-above-support/feature/{feature}")
                 continue
             low, high = ranges[feature]
-            if low <= high and not low <= level <= high:
+            if 0 <= low <= high and not low <= level <= high:
                 found.add(f"incompatible-node/{subject}/{feature}")
-            if low <= high < level:
+            if 0 <= low <= high < level:
                 found.add(f"level-above-support/feature/{feature}")
     for feature, views in image.disagreements.items():
         if len(views) > 1:

@@ -19,8 +19,9 @@ SUPPORTED: tuple[Ranges, ...] = (
     {MV: (7, 30), TV: (0, 2)},
     {MV: (1, 14), GV: (0, 2**40)},
     {MV: (9, 3)},
+    {MV: (-1, 21)},
 )
-"""Supported ranges of brokers; the last is none that Kafka would accept."""
+"""Supported ranges of brokers; the last two are none that Kafka would accept."""
 
 
 class Ensemble:
