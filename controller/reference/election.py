@@ -6,6 +6,7 @@ one and the number in the other.
 """
 
 from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
@@ -21,9 +22,13 @@ from controller.reference.protocol import (
     Refused,
     Say,
     SetData,
-    Stat,
 )
 from controller.reference.serial import Task, ask
+
+
+class _Epoch(NamedTuple):
+    epoch: int
+    version: int
 
 
 class Election:
@@ -54,9 +59,10 @@ class Election:
             found = yield from ask(Get(encoding.CONTROLLER, watch=True))
             match found:
                 case Data(data, stat) if stat.owner == self._session:
-                    if (yield from self._mine()):
+                    mine = yield from self._mine()
+                    if mine is not False:
                         self.controller_id = self._broker_id
-                        return True
+                        return mine is True
                 case Data(data):
                     self.controller_id = encoding.decode_controller(data)
                     return False
@@ -68,20 +74,20 @@ class Election:
                     self._emit(Say(f"cannot read {encoding.CONTROLLER}: {other}", warning=True))
                     return False
 
-    def _mine(self) -> Task[bool]:
+    def _mine(self) -> Task[bool | None]:
         """``/controller`` is ours: by the transaction that we tried last, or without an epoch.
 
         Somebody else raised the epoch since, so that we could write nothing: then it is given up,
-        unless it is another's by now, who would have raised the epoch once more.
+        unless it is another's by now, who would have raised the epoch once more. None: it cannot be
+        told, and was said.
         """
         found = yield from self._epoch()
-        if found is None:
-            return False
-        epoch, stat = found
-        if epoch == self._tried:
-            self.epoch, self.epoch_version = epoch, stat.version
+        if not isinstance(found, _Epoch):
+            return found
+        if found.epoch == self._tried:
+            self.epoch, self.epoch_version = found.epoch, found.version
             return True
-        fence = Check(encoding.CONTROLLER_EPOCH, stat.version)
+        fence = Check(encoding.CONTROLLER_EPOCH, found.version)
         yield from ask(Multi((fence, Delete(encoding.CONTROLLER))))
         return False
 
@@ -89,29 +95,40 @@ class Election:
         """→ whether to look again; nothing follows from the outcome alone."""
         found = yield from self._epoch()
         if found is None:
+            return False
+        if not isinstance(found, _Epoch):
             made = yield from ask(
                 Create(encoding.CONTROLLER_EPOCH, encoding.encode_controller_epoch(0))
             )
             return self._goes_on(made)
-        epoch, stat = found
-        self._tried = epoch + 1
+        self._tried = found.epoch + 1
         mine = encoding.encode_controller(self._dialect, self._broker_id, now_ms())
         raised = encoding.encode_controller_epoch(self._tried)
         done = yield from ask(
             Multi(
                 (
                     Create(encoding.CONTROLLER, mine, ephemeral=True),
-                    SetData(encoding.CONTROLLER_EPOCH, raised, stat.version),
+                    SetData(encoding.CONTROLLER_EPOCH, raised, found.version),
                 )
             )
         )
         return self._goes_on(done)
 
-    def _epoch(self) -> Task[tuple[int, Stat] | None]:
+    def _epoch(self) -> Task[_Epoch | Literal[False] | None]:
+        """The controller epoch; False: there is none yet; None: it cannot be read, and was said."""
         found = yield from ask(Get(encoding.CONTROLLER_EPOCH))
-        if not isinstance(found, Data):
-            return None
-        return encoding.decode_controller_epoch(found.data), found.stat
+        if isinstance(found, NoNode):
+            return False
+        reason = str(found)
+        if isinstance(found, Data):
+            try:
+                epoch = encoding.decode_controller_epoch(found.data)
+            except encoding.UnreadableError as error:
+                reason = str(error)
+            else:
+                return _Epoch(epoch, found.stat.version)
+        self._emit(Say(f"cannot read {encoding.CONTROLLER_EPOCH}: {reason}", warning=True))
+        return None
 
     def _goes_on(self, outcome: object) -> bool:
         if not isinstance(outcome, Refused):

@@ -5,6 +5,7 @@ the two drafts of KIP-584. What cannot be read raises `UnreadableError` with the
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -42,15 +43,26 @@ def broker_path(broker_id: int) -> str:
 # -- finalized features ----------------------------------------------------------------------------
 
 
-def encode_features(dialect: Dialect, levels: Mapping[str, int]) -> bytes:
-    """The finalized features, enabled."""
+Metadata = Mapping[str, Mapping[str, str | int | float]]
+"""What else stands beside a feature's level."""
+
+
+def encode_features(
+    dialect: Dialect, levels: Mapping[str, int], metadata: Metadata = MappingProxyType({})
+) -> bytes:
+    """The finalized features, enabled; of the drafts with what else stood beside those that stay.
+
+    Released Kafka knows no other metadata, and drops it.
+    """
     names = sorted(levels.items())
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
-            inner = {name: {"version": level} for name, level in names}
+            inner = {name: {**metadata.get(name, {}), "version": level} for name, level in names}
             return orjson.dumps({"version": 0, "data": {"features": inner}})
         case FeaturesForm.LATER_DRAFT:
-            inner = {name: {"version_level": level} for name, level in names}
+            inner = {
+                name: {**metadata.get(name, {}), "version_level": level} for name, level in names
+            }
             return orjson.dumps({"version": 0, "features": inner})
         case FeaturesForm.RELEASED_1:
             inner = {
@@ -75,6 +87,11 @@ def decode_features(dialect: Dialect, data: bytes) -> FeaturesZnode:
 def levels_of(znode: FeaturesZnode) -> dict[str, int]:
     """The finalized levels, as plain values."""
     return {str(name): int(level) for name, level in znode.levels.items()}
+
+
+def metadata_of(znode: FeaturesZnode) -> Metadata:
+    """What else stands beside the levels."""
+    return {str(name): entry for name, entry in znode.metadata.items()}
 
 
 # -- brokers ---------------------------------------------------------------------------------------

@@ -121,9 +121,10 @@ class Finalized:
         A write whose outcome is lost is asked for again. Its conditions let it happen once at most,
         and what the second says, tells of the first.
         """
-        before, data = self._stat, encoding.encode_features(self._dialect, levels)
-        if before is None:
+        before, znode = self._stat, self._znode
+        if before is None or znode is None:
             return Fate.REFUSED
+        data = encoding.encode_features(self._dialect, levels, encoding.metadata_of(znode))
         operation = Multi(
             (
                 Check(encoding.CONTROLLER_EPOCH, fence),

@@ -49,11 +49,11 @@ class LiveBrokers:
         self._dialect = dialect
         self.seen: dict[int, Seen] = {}
         self.accepted: dict[Capabilities, set[int]] = {}
+        self.kept_out: set[int] = set()
 
     def put(self, broker_id: int, seen: Seen, levels: Mapping[str, int]) -> bool:
         """See a broker's znode; false where it is new in this form and kept out of the live set."""
-        before = self.seen.get(broker_id)
-        if before == seen:
+        if self.seen.get(broker_id) == seen:
             return True
         self.remove(broker_id)
         self.seen[broker_id] = seen
@@ -62,35 +62,38 @@ class LiveBrokers:
     def remove(self, broker_id: int) -> None:
         """A broker's znode is gone."""
         before = self.seen.pop(broker_id, None)
-        if before is not None:
-            self._leave(broker_id, before.known)
+        self.kept_out.discard(broker_id)
+        group = None if before is None else self.accepted.get(before.known)
+        if before is not None and group is not None:
+            group.discard(broker_id)
+            if not group:
+                del self.accepted[before.known]
 
     def judge(self, levels: Mapping[str, int]) -> list[int]:
-        """Judge all anew after the levels changed; → who leaves the live set, in order."""
-        kept_out: list[int] = []
+        """Judge all anew after the levels changed; → who leaves the live set, in order.
+
+        The cost is that of the groups and of those kept out, whatever the size of the cluster.
+        """
+        outside, self.kept_out = self.kept_out, set()
+        leaving: set[int] = set()
         for known in [*self.accepted]:
             if any(excluding(self._dialect, known, levels)):
-                kept_out += self.accepted.pop(known)
-        inside = set().union(*self.accepted.values())
-        for broker_id in self.seen.keys() - inside - set(kept_out):
+                leaving |= self.accepted.pop(known)
+        for broker_id in outside:
             self._place(broker_id, levels)
-        return sorted(kept_out)
+        self.kept_out |= leaving
+        return sorted(leaving)
 
     def clear(self) -> None:
         """Forget everything."""
         self.seen.clear()
         self.accepted.clear()
+        self.kept_out.clear()
 
     def _place(self, broker_id: int, levels: Mapping[str, int]) -> bool:
         known = self.seen[broker_id].known
         if known not in self.accepted and any(excluding(self._dialect, known, levels)):
+            self.kept_out.add(broker_id)
             return False
         self.accepted.setdefault(known, set()).add(broker_id)
         return True
-
-    def _leave(self, broker_id: int, known: Capabilities) -> None:
-        group = self.accepted.get(known)
-        if group is not None:
-            group.discard(broker_id)
-            if not group:
-                del self.accepted[known]

@@ -6,6 +6,7 @@ from typing import Any
 
 from controller.reference import broker, finalized, items, live, serial
 from controller.reference.answering import Answering
+from controller.reference.encoding import encode_features
 from controller.reference.finalized import Fate, Finalized
 from controller.reference.protocol import (
     Check,
@@ -49,7 +50,7 @@ def _in_doubt(then: Fate | None) -> Any:
     """A write that takes a lost acknowledgement for this, or with None simply writes again."""
 
     def write(self: Finalized, levels: Any, fence: int) -> Any:
-        data = finalized.encoding.encode_features(self._dialect, levels)
+        data = encode_features(self._dialect, levels)
         while True:
             (found,) = yield (Get(self._dialect.path),)
             if not isinstance(found, Data):
