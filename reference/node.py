@@ -99,6 +99,11 @@ class ReferenceNode:
         return self._controller.active
 
     @property
+    def live_brokers(self) -> frozenset[int]:
+        """The brokers that it counts as live, while it is the controller."""
+        return frozenset(self._controller.accepted)
+
+    @property
     def controller_id(self) -> int | None:
         """Who is the controller, as far as it knows."""
         return self._broker.controller_id
