@@ -4,6 +4,7 @@ kazoo's connection thread hands over directly, so everything arrives in the orde
 Nothing here can write: of kazoo's client only reads are called.
 """
 
+import contextlib
 import logging
 import socket
 import ssl
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import NoAuthError, NoNodeError, SessionClosedRequireSaslError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
 from kazoo.retry import KazooRetry
@@ -96,6 +97,8 @@ class Link:
         path = ask.target.path
 
         def told(value: Any, error: Exception | None) -> None:
+            if isinstance(error, SessionClosedRequireSaslError):
+                self._reasons.login_wanted()
             outcome = _outcome(ask, value) if error is None else _failure(error)
             self._inbox.put(Answered(ask.token, outcome, self._client.last_zxid or 0))
 
@@ -165,6 +168,14 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
 
     def async_result(self) -> Any:
         return _Answer(self.told)
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
+        def run() -> None:
+            # What ends kazoo's connection thread is in its log by then: `Reasons` has it.
+            with contextlib.suppress(Exception):
+                func(*args, **kwargs)
+
+        return super().spawn(run)
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)

@@ -106,7 +106,6 @@ class Observer:
             self._record.need_snapshot(f"session 0x{self._session & (2**64 - 1):x} was lost")
         self._session = session
         self._generation += 1
-        self._troubles.connected()
         self._forget()
         self.phase = Phase.SYNCING
         self._special.append(Operation.SYNC)
@@ -196,7 +195,9 @@ class Observer:
     def _synced(self, outcome: Outcome, zxid: int, now_ms: int) -> None:
         if isinstance(outcome, Failed):
             self._sync_again_ms = now_ms + self._pace.retry_ms
-        elif zxid < self.zxid:
+            return
+        self._troubles.served()
+        if zxid < self.zxid:
             self._behind(now_ms)
         else:
             self._record.saw(zxid)

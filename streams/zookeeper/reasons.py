@@ -12,6 +12,7 @@ _ADVICE: Final = (
     ("Connection refused", "nobody listens there: is ZooKeeper up, are address and port right?"),
     ("Cannot resolve", "{reason}: is the name right?"),
     ("No host resolved", "none of the names can be resolved: are they right?"),
+    ("RequireSasl", "it takes no session without a login, or not this one: check sasl.username"),
     ("SASL", "the login is refused: check sasl.username and sasl.password"),
     ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
     ("SSL", f"TLS fails, {_TLS_HINT} ({{reason}})"),
@@ -25,8 +26,13 @@ class Reasons(logging.Handler):
     def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__(logging.WARNING)
         self._where = settings.connect_string
-        self._tls = settings.login.tls is not None
+        self._refused = False
         self.line = f"connecting to ZooKeeper at {self._where}"
+
+    def login_wanted(self) -> None:
+        """The server refused us by its answer, and now closes the connection."""
+        self._say("RequireSasl")
+        self._refused = True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by kazoo's threads."""
@@ -35,6 +41,10 @@ class Reasons(logging.Handler):
             text = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
         if text.startswith(("Transition to", "Session has expired", "Failed connecting")):
             return
+        if not (self._refused and "broken" in text):
+            self._say(text)
+
+    def _say(self, text: str) -> None:
         reason = text.removeprefix("Connection dropped: ").removeprefix("socket connection error: ")
         reason = " ".join(reason.split())[:200]
         found = next((advice for sign, advice in _ADVICE if sign in text), None)

@@ -40,8 +40,8 @@ class Troubles:
 
     # -- the connection ----------------------------------------------------------------------
 
-    def connected(self) -> None:
-        """There is a connection."""
+    def served(self) -> None:
+        """A server answered: a connection alone may be one that is closed at once."""
         self._offline = None
 
     def disconnected(self, line: str, now_ms: int) -> None:
