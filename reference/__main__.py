@@ -65,7 +65,7 @@ async def _run(settings: ClusterSettings) -> int:
     for node in cluster.nodes:
         if node.ended is None:
             _say(f"node {node.settings.node_id} {node.address}")
-    if not stopped.done():
+    if any(node.ended is None for node in cluster.nodes):
         _say("ready")
     code = await stopped
     await cluster.close()
