@@ -16,13 +16,13 @@ from immutables import Map
 
 from streams.events import ZnodeChange, ZnodeSnapshot
 from streams.types import NodeId, Role
-from streams.znodes import BrokerZnode, FeaturesZnode, UnreadableZnode, Znode
-from tables.features import FeaturesImage, level_changes
+from streams.znodes import BrokerZnode, UnreadableZnode, Znode
+from tables.features import level_changes
 from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, Unreadable
 from tables.nodes import Node, NodeKey, NodesImage, capabilities
-from tables.provenance import ZnodeProvenance
+from tables.provenance import ZnodeProvenance, place_of
+from tables.znode_features import adopted, peaks_of, with_jumps
 from tables.zookeeper import (
-    FEATURES_PATHS,
     HELD_PATHS,
     Reading,
     Remark,
@@ -54,7 +54,7 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
         remarks=_with_remark(known.remarks, event),
         zxid=event.zxid,
     )
-    zookeeper = replace(zookeeper, peaks=_peaks(zookeeper))
+    zookeeper = replace(zookeeper, peaks=peaks_of(zookeeper))
     if nodes is image.brokers and zookeeper == known:
         return image, SKIPPED
     if image.authority is Authority.LOG:
@@ -113,9 +113,13 @@ def _whole(image: ClusterImage, reading: Reading, event: ZnodeSnapshot) -> Folde
     """Makes what was read anew the known; the delta holds what really differs."""
     known = image.zookeeper
     zookeeper = replace(
-        known, held=reading.held, remarks=reading.remarks, reading=reading.name, zxid=event.zxid
+        known,
+        held=reading.held,
+        remarks=with_jumps(known, reading),
+        reading=reading.name,
+        zxid=event.zxid,
     )
-    zookeeper = replace(zookeeper, peaks=_peaks(zookeeper))
+    zookeeper = replace(zookeeper, peaks=peaks_of(zookeeper))
     unreadable = image.unreadable
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
@@ -140,7 +144,7 @@ def _under_zookeeper(
     event: ZnodeChange | ZnodeSnapshot,
 ) -> ClusterImage:
     """The image where ZooKeeper is the authority: its brokers are the nodes, its levels count."""
-    features = _adopted(image.features, zookeeper, event)
+    features = adopted(image.features, zookeeper, event)
     znode = zookeeper.features
     if zookeeper.disabled is not None:
         erased = image.features.levels or zookeeper.erased
@@ -148,40 +152,6 @@ def _under_zookeeper(
     elif zookeeper.erased and not (znode and isinstance(znode.content, UnreadableZnode)):
         zookeeper = replace(zookeeper, erased=Map())
     return replace(image, nodes=nodes, features=features, zookeeper=zookeeper)
-
-
-def _adopted(
-    known: FeaturesImage, zookeeper: ZookeeperImage, event: ZnodeChange | ZnodeSnapshot
-) -> FeaturesImage:
-    """The finalized levels after the features znode was read; the epoch is its version.
-
-    No znode, or a disabled one, finalizes nothing, and that is no error: brokers clear their caches
-    (``FinalizedFeatureChangeListener``). They do so for one that they cannot read, too; but that is
-    what brokers do with it and not what it says, so the levels last read stay, and a rule tells.
-    Within one life of the znode a lower version never replaces a higher one (KIP-584); made anew it
-    begins at 0, and counts. A level of 0 is *not finalized*.
-    """
-    znode = zookeeper.features
-    last = known.provenance
-    if znode is None:
-        if known.epoch < 0 and not known.levels:
-            return known
-        path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
-        return known.read(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
-    provenance = _provenance(znode, event.seen_ms)
-    content = znode.content
-    if not isinstance(content, FeaturesZnode):
-        return known
-    if isinstance(last, ZnodeProvenance):
-        same_life = (last.path, last.czxid) == (znode.path, znode.czxid)
-        if same_life and znode.version < last.version:
-            return known
-    epoch = znode.version if content.enabled else -1
-    levels = {name: level for name, level in content.levels.items() if level > 0}
-    found = Map(levels if content.enabled else {})
-    if provenance.same_data(last) and (epoch, found) == (known.epoch, known.levels):
-        return known
-    return known.read(found, epoch, provenance)
 
 
 def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Changes]:
@@ -222,22 +192,13 @@ def _with_remark(remarks: Map[str, Remark], event: ZnodeChange) -> Map[str, Rema
     return remarks.delete(event.path) if event.path in remarks else remarks
 
 
-def _peaks(zookeeper: ZookeeperImage) -> Map[str, int]:
-    peaks = zookeeper.peaks
-    for path in FEATURES_PATHS:
-        znode = zookeeper.held.get(path)
-        if znode is not None and znode.version > peaks.get(path, -1):
-            peaks = peaks.set(path, znode.version)
-    return peaks
-
-
 def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node:
     """A live broker; the known one where the znode is the same.
 
     Of one whose znode cannot be read it is not known what it supports, unless an earlier version of
     this life of it told.
     """
-    provenance = _provenance(znode, seen_ms)
+    provenance = place_of(znode, seen_ms)
     content = znode.content
     if isinstance(content, BrokerZnode):
         known = capabilities(content.features)
@@ -271,10 +232,6 @@ def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
 def _broker_key(path: str) -> NodeKey | None:
     found = _BROKER.fullmatch(path)
     return NodeKey(Role.BROKER, NodeId(int(found[1]))) if found else None
-
-
-def _provenance(znode: Znode, seen_ms: int) -> ZnodeProvenance:
-    return ZnodeProvenance(znode.path, znode.czxid, znode.mzxid, znode.version, seen_ms)
 
 
 def _place(znode: Znode) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streams.types import NodeId, Role
+from streams.znodes import Znode
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,6 +51,11 @@ class ZnodeProvenance:
             and (self.path, self.czxid) == (other.path, other.czxid)
             and self.version == other.version
         )
+
+
+def place_of(znode: Znode, seen_ms: int) -> ZnodeProvenance:
+    """Where a znode's content comes from."""
+    return ZnodeProvenance(znode.path, znode.czxid, znode.mzxid, znode.version, seen_ms)
 
 
 Provenance = LogProvenance | AnswerProvenance | ZnodeProvenance

@@ -16,14 +16,16 @@ def _remark(image: ClusterImage, subject: Subject) -> Remark | None:
 
 def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     """It ends with the znode's next change of which nothing is missed, with its end, or when all of
-    ZooKeeper is read anew: what was missed can never be had, and the warning is of its time.
+    ZooKeeper is read anew once more: what was missed can never be had, and the warning is of its
+    time. After a lost session only the features are told of.
     """
     remark = _remark(image, subject)
     if remark is not None and remark.missed:
         versions = "1 version" if remark.missed == 1 else f"{remark.missed} versions"
         summary = (
             f"Nobody saw {versions} of {subject.key} before version {remark.version}, since it "
-            "changed faster than it could be read: ask who changed it what it held in between."
+            "changed faster than it could be read or while no session stood: ask who changed it "
+            "what it held in between."
         )
         evidence = {"missed": remark.missed, "version": remark.version}
         yield Finding(summary, Severity.WARNING, evidence)

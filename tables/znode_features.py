@@ -1,0 +1,68 @@
+"""What features znodes say of the finalized levels: which count, and what of them is remarkable."""
+
+from immutables import Map
+
+from streams.events import ZnodeChange, ZnodeSnapshot
+from streams.znodes import FeaturesZnode
+from tables.features import FeaturesImage
+from tables.provenance import ZnodeProvenance, place_of
+from tables.zookeeper import FEATURES_PATHS, Reading, Remark, ZookeeperImage, remark_of
+
+
+def adopted(
+    known: FeaturesImage, zookeeper: ZookeeperImage, event: ZnodeChange | ZnodeSnapshot
+) -> FeaturesImage:
+    """The finalized levels after the features znode was read; the epoch is its version.
+
+    No znode, or a disabled one, finalizes nothing, and that is no error: brokers clear their caches
+    (``FinalizedFeatureChangeListener``). They do so for one that they cannot read, too; but that is
+    what brokers do with it and not what it says, so the levels last read stay, and a rule tells.
+    Within one life of the znode a lower version never replaces a higher one (KIP-584); made anew it
+    begins at 0, and counts. A level of 0 is *not finalized*.
+    """
+    znode = zookeeper.features
+    last = known.provenance
+    if znode is None:
+        if known.epoch < 0 and not known.levels:
+            return known
+        path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
+        return known.read(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
+    provenance = place_of(znode, event.seen_ms)
+    content = znode.content
+    if not isinstance(content, FeaturesZnode):
+        return known
+    if isinstance(last, ZnodeProvenance):
+        same_life = (last.path, last.czxid) == (znode.path, znode.czxid)
+        if same_life and znode.version < last.version:
+            return known
+    epoch = znode.version if content.enabled else -1
+    levels = {name: level for name, level in content.levels.items() if level > 0}
+    found = Map(levels if content.enabled else {})
+    if provenance.same_data(last) and (epoch, found) == (known.epoch, known.levels):
+        return known
+    return known.read(found, epoch, provenance)
+
+
+def peaks_of(zookeeper: ZookeeperImage) -> Map[str, int]:
+    """The highest versions, after what is held now."""
+    peaks = zookeeper.peaks
+    for path in FEATURES_PATHS:
+        znode = zookeeper.held.get(path)
+        if znode is not None and znode.version > peaks.get(path, -1):
+            peaks = peaks.set(path, znode.version)
+    return peaks
+
+
+def with_jumps(known: ZookeeperImage, reading: Reading) -> Map[str, Remark]:
+    """The remarks of a reading, with the versions of the features that it jumped over."""
+    remarks = reading.remarks
+    for path in FEATURES_PATHS:
+        before, after = known.held.get(path), reading.held.get(path)
+        if after is None or not known.reading:
+            continue
+        same_life = before is not None and before.czxid == after.czxid
+        last = before.version if before is not None and same_life else -1
+        remark = remark_of(after, max(0, after.version - last - 1))
+        if remark is not None:
+            remarks = remarks.set(path, remark)
+    return remarks

@@ -1,0 +1,58 @@
+"""From a simulated ZooKeeper through the real observer to the image: what is known is what is."""
+
+from dataclasses import replace
+
+import pytest
+
+from streams.events import ZnodeChange, ZnodeSnapshot
+from streams.types import ClusterId, NodeId, Role
+from streams.znodes import BrokerZnode
+from tables.nodes import NodeKey
+from tables.provenance import ZnodeProvenance
+from tests.simulation import znodes as z
+from tests.simulation.auditor import Auditor
+from tests.simulation.engine import Engine
+from tests.streams.zookeeper.simulated import CLUSTER, settle, truth
+from tests.streams.zookeeper.test_observer_simulation import WATCHED, World, play
+
+SEEDS = 300
+
+
+def run(seed: int) -> None:
+    """A history with lagging servers and lost sessions, taken in by an audited engine."""
+    world = World()
+    play(seed, world)
+    settle(world.connection, world.auditor, world.now_ms)
+    engine = Engine(cluster=ClusterId(CLUSTER))
+    engine.auditor = Auditor()
+    for event in world.auditor.events:
+        assert isinstance(event, (ZnodeChange, ZnodeSnapshot))
+        engine.take(event)
+    engine.take(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
+    image = engine.state.image
+    assert image.ready
+    wished = truth(world.ensemble, WATCHED)
+    brokers = {path: found for path, found in wished.items() if "/ids/" in path}
+    assert {path: each.content for path, each in image.zookeeper.held.items()} == {
+        path: content for path, (_, content) in wished.items() if path not in brokers
+    }
+    assert len(image.nodes) == len(brokers)
+    for path, (stat, content) in brokers.items():
+        node = image.nodes.get(NodeKey(Role.BROKER, NodeId(int(path.rpartition("/")[2]))))
+        assert node is not None
+        assert isinstance(node.provenance, ZnodeProvenance)
+        place = (node.provenance.czxid, node.provenance.zxid, node.provenance.version)
+        assert place == (stat.czxid, stat.mzxid, stat.version)
+        if isinstance(content, BrokerZnode):
+            assert node.capabilities.ranges == content.features
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+def test_what_is_known_is_what_zookeeper_holds(first: int) -> None:
+    """However servers lag, connections break and sessions end, no change is lost or invented."""
+    for seed in range(first, first + 100):
+        try:
+            run(seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}: run(seed) in {__file__} plays it again")
+            raise
