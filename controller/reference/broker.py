@@ -35,6 +35,7 @@ from controller.reference.protocol import (
     SessionLost,
     SessionStarted,
     Tick,
+    Told,
     Unknown,
     WatchFired,
 )
@@ -106,6 +107,11 @@ class ReferenceBroker:
                 self._serial.connected()
                 self._serial.add(self._refresh())
                 self._serial.add(self._look_for_controller())
+            case _:
+                self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        match event:
             case Answered(token, outcome):
                 self._serial.answered(token, outcome)
             case WatchFired(path):
@@ -116,6 +122,9 @@ class ReferenceBroker:
                     self._serial.add(watched)
             case Asked(request_id, request):
                 self._emit(Reply(request_id, self._answer(request)))
+            case Told(message):
+                if message.epoch > self.held.epoch:
+                    self._hold(message.features, message.epoch, self.held.czxid)
             case Tick():
                 self._serial.retry()
 
@@ -200,12 +209,15 @@ class ReferenceBroker:
                     f"the epoch of {path} is {epoch}, below {self.held.epoch}, which is held"
                 )
             return
-        levels = encoding.levels_of(znode)
+        self._hold(encoding.levels_of(znode), epoch, czxid)
+
+    def _hold(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
+        """Check first, then adopt."""
         against = [*excluding(self._dialect, self._known, levels)]
         if against:
             self._exit("finalized features exclude this broker: " + self._reasons(against))
             return
-        self.held = Held(levels, epoch, czxid)
+        self.held = Held(dict(levels), epoch, czxid)
 
     def _reasons(self, against: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:

@@ -8,6 +8,7 @@ judged by what the write left.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from controller.reference import encoding
@@ -28,6 +29,7 @@ from controller.reference.protocol import (
     Say,
     SessionLost,
     SessionStarted,
+    Tell,
     Tick,
     WatchFired,
 )
@@ -38,6 +40,7 @@ from controller.reference.requests import (
     FeaturesAnswer,
     Request,
     UpdateFeatures,
+    UpdateMetadata,
     UpdateResponse,
 )
 from controller.reference.serial import Serial, Task
@@ -164,6 +167,7 @@ class ReferenceController:
                 return
             yield from self._members.read_all(self._finalized.levels)
             self.active = True
+            self._push(self._members.joined)
             self._emit(Say(f"elected as the controller, epoch {self.epoch}"))
             return
 
@@ -199,6 +203,7 @@ class ReferenceController:
             self._members.judge(self._finalized.levels)
         if self.active:
             yield from self._members.read_changes(self._finalized.levels)
+            self._push(self._members.joined)
 
     # -- updates -----------------------------------------------------------------------------------
 
@@ -226,8 +231,22 @@ class ReferenceController:
             yield from self._finalized.read()
             self._members.judge(self._finalized.levels)
             if fate is Fate.WRITTEN:
-                self._answering.answer(taken, decision.response)
+                told = self._push(self._everybody() if self._dialect.pushes else [])
+                self._answering.answer(taken, replace(decision.response, finalized=told))
         self._processing.discard(taken.request_id)
+
+    def _everybody(self) -> list[int]:
+        return sorted(set[int]().union(*self._members.live.accepted.values()))
+
+    def _push(self, broker_ids: list[int]) -> UpdateMetadata | None:
+        """UPDATE_METADATA, with the levels, to live brokers, in the dialect that has it so."""
+        self._members.joined = []
+        if not self._dialect.pushes:
+            return None
+        message = UpdateMetadata(self._finalized.epoch, dict(self._finalized.levels))
+        for broker_id in broker_ids:
+            self._emit(Tell(broker_id, message))
+        return message
 
     def _refused(self, taken: Open) -> bool:
         """Whether it cannot be decided at all, and has been answered so."""

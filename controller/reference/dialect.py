@@ -5,7 +5,7 @@ The early draft is the older side-by-side text of KIP-584 (update and delete API
 form is what ZooKeeper-mode Kafka 2.7 to 3.9 does (``KafkaController``, ``FeatureZNode``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from streams.znodes import FeaturesForm
@@ -25,7 +25,9 @@ class Dialect:
     - ``writes_unchanged``: a valid request is written even where it changes no level, so that the
       epoch grows by 1 all the same;
     - ``exits_at_lower_epoch``: a broker that reads an epoch below the one it holds exits; else it
-      keeps the higher one.
+      keeps the higher one;
+    - ``pushes``: the controller sends the levels to its live brokers as well, and tells them in its
+      answers; the epoch stands in the znode too.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Dialect:
     deletes_by_level: bool
     writes_unchanged: bool
     exits_at_lower_epoch: bool
+    pushes: bool = False
 
     @property
     def released(self) -> bool:
@@ -59,6 +62,9 @@ EARLY_DRAFT: Final = Dialect(
     writes_unchanged=True,
     exits_at_lower_epoch=False,
 )
+
+EARLY_DRAFT_STRUCK: Final = replace(EARLY_DRAFT, name="early-draft-struck", pushes=True)
+"""With what the early draft's own diff strikes out: its shells must deliver `protocol.Tell`."""
 
 LATER_DRAFT: Final = Dialect(
     name="later-draft",
@@ -104,3 +110,4 @@ RELEASED_1: Final = Dialect(
 """As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""
 
 DIALECTS: Final = {each.name: each for each in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)}
+"""Those that every shell can run."""

@@ -48,17 +48,22 @@ Metadata = Mapping[str, Mapping[str, str | int | float]]
 
 
 def encode_features(
-    dialect: Dialect, levels: Mapping[str, int], metadata: Metadata = MappingProxyType({})
+    dialect: Dialect,
+    levels: Mapping[str, int],
+    metadata: Metadata = MappingProxyType({}),
+    epoch: int = 0,
 ) -> bytes:
     """The finalized features, enabled; of the drafts with what else stood beside those that stay.
 
-    Released Kafka knows no other metadata, and drops it.
+    Released Kafka knows no other metadata, and drops it. ``epoch`` is what the znode's version will
+    be; only the early draft's struck-out side writes it into the znode.
     """
     names = sorted(levels.items())
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
             inner = {name: {**metadata.get(name, {}), "version": level} for name, level in names}
-            return orjson.dumps({"version": 0, "data": {"features": inner}})
+            with_epoch = {"epoch": epoch} if dialect.pushes else {}
+            return orjson.dumps({"version": 0, "data": {**with_epoch, "features": inner}})
         case FeaturesForm.LATER_DRAFT:
             inner = {
                 name: {**metadata.get(name, {}), "version_level": level} for name, level in names

@@ -124,7 +124,9 @@ class Finalized:
         before, znode = self._stat, self._znode
         if before is None or znode is None:
             return Fate.REFUSED
-        data = encoding.encode_features(self._dialect, levels, encoding.metadata_of(znode))
+        data = encoding.encode_features(
+            self._dialect, levels, encoding.metadata_of(znode), before.version + 1
+        )
         operation = Multi(
             (
                 Check(encoding.CONTROLLER_EPOCH, fence),

@@ -27,11 +27,14 @@ class Membership:
         self._names_stale = False
         self._stale: set[int] = set()
         self.live = LiveBrokers(dialect)
+        self.joined: list[int] = []
+        """Who was taken into the live set since this was emptied last."""
 
     def forget(self) -> None:
         """Know of no broker any more."""
         self.live.clear()
         self._stale.clear()
+        self.joined.clear()
         self._names_stale = False
 
     def fired(self, path: str) -> bool:
@@ -74,7 +77,9 @@ class Membership:
         for broker_id, outcome in zip(wanted, found, strict=True):
             if not isinstance(outcome, Data):
                 self.live.remove(broker_id)
-            elif not self.live.put(broker_id, self._seen(broker_id, outcome), levels):
+            elif self.live.put(broker_id, self._seen(broker_id, outcome), levels):
+                self.joined.append(broker_id)
+            else:
                 kept_out.append(broker_id)
         self._say(kept_out)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from controller.reference.requests import Request, Response
+from controller.reference.requests import Request, Response, UpdateMetadata
 
 Token = int
 """What pairs an answer with its `Ask`; unique in one machine, never used again."""
@@ -243,12 +243,27 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """A controller's `Tell` has arrived."""
+
+    message: UpdateMetadata
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
 Event = (
-    SessionStarted | SessionLost | Disconnected | Reconnected | Answered | WatchFired | Asked | Tick
+    SessionStarted
+    | SessionLost
+    | Disconnected
+    | Reconnected
+    | Answered
+    | WatchFired
+    | Asked
+    | Told
+    | Tick
 )
 
 
@@ -287,7 +302,15 @@ class Say:
     warning: bool = False
 
 
-Effect = Ask | Reply | Exit | Say
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send this to a broker, once, with no answer; only dialects that push say it."""
+
+    broker_id: int
+    message: UpdateMetadata
+
+
+Effect = Ask | Reply | Exit | Say | Tell
 
 
 class Machine(Protocol):

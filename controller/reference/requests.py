@@ -126,12 +126,14 @@ class UpdateResponse:
     ``results`` is empty where there is a top-level error, in the drafts, and from version 2 on.
     ``unknown`` says that nobody knows whether the update was applied (ZooKeeper went away during
     the write): the state must be read again (KIP-584, guarantees). It is no field of the wire.
+    ``finalized`` is the whole set after a success, with its epoch, where the dialect pushes.
     """
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     results: tuple[ItemResult, ...] = ()
     unknown: bool = False
+    finalized: "UpdateMetadata | None" = None
 
     @property
     def succeeded(self) -> bool:
@@ -151,6 +153,14 @@ class FeaturesAnswer:
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
     epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadata:
+    """The part of UpdateMetadataRequest that the early draft's struck-out side adds to it."""
+
+    epoch: int
+    features: Mapping[str, int]
 
 
 Response = UpdateResponse | FeaturesAnswer

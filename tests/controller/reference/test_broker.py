@@ -1,9 +1,11 @@
 """The reference broker, an operation at a time."""
 
+from collections import deque
+
 import pytest
 
 from controller.reference.broker import BrokerIdentity, ReferenceBroker
-from controller.reference.dialect import LATER_DRAFT, RELEASED, Dialect
+from controller.reference.dialect import EARLY_DRAFT_STRUCK, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.encoding import encode_features
 from controller.reference.protocol import (
     Answered,
@@ -12,23 +14,28 @@ from controller.reference.protocol import (
     Data,
     Delete,
     Disconnected,
+    Exists,
     Exit,
     Get,
+    Multi,
     Reconnected,
     Refused,
     Reply,
     SessionStarted,
     SetData,
     Tick,
+    Told,
     Unknown,
     WatchFired,
     WatchKind,
 )
 from controller.reference.requests import (
     ApiVersions,
+    DeleteFeatures,
     ErrorCode,
     FeaturesAnswer,
     UpdateFeatures,
+    UpdateMetadata,
     UpdateResponse,
 )
 from tests.controller.reference.driving import SESSION, Driver
@@ -101,6 +108,46 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     driver.rest()
     assert [end.code for end in driver.exits] == [1]
     assert machine.receive(Tick(), 5) == []
+
+
+def test_levels_that_a_controller_sends_are_checked_first() -> None:
+    """Who is excluded exits and adopts nothing; older ones than it holds are ignored (F-65)."""
+    machine, driver = broker(EARLY_DRAFT_STRUCK)
+    finalize(driver, EARLY_DRAFT_STRUCK, 2)
+    driver.start()
+    driver.give(Told(UpdateMetadata(1, {"alpha": 3})))
+    assert (machine.held.epoch, machine.held.levels) == (1, {"alpha": 3})
+    driver.give(Told(UpdateMetadata(0, {"alpha": 9})))
+    assert driver.exits == []
+    driver.give(Told(UpdateMetadata(2, {"alpha": 9})))
+    assert [end.code for end in driver.exits] == [1]
+    assert (machine.held.epoch, driver.asked) == (1, deque())
+
+
+def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
+    """It reads no partition, writes nothing but its own znode, and serves no change (F-66).
+
+    So it is between its registration and the watch that tells it of the levels.
+    """
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.give(SessionStarted(SESSION))
+    driver.until(lambda operation: isinstance(operation, Create))
+    finalize(driver, LATER_DRAFT, 9, 0)
+    driver.rest()
+    driver.ask(UpdateFeatures(()))
+    driver.ask(DeleteFeatures(("alpha",)))
+    driver.give(Tick())
+    driver.rest()
+    assert not any(reply.succeeded for reply in driver.replies)
+    paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
+    own = (Create, "/brokers/ids/4")
+    assert own in paths
+    reads = {path for kind, path in paths - {own} if kind in (Get, Exists)}
+    assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert [end.code for end in driver.exits] == [1]
 
 
 @pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda each: each.name)

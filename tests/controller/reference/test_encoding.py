@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.reference.dialect import DIALECTS, EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1
+from controller.reference.controller import ReferenceController
+from controller.reference.dialect import (
+    DIALECTS,
+    EARLY_DRAFT,
+    EARLY_DRAFT_STRUCK,
+    LATER_DRAFT,
+    RELEASED,
+    RELEASED_1,
+)
 from controller.reference.encoding import (
     UnreadableError,
     broker_path,
@@ -22,8 +30,10 @@ from controller.reference.encoding import (
     metadata_of,
 )
 from controller.reference.identity import BrokerIdentity
+from controller.reference.requests import EarlyUpdate, UpdateFeatures
 from streams.znodes import BrokerZnode
 from streams.zookeeper.decoders import decode
+from tests.controller.reference.driving import Driver
 
 NAMES = st.text(min_size=1, max_size=8)
 LEVELS = st.dictionaries(NAMES, st.integers(1, 32767))
@@ -76,6 +86,18 @@ def test_the_forms(name: str, whole: object) -> None:
     dialect = DIALECTS[name]
     assert json.loads(encode_features(dialect, {"alpha": 3})) == whole
     assert dialect.path == ("/features" if "draft" in name else "/feature")
+
+
+def test_the_struck_out_epoch_counts_the_writes() -> None:
+    """It stands in the znode's data and is what the znode's version will be (F-08)."""
+    machine = ReferenceController(1, EARLY_DRAFT_STRUCK, {"alpha": (0, 3)})
+    driver = Driver(machine)
+    driver.start()
+    for level in (1, 2, 3):
+        driver.ask(UpdateFeatures((EarlyUpdate("alpha", level),)))
+        driver.rest()
+        node = driver.history.tree["/features"]
+        assert decode_features(EARLY_DRAFT_STRUCK, node.data).epoch == node.stat.version == level
 
 
 def test_a_broker_writes_schema_5() -> None:

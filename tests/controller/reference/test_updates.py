@@ -1,13 +1,18 @@
 """What is decided of a request, in each form of KIP-584."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT, LATER_DRAFT, RELEASED, Dialect
+from controller.reference.encoding import encode_features
 from controller.reference.items import Situation
+from controller.reference.live import LiveBrokers, Seen
+from controller.reference.protocol import Create
 from controller.reference.requests import (
     DeleteFeatures,
     EarlyUpdate,
@@ -22,6 +27,7 @@ from controller.reference.requests import (
 from controller.reference.updates import ALL_FAILED, decide
 from streams.types import FeatureName
 from tables.nodes import capabilities
+from tests.controller.reference.driving import Driver
 
 LEVELS = {"alpha": 2, "beta": 1}
 
@@ -220,6 +226,34 @@ def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> Non
         assert decision.levels == dict.fromkeys(finalized - named, 3)
     else:
         assert (decision.levels, decision.response.error) == (None, ErrorCode.INVALID_REQUEST)
+
+
+@settings(deadline=None)
+@given(RANGES, st.dictionaries(NAMES, st.integers(1, 5), max_size=2), st.sampled_from([*DIALECTS]))
+def test_broker_and_controller_agree(
+    ranges: dict[str, tuple[int, int]], levels: dict[str, int], name: str
+) -> None:
+    """Whom the levels exclude, three ask with one result (F-39).
+
+    The broker at its start, the controller when it sees that broker join, and the controller when
+    it is asked to finalize those levels beside it.
+    """
+    dialect = DIALECTS[name]
+    driver = Driver(ReferenceBroker(BrokerIdentity(4), dialect, ranges))
+    driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
+    driver.start()
+    live = LiveBrokers(dialect)
+    accepted = live.put(4, Seen(known(**ranges), 1), levels)
+    assert accepted is not bool(driver.exits)
+    every = known(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
+    situation = Situation(dialect, {}, {known(**ranges): {4}}, every)
+    items: dict[str, Callable[[str, int], Update]] = {
+        "early-draft": EarlyUpdate,
+        "later-draft": LaterUpdate,
+    }
+    make = items.get(name, ReleasedUpdate)
+    updates = tuple(make(feature, level) for feature, level in levels.items())
+    assert decide(situation, UpdateFeatures(updates)).response.succeeded is accepted
 
 
 def test_a_dry_run_decides_and_writes_nothing() -> None:

@@ -8,6 +8,8 @@ until nobody has anything left to do, in any order, separated by commas:
 - ``@3 alpha=2 beta=1``: the features znode is written: its data version and its levels,
 - ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: an answer,
 - ``finalized @3 alpha=2 supported alpha:1-3``: a broker's answer to ``discover``,
+- ``tells b2 @3 alpha=2``: the controller sends a broker the levels (where the dialect has it so),
+  ``ok with @3 alpha=2``: an answer that carries them,
 - ``keeps out b2``: the controller does not take a broker into its live set,
 - ``exit b2``: a broker ends with a non-zero code; ``off /feature``: the znode is written disabled.
 
@@ -29,7 +31,7 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-from controller.reference.dialect import DIALECTS, Dialect
+from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from controller.reference.protocol import (
     ANY_VERSION,
     Answered,
@@ -121,10 +123,18 @@ class Scenario:
             for _ in range(heard):
                 if process.exit is None:
                     process.hear(self._now_ms)
+        told = [process.tells.popleft() for _ in range(len(process.tells))]
+        for tell in told:
+            words = "".join(f" {n}={level}" for n, level in sorted(tell.message.features.items()))
+            self._happened.append(f"tells b{tell.broker_id} @{tell.message.epoch}{words}")
+            self.processes[f"b{tell.broker_id}"].told(tell, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
             self._close(name)
-        return bool(asked or heard) or before != (len(self.history.log), len(process.requests))
+        return bool(asked or heard or told) or before != (
+            len(self.history.log),
+            len(process.requests),
+        )
 
     def _observe(self) -> None:
         for transaction in self.history.log[self._read :]:
@@ -142,7 +152,7 @@ class Scenario:
     # -- processes ---------------------------------------------------------------------------------
 
     def _speak(self, name: str) -> None:
-        self._dialect = DIALECTS[name]
+        self._dialect = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}[name]
 
     def _start(self, name: str, *features: str) -> None:
         pairs = (word.split(":") for word in features)
@@ -260,6 +270,10 @@ class Scenario:
             self._happened.append(f"finalized @{response.epoch}{levels} supported{ranges}")
         elif response.unknown:
             self._happened.append("unknown")
+        elif response.finalized is not None:
+            whole = response.finalized
+            levels = "".join(f" {name}={n}" for name, n in sorted(whole.features.items()))
+            self._happened.append(f"ok with @{whole.epoch}{levels}")
         elif response.results:
             words = (f"{r.feature}:{r.error.name if r.error else 'ok'}" for r in response.results)
             self._happened.append(" ".join(words))

@@ -15,7 +15,9 @@ from controller.reference.protocol import (
     Say,
     SessionLost,
     SessionStarted,
+    Tell,
     Tick,
+    Told,
 )
 from controller.reference.requests import ApiVersions, Request, Response
 from streams.types import Range
@@ -38,6 +40,8 @@ class Process:
         self.controller = ReferenceController(node_id, dialect, ranges)
         self.session: Session | None = None
         self.requests: deque[tuple[int, Request]] = deque()
+        self.tells: deque[Tell] = deque()
+        """What its controller sends to brokers; the world carries it."""
         self.exit: Exit | None = None
         self.said: list[str] = []
         self._answer = answer
@@ -78,6 +82,10 @@ class Process:
         who = BROKER if isinstance(request, ApiVersions) or not self._standing else CONTROLLER
         self._give(who, Asked(request_id, request), now_ms)
 
+    def told(self, tell: Tell, now_ms: int) -> None:
+        """A controller's message has come."""
+        self._give(BROKER, Told(tell.message), now_ms)
+
     def tick(self, now_ms: int) -> None:
         """Time has passed."""
         self._give(BROKER, Tick(), now_ms)
@@ -96,3 +104,5 @@ class Process:
                     self.exit = effect
                 case Say(line):
                     self.said.append(line)
+                case Tell():
+                    self.tells.append(effect)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-from controller.reference.dialect import DIALECTS, Dialect
+from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from controller.reference.protocol import Delete
 from controller.reference.requests import Request
 from streams.types import Range
@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, seed: int, *, faults: bool = True, dialect: Dialect | None = None) -> None:
         self.random = Random(seed)
-        self.dialect = dialect or self.random.choice([*DIALECTS.values()])
+        self.dialect = dialect or self.random.choice([*DIALECTS.values(), EARLY_DRAFT_STRUCK])
         self.history = History()
         self.auditor = Auditor(self.history, self.dialect.path)
         self.now_ms = 1_000_000
@@ -73,8 +73,8 @@ class World:
         """A process that said it exits has closed its session."""
         if process.exit is not None:
             assert process.exit.code != 0
-            assert process.session is not None
-            process.session.expire()
+            if process.session is not None:
+                process.session.expire()
             self.exits += 1
             self.nodes[process.node_id] = None
 
@@ -128,6 +128,8 @@ class World:
         ready: list[Callable[[], None]] = []
         if process.requests:
             ready.append(lambda: process.serve(self.now_ms))
+        if process.tells:
+            ready.append(lambda: self._carry(process))
         if session is None or (not session.coming and not session.connected):
             ready.append(lambda: self._reconnect(process))
         elif session.coming:
@@ -138,6 +140,14 @@ class World:
             if session.lag:
                 ready.append(lambda: session.advance(self.random.randint(1, 3)))
         return ready
+
+    def _carry(self, process: Process) -> None:
+        """One of a controller's messages arrives, or is lost; the receiver may end by it."""
+        tell = process.tells.popleft()
+        receiver = self.nodes.get(tell.broker_id)
+        if receiver is not None and self.random.random() < 0.9:
+            receiver.told(tell, self.now_ms)
+            self._reap(receiver)
 
     def _reconnect(self, process: Process) -> None:
         session = process.session
