@@ -84,6 +84,11 @@ class Observer:
         return self._record.taken
 
     @property
+    def generation(self) -> int:
+        """Counts connections; an ask carries it into its watch."""
+        return self._generation
+
+    @property
     def caught_up(self) -> bool:
         """Whether everything was read and nothing is to be read again."""
         return self.phase is Phase.FOLLOWING and self._reads.idle

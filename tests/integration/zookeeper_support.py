@@ -51,7 +51,9 @@ class Sink:
             case ZnodeSnapshot():
                 self._reading |= {znode.path: znode for znode in event.znodes}
                 if event.last:
-                    self.znodes, self._reading = self._reading, {}
+                    self.znodes.clear()
+                    self.znodes |= self._reading
+                    self._reading = {}
 
     async def flush(self) -> None:
         """Nothing is on its way."""

@@ -1,0 +1,68 @@
+"""The watcher cannot write: nothing that writes is called, wherever it stands."""
+
+import ast
+from pathlib import Path
+
+import streams
+
+READS = {"get_async", "get_children_async", "exists_async", "sync_async"}
+SESSION = {"start_async", "stop", "close", "add_listener", "remove_listener"}
+STATE = {"client_id", "client_state", "last_zxid"}
+WRITES = (
+    "create",
+    "ensure_path",
+    "delete",
+    "set",
+    "set_acls",
+    "transaction",
+    "add_auth",
+    "reconfig",
+    "retry",
+)
+SOURCES = sorted(Path(streams.__file__).parent.rglob("*.py"))
+
+
+def attributes(path: Path, of: str) -> set[str]:
+    """What is taken from ``<anything>.of`` in a file."""
+    tree = ast.parse(path.read_text())
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == of
+    }
+
+
+def test_of_the_client_only_reads_are_called():
+    """Every attribute of kazoo's client that is used is known, and is no write."""
+    package = Path(streams.__file__).parent / "zookeeper"
+    used = set().union(*(attributes(path, "_client") for path in package.glob("*.py")))
+    assert used == READS | SESSION | STATE
+
+
+def test_kazoo_is_used_in_one_place():
+    """Nobody else among the sources has a client."""
+    users = [path.name for path in SOURCES if "kazoo" in _imports(path)]
+    assert users == ["link.py"]
+
+
+def test_no_write_of_kazoo_is_named():
+    """Neither as it is nor as its asynchronous form."""
+    link = next(path for path in SOURCES if path.name == "link.py")
+    named = {node.attr for node in ast.walk(ast.parse(link.read_text())) if _is_attribute(node)}
+    assert not named & {name + form for name in WRITES for form in ("", "_async")}
+
+
+def _is_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute)
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
