@@ -65,8 +65,13 @@ class ReferenceNode(Server):
         """Why it does not serve; None if it and its light brokers are registered."""
         if not self.running:
             return "it is not running"
-        said = self._said().splitlines()
-        return None if "ready" in said else (said[-1] if said else "it has said nothing yet")
+        return None if "ready" in self._said().splitlines() else self.last_words
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it said since its last start; why it ended, if it ended by itself."""
+        said = [line for line in self._said().splitlines() if line.strip()]
+        return said[-1] if said else "it has said nothing yet"
 
     def __str__(self) -> str:
         return f"reference broker {self.node_id}"

@@ -12,6 +12,7 @@ from streams.bus import BusSettings
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
 from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
+from streams.types import ClusterId
 
 _TOPICS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
 
@@ -26,7 +27,8 @@ class Feed:
         self.changes: list[FeatureChange] = []
         self.alerts: list[Alert] = []
         self.snapshots: list[Snapshot] = []
-        self.newest: Snapshot | None = None
+        self.states: dict[ClusterId, Snapshot] = {}
+        """The newest state of each cluster."""
         self.dead_letters = 0
         self.delays_ms: list[float] = []
         self.live = False
@@ -63,10 +65,9 @@ class Feed:
         self._thread.join()
         self._consumer.close()
 
-    @property
-    def firing(self) -> list[Alert]:
-        """The alerts that fire now."""
-        newest = {alert.id: alert for alert in self.alerts}
+    def firing_of(self, cluster: ClusterId) -> list[Alert]:
+        """The alerts of a cluster that fire now."""
+        newest = {alert.id: alert for alert in self.alerts if alert.cluster == cluster}
         return [alert for alert in newest.values() if alert.state is AlertState.FIRING]
 
     @property
@@ -92,7 +93,8 @@ class Feed:
             case topic if topic is FEATURE_CHANGES:
                 change = decode_change(value)
                 self.changes.append(change)
-                self._narrator.change(change, self._delay(change.append_ms, now_ms))
+                happened_ms = change.append_ms if change.append_ms >= 0 else change.seen_ms
+                self._narrator.change(change, self._delay(happened_ms, now_ms))
             case topic if topic is ALERTS:
                 alert = decode_alert(value)
                 self.alerts.append(alert)
@@ -102,7 +104,8 @@ class Feed:
             case topic if topic is EPOCHS:
                 self.snapshots.append(decode_snapshot(value))
             case topic if topic is STATE:
-                self.newest = decode_snapshot(value)
+                state = decode_snapshot(value)
+                self.states[state.cluster] = state
             case _:
                 self.dead_letters += 1
 

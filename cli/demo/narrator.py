@@ -31,13 +31,14 @@ class Narrator:
         text = Text("  Kafka refuses ", style="yellow")
         text.append(f"{request}: {kafka}")
         if blockers:
-            text.append("\n  featurewatch", style="bold")
-            text.append(f" names every blocker ({len(blockers)}):")
-        for blocker in blockers:
-            text.append(f"\n    {blocker['text']}")
+            text.append("\n").append_text(_named(blockers))
         self._tell(
             {"event": "refused", "request": request, "kafka": kafka, "blockers": blockers}, text
         )
+
+    def blockers(self, blockers: list[dict[str, Any]]) -> None:
+        """Every node because of which something was refused."""
+        self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
 
     def change(self, change: FeatureChange, delay_ms: float) -> None:
         """A change came on its topic, so long after Kafka appended it."""
@@ -72,3 +73,11 @@ class Narrator:
             showing.print_json({"elapsed_s": elapsed_s, **event})
         else:
             self._console.print(text, soft_wrap=True)
+
+
+def _named(blockers: list[dict[str, Any]]) -> Text:
+    text = Text("  featurewatch", style="bold")
+    text.append(f" names every blocker ({len(blockers)}):")
+    for blocker in blockers:
+        text.append(f"\n    {blocker['text']}")
+    return text

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from cli.demo.blockers import described
 from cli.demo.feed import Feed
 from cli.demo.monitor import Monitor
 from cli.demo.narrator import Narrator
 from cli.demo.summary import summarize
+from cli.demo.zookeeper import play_zookeeper
 from cli.settings import Bus, Settings, Web, Worker
 from cli.settings import Cluster as WatchedCluster
-from controller.compatibility import Blocker, blockers
+from controller.compatibility import blockers
 from controller.levels import level_name
 from controller.snapshot import snapshot
 from deploy.artifacts import Cache, Jars, default_cache
 from deploy.cluster import Cluster
 from deploy.light import LightNodes
 from deploy.specs import combined, single_bus
-from streams.bus import BusSettings
+from streams.bus import BusSettings, ensure_topics
 from streams.net.address import parse_addresses
 from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
 from tables.image import ClusterImage
@@ -46,16 +48,19 @@ def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
             for started in [pool.submit(stack.enter_context, each) for each in (bus, cluster)]:
                 started.result()
         settings = _settings(bus, cluster, directory)
-        monitor = stack.enter_context(Monitor(settings))
         bus_settings = settings.bus_settings()
-        monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
+        ensure_topics(bus_settings)
         feed = stack.enter_context(Feed(bus_settings, narrator))
-        light = stack.enter_context(LightNodes(cluster.controllers, cluster.cluster_id, 1))
-        drama = _Drama(cluster, light, monitor, feed, narrator)
-        drama.play()
-        summary = summarize(cluster, feed)
+        with Monitor(settings) as monitor:
+            monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
+            with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+                _Drama(cluster, light, monitor, feed, narrator).play()
+        feed.live = False
+        finalized = play_zookeeper(directory, settings, feed, narrator)
+        summary = summarize(cluster, finalized, feed)
         narrator.summary(summary)
         if keep:
+            stack.enter_context(Monitor(settings))
             _keep(narrator, bus_settings, cluster)
     return summary
 
@@ -142,7 +147,7 @@ class _Drama:
         except UpdateRefusedError as refusal:
             image = self._monitor.image(self.id)
             found = blockers(image, METADATA_VERSION, level) if image else ()
-            self._narrator.refused(request, str(refusal), [_blocker(each) for each in found])
+            self._narrator.refused(request, str(refusal), [described(each) for each in found])
         else:
             self._narrator.did(f"Kafka accepted {request}")
 
@@ -196,29 +201,13 @@ class _Drama:
         """The newest state, as it stands on its topic: as soon as it is what is known here."""
 
         def published(image: ClusterImage) -> bool:
-            newest = self._feed.newest
+            newest = self._feed.states.get(self.id)
             return newest is not None and newest.classes == snapshot(image, 0).classes
 
         self._wait(published)
-        if self._feed.newest is not None:
-            self._narrator.state(self._feed.newest, self._feed.firing)
+        self._narrator.state(self._feed.states[self.id], self._feed.firing_of(self.id))
 
 
 def _alive(image: ClusterImage, key: NodeKey) -> bool:
     node = image.nodes.get(key)
     return node is not None and not node.fenced
-
-
-def _blocker(blocker: Blocker) -> dict[str, Any]:
-    name = f"{blocker.node.role} {blocker.node.node_id}"
-    bounds = "nothing of it" if blocker.range is None else f"{blocker.range[0]}-{blocker.range[1]}"
-    fenced = " (fenced)" if blocker.fenced else ""
-    text = f"{name}{fenced} supports {bounds}" if blocker.registered else f"{name} never registered"
-    return {
-        "role": str(blocker.node.role),
-        "node": blocker.node.node_id,
-        "range": blocker.range,
-        "registered": blocker.registered,
-        "fenced": blocker.fenced,
-        "text": text,
-    }

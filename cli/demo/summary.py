@@ -4,6 +4,7 @@ import json
 import statistics
 import subprocess
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from cli.demo.feed import Feed
@@ -16,13 +17,13 @@ _RELEASE = "4.3.0"
 _LEVEL = "FEATURE_LEVEL_RECORD"
 
 
-def summarize(cluster: Cluster, feed: Feed) -> dict[str, Any]:
+def summarize(cluster: Cluster, finalized: Iterable[tuple[str, int]], feed: Feed) -> dict[str, Any]:
     """Counts and times.
 
     ``lost`` and ``duplicated`` hold the topics against the log on a node's disk, as Kafka's own
-    ``kafka-dump-log`` reads it.
+    ``kafka-dump-log`` reads it, and against the levels that were ``finalized`` in ZooKeeper.
     """
-    written = Counter(levels_on_disk(cluster))
+    written = Counter([*levels_on_disk(cluster), *finalized])
     said = Counter((str(change.feature), int(change.after)) for change in feed.changes)
     delays = sorted(feed.delays_ms)
     return {
