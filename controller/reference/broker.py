@@ -57,7 +57,10 @@ NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A broker's copy of the finalized features; ``epoch`` -1: there are none."""
+    """A broker's copy of the finalized features; ``epoch`` -1: there are none.
+
+    ``czxid`` is the transaction that made the znode, -1 where they were sent by a controller.
+    """
 
     levels: Mapping[str, int] = field(default_factory=dict)
     epoch: int = -1
@@ -181,7 +184,8 @@ class ReferenceBroker:
                 case NoNode():
                     again = yield from ask(Exists(path, watch=True))
                     if isinstance(again, NoNode):
-                        self.held = Held()
+                        # What a controller sent may be newer than what this server has.
+                        self.held = Held() if self.held.czxid != -1 else self.held
                         return
                 case _ if not self.registered:
                     self._exit(f"cannot read {path}, and must before it registers: {_why(found)}")
@@ -202,7 +206,7 @@ class ReferenceBroker:
             self.held = Held()
             return
         if epoch < self.held.epoch and (
-            self._dialect.exits_at_lower_epoch or czxid == self.held.czxid
+            self._dialect.exits_at_lower_epoch or self.held.czxid in (czxid, -1)
         ):
             if self._dialect.exits_at_lower_epoch:
                 self._exit(

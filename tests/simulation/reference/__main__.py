@@ -7,7 +7,7 @@ from time import perf_counter
 
 from tests.simulation.reference.world import World
 
-STEPS = 700
+STEPS = 900
 
 
 def run(seed: int, steps: int = STEPS) -> World:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.reference import broker, finalized, items, live, serial
+from controller.reference import broker, finalized, items, live, membership
 from controller.reference.answering import Answering
 from controller.reference.encoding import encode_features
 from controller.reference.finalized import Fate, Finalized
@@ -23,7 +23,6 @@ from controller.reference.protocol import (
 from controller.reference.requests import UpdateResponse
 
 _TAKE = Answering.take
-_RETRY = serial.Serial.retry
 
 
 def _rewriting(change: Callable[[Multi], Multi]) -> Any:
@@ -78,15 +77,6 @@ def _accepting(self: live.LiveBrokers, broker_id: int, _levels: Any) -> bool:
     return True
 
 
-def _only_the_lost(self: serial.Serial) -> None:
-    lost = [n for n, each in enumerate(self._outcomes) if isinstance(each, Unknown)]
-    if self._held and self._connected and lost and isinstance(self._operations[0], Get):
-        self._held = False
-        self._ask(lost)
-    else:
-        _RETRY(self)
-
-
 BUGS: dict[str, tuple[object, str, Any]] = {
     "a deposed controller can write": (finalized, "ask", _rewriting(_unfenced)),
     "the znode is made anew at each update": (finalized, "ask", _rewriting(_remade)),
@@ -97,5 +87,5 @@ BUGS: dict[str, tuple[object, str, Any]] = {
     "the brokers' ranges are not asked": (items.Situation, "incompatible", lambda *_: []),
     "every joiner is accepted": (live.LiveBrokers, "_place", _accepting),
     "brokers do not check the levels": (broker, "excluding", lambda *_: iter(())),
-    "what was read beside a lost read is unwatched": (serial.Serial, "retry", _only_the_lost),
+    "brokers are not watched again": (membership.Membership, "all_stale", lambda *_: None),
 }

@@ -34,7 +34,8 @@ class World:
         self.history = History()
         self.auditor = Auditor(self.history, self.dialect.path)
         self.now_ms = 1_000_000
-        self.faults = faults
+        self._asks = self.random.choice((0.02, 0.06, 0.06))
+        self._faults = self.random.choice((0.005, 0.015, 0.05)) if faults else 0.0
         self.exits = 0
         self._sessions = count(1)
         self._orphans: list[Session] = []
@@ -47,9 +48,12 @@ class World:
 
     def _start(self, node_id: int) -> None:
         ranges: dict[str, Range] = {
-            name: (self.random.choice((1, 1, 1, 2)), top + self.random.choice((0, 0, 0, 1, -1)))
+            name: (
+                self.random.choice((1, 1, 1, 2)),
+                top + self.random.choice((0, 0, 0, 0, 0, 1, -1)),
+            )
             for name, top in self._base.items()
-            if self.random.random() < 0.95
+            if self.random.random() < 0.98
         }
         self.start(node_id, ranges)
 
@@ -94,19 +98,24 @@ class World:
         chance = self.random.random()
         if process is None:
             if chance < 0.1:
-                dead = [node_id for node_id, each in self.nodes.items() if each is None]
-                self._start(self.random.choice(dead))
-        elif chance < 0.06:
+                self._revive()
+        elif chance < self._asks:
             self.ask(
                 process, random_request(self.random, self.dialect, FEATURES, self.auditor.levels)
             )
-        elif chance < 0.075 and self.faults:
+        elif chance < self._asks + self._faults:
             self._fault(process)
         else:
             self._work(process)
         if self._orphans and self.random.random() < 0.03:
             self._orphans.pop(0).expire()
         self.auditor.look(process)
+
+    def _revive(self) -> None:
+        """Start a dead node, most often not before its old session has expired."""
+        node_id = self.random.choice([node_id for node_id, each in self.nodes.items() if not each])
+        if f"/brokers/ids/{node_id}" not in self.history.tree or self.random.random() < 0.1:
+            self._start(node_id)
 
     def ask(self, process: Process, request: Request) -> int:
         """A client asks a process; most know who is the controller."""
