@@ -11,7 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.levels import level_name
-from streams.outputs import Alert, AlertState, CapabilityClass, FeatureChange, Severity, Snapshot
+from streams.outputs import (
+    Alert,
+    AlertState,
+    CapabilityClass,
+    FeatureChange,
+    Migration,
+    Severity,
+    Snapshot,
+)
 from streams.types import FeatureLevel, NodeId, Role
 
 MAX_COLUMNS = 6
@@ -101,11 +109,13 @@ def state_view(
     """
     head = Text(plain(snapshot.cluster), style="bold")
     leader = "" if snapshot.leader_id < 0 else f", leader {snapshot.leader_id}"
+    if snapshot.controller.node_id >= 0:
+        leader += f", ZooKeeper's controller {snapshot.controller.node_id}"
     head.append(f"  epoch {snapshot.epoch}, revision {snapshot.revision}{leader}", style="not bold")
     sources = ", ".join(f"{name} {state}" for name, state in snapshot.sources.items())
     head.append(f"  {sources}", style="green" if snapshot.ready and not doubt else "yellow")
     firing = sorted(alerts, key=lambda alert: (alert.severity, alert.id))
-    parts: list[Table | Text] = [head, *_matrix(snapshot)]
+    parts: list[Table | Text] = [head, *_migration(snapshot.migration), *_matrix(snapshot)]
     for alert in firing[:MAX_ALERTS]:
         line = Text("  ")
         line.append(str(alert.severity), style=STYLES[alert.severity])
@@ -119,6 +129,16 @@ def state_view(
     elif not firing:
         parts.append(Text("  no alert fires", style="green"))
     return parts
+
+
+def _migration(migration: Migration) -> list[Text]:
+    if not migration.under_way:
+        return []
+    line = Text("  migration to KRaft: ", style="yellow")
+    line.append(f"{migration.state}; {migration.brokers_in_zookeeper} brokers in ZooKeeper")
+    if migration.missing:
+        line.append(f", not registered with the KRaft controllers: {ids(migration.missing)}")
+    return [line]
 
 
 def _matrix(snapshot: Snapshot) -> list[Table | Text]:
