@@ -6,13 +6,12 @@ from enum import Enum, auto
 
 from controller.reference.protocol import Effect, Reply
 from controller.reference.requests import (
+    NOT_CONTROLLER,
     DeleteFeatures,
     ErrorCode,
     UpdateFeatures,
     UpdateResponse,
 )
-
-NOT_CONTROLLER = "This is not the correct controller for this cluster."
 
 
 class Stage(Enum):
@@ -68,7 +67,7 @@ class Answering:
         for taken in [*self._open.values()]:
             self.answer(
                 taken,
-                _without_waiting(taken, UpdateResponse(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)),
+                _without_waiting(taken, NOT_CONTROLLER),
             )
 
 

@@ -7,7 +7,6 @@ that exclude it end it with a non-zero exit code and the reason (KIP-584, broker
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
@@ -40,8 +39,8 @@ from controller.reference.protocol import (
     WatchFired,
 )
 from controller.reference.requests import (
+    NOT_CONTROLLER,
     ApiVersions,
-    ErrorCode,
     FeaturesAnswer,
     Request,
     UpdateResponse,
@@ -51,8 +50,6 @@ from streams.types import FeatureName, Range
 from tables.nodes import capabilities
 
 __all__ = ["BrokerIdentity", "ReferenceBroker"]
-
-NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ class ReferenceBroker:
     def _answer(self, request: Request) -> FeaturesAnswer | UpdateResponse:
         """From memory alone: no read of ZooKeeper, no call of the controller."""
         if not isinstance(request, ApiVersions):
-            return UpdateResponse(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)
+            return NOT_CONTROLLER
         if request.version < 3:
             return FeaturesAnswer()
         return FeaturesAnswer(self._supported, dict(self.held.levels), self.held.epoch)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller.reference import encoding
-from controller.reference.answering import NOT_CONTROLLER, Answering, Open, Stage, unknown
+from controller.reference.answering import Answering, Open, Stage, unknown
 from controller.reference.dialect import Dialect
 from controller.reference.election import Election
 from controller.reference.finalized import Fate, Finalized
@@ -34,6 +34,7 @@ from controller.reference.protocol import (
     WatchFired,
 )
 from controller.reference.requests import (
+    NOT_CONTROLLER,
     ApiVersions,
     DeleteFeatures,
     ErrorCode,
@@ -51,7 +52,6 @@ from tables.nodes import capabilities
 IN_PROGRESS: Final = UpdateResponse(
     ErrorCode.FEATURE_UPDATE_IN_PROGRESS, "Another update of features is in progress."
 )
-REFUSED: Final = UpdateResponse(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)
 
 
 class ReferenceController:
@@ -136,7 +136,7 @@ class ReferenceController:
                 answer = FeaturesAnswer(self._supported, dict(known.levels), known.epoch)
                 self._emit(Reply(request_id, answer if version >= 3 else FeaturesAnswer()))
             case UpdateFeatures() | DeleteFeatures() if not self.active:
-                self._emit(Reply(request_id, REFUSED))
+                self._emit(Reply(request_id, NOT_CONTROLLER))
             case UpdateFeatures() if self._processing and not self._dialect.queues:
                 self._emit(Reply(request_id, IN_PROGRESS))
             case UpdateFeatures() | DeleteFeatures():
@@ -252,7 +252,7 @@ class ReferenceController:
         """Whether it cannot be decided at all, and has been answered so."""
         if self.active and self._finalized.readable:
             return False
-        self._answering.answer(taken, self._unreadable() if self.active else REFUSED)
+        self._answering.answer(taken, self._unreadable() if self.active else NOT_CONTROLLER)
         return True
 
     def _failed(self, taken: Open, fate: Fate, refusal: UpdateResponse) -> None:
@@ -260,7 +260,7 @@ class ReferenceController:
             self._resign()
             self._campaign()
         if fate is Fate.DEPOSED:
-            self._answering.answer(taken, REFUSED)
+            self._answering.answer(taken, NOT_CONTROLLER)
         elif fate is Fate.REFUSED:
             self._answering.answer(taken, refusal)
         else:

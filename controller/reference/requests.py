@@ -143,6 +143,12 @@ class UpdateResponse:
         )
 
 
+NOT_CONTROLLER: Final = UpdateResponse(
+    ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster."
+)
+"""What everybody but the controller answers to a change."""
+
+
 @dataclass(frozen=True, slots=True)
 class FeaturesAnswer:
     """The feature part of an ApiVersions answer; ``epoch`` -1: no finalized features are known.

@@ -27,8 +27,6 @@ Events, the first of them always ``speak`` and the name of a dialect:
 - ``wait 60000``: time passes, in milliseconds.
 """
 
-import json
-from collections.abc import Iterator
 from random import Random
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
@@ -45,7 +43,6 @@ from controller.reference.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,
-    FeaturesAnswer,
     LaterUpdate,
     ReleasedUpdate,
     Request,
@@ -53,10 +50,10 @@ from controller.reference.requests import (
     Update,
     UpdateFeatures,
 )
-from tests.simulation.reference.claims import levels_in
+from tests.scenarios.reference.words import answer, whole_set, written
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
-from tests.simulation.reference.tree import History, Node, Tree
+from tests.simulation.reference.tree import History
 
 KEPT_OUT = "Ignoring registration of new brokers due to incompatibilities with finalized features: "
 
@@ -125,8 +122,7 @@ class Scenario:
                     process.hear(self._now_ms)
         told = [process.tells.popleft() for _ in range(len(process.tells))]
         for tell in told:
-            words = "".join(f" {n}={level}" for n, level in sorted(tell.message.features.items()))
-            self._happened.append(f"tells b{tell.broker_id} @{tell.message.epoch}{words}")
+            self._happened.append(f"tells b{tell.broker_id} {whole_set(tell.message)}")
             self.processes[f"b{tell.broker_id}"].told(tell, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
@@ -138,7 +134,7 @@ class Scenario:
 
     def _observe(self) -> None:
         for transaction in self.history.log[self._read :]:
-            self._happened += _written(transaction.before, transaction.after)
+            self._happened += written(transaction.before, transaction.after)
         self._read = len(self.history.log)
         for name, process in self.processes.items():
             said = [line.removeprefix(KEPT_OUT) for line in process.said if KEPT_OUT in line]
@@ -264,21 +260,7 @@ class Scenario:
         return LaterUpdate(feature, number, mark == "!")
 
     def _answer(self, _request_id: int, response: Response) -> None:
-        if isinstance(response, FeaturesAnswer):
-            levels = "".join(f" {name}={n}" for name, n in sorted(response.finalized.items()))
-            ranges = "".join(f" {n}:{a}-{b}" for n, (a, b) in sorted(response.supported.items()))
-            self._happened.append(f"finalized @{response.epoch}{levels} supported{ranges}")
-        elif response.unknown:
-            self._happened.append("unknown")
-        elif response.finalized is not None:
-            whole = response.finalized
-            levels = "".join(f" {name}={n}" for name, n in sorted(whole.features.items()))
-            self._happened.append(f"ok with @{whole.epoch}{levels}")
-        elif response.results:
-            words = (f"{r.feature}:{r.error.name if r.error else 'ok'}" for r in response.results)
-            self._happened.append(" ".join(words))
-        else:
-            self._happened.append(response.error.name if response.error else "ok")
+        self._happened.append(answer(response))
 
 
 class _Whole(Random):
@@ -288,31 +270,3 @@ class _Whole(Random):
         """The connection's own lots: first what has arrived, then what is done."""
         self._drawn = getattr(self, "_drawn", 0) + 1
         return b if self._drawn == 1 else a
-
-
-def _written(before: Tree, after: Tree) -> Iterator[str]:
-    for path in sorted({*before, *after}):
-        old: Node | None = before.get(path)
-        new: Node | None = after.get(path)
-        if old == new:
-            continue
-        if path.startswith("/brokers/ids/"):
-            broker = f"b{path.rpartition('/')[2]}"
-            yield from [f"-{broker}"] * (old is not None)
-            yield from [f"+{broker}"] * (new is not None)
-        elif path.startswith("/feature"):
-            yield _features(path, new)
-
-
-def _features(path: str, new: Node | None) -> str:
-    if new is None:
-        return f"no {path}"
-    try:
-        status = json.loads(new.data).get("status", 1)
-        if status != 1:
-            return f"off {path}" if status == 0 else f"junk {path}"
-        levels = levels_in(new.data)
-    except (ValueError, KeyError):
-        return f"junk {path}"
-    words = "".join(f" {name}={level}" for name, level in sorted(levels.items()))
-    return f"@{new.stat.version}{words}"
