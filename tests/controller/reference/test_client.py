@@ -3,7 +3,7 @@
 from dataclasses import fields
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.reference.broker import BrokerIdentity, ReferenceBroker
@@ -35,6 +35,7 @@ def test_more_than_one_epoch_behind_is_more_than_is_tolerated() -> None:
     assert client.heard(answer(5)) == (client, Adoption.TOO_OLD)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(12)), st.integers())
 def test_whatever_the_order_the_newest_is_held(order: list[int], seed: int) -> None:
     """From any brokers, in any order, with repetitions: the highest epoch wins (F-58)."""

@@ -170,6 +170,7 @@ ITEMS: dict[str, st.SearchStrategy[Update]] = {
 ITEMS["released-1"] = ITEMS["released"]
 
 
+@settings(deadline=None)
 @given(st.data(), st.sampled_from([*DIALECTS]))
 def test_what_is_decided_holds_for_every_broker(data: st.DataObject, name: str) -> None:
     """Each level that a decision changes lies in all ranges of the live set (F-33, F-35, F-37).
@@ -217,6 +218,7 @@ def _downward(item: Update, version: int) -> bool:
             return item.update_type in (1, 2)
 
 
+@settings(deadline=None)
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
 def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> None:
     """What is finalized goes, whoever supports it; if one name is not, none goes (F-51, F-53)."""
