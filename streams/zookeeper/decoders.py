@@ -117,13 +117,12 @@ def _supported(content: dict[str, Any]) -> dict[FeatureName, Range]:
     for name, value in an_object(given, "features").items():
         if not name:
             raise ZnodeError("a feature has an empty name")
-        of = f" of {brief(name)}"
-        entry = an_object(value, f"what stands{of}")
+        entry = an_object(value, "what stands", name)
         early = "minVersion" in entry or "maxVersion" in entry
         low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
         ranges[FeatureName(name)] = (
-            required(entry, low, INT64, of),
-            required(entry, high, INT64, of),
+            required(entry, low, INT64, name),
+            required(entry, high, INT64, name),
         )
     return ranges
 

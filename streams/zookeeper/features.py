@@ -70,14 +70,15 @@ def _features(
     for name, value in an_object(content["features"], "features").items():
         if not name:
             raise ZnodeError("a feature has an empty name")
-        feature, of = FeatureName(name), f" of {brief(name)}"
-        entry = _metadata(value, of)
-        levels[feature] = FeatureLevel(required(entry, form.level_key, _at_least(form.lowest), of))
+        feature = FeatureName(name)
+        entry = _metadata(value, name)
+        level = required(entry, form.level_key, _at_least(form.lowest), name)
+        levels[feature] = FeatureLevel(level)
         known = {form.level_key}
         if form.minimum_key is not None:
-            minimum = FeatureLevel(required(entry, form.minimum_key, _LEVEL, of))
+            minimum = FeatureLevel(required(entry, form.minimum_key, _LEVEL, name))
             if minimum > levels[feature]:
-                raise ZnodeError(f"the minimum level{of}, {minimum}, is above {levels[feature]}")
+                raise ZnodeError(f"the minimum level of {brief(name)}, {minimum}, is above {level}")
             minimums[feature] = minimum
             known.add(form.minimum_key)
         if others := {key: item for key, item in entry.items() if key not in known}:
@@ -85,14 +86,16 @@ def _features(
     return FeaturesZnode(form.form, version, enabled, levels, minimums, metadata, epoch)
 
 
-def _metadata(value: Any, of: str) -> dict[str, Any]:
+def _metadata(value: Any, name: str) -> dict[str, Any]:
     """What stands beside a feature: names that are not empty, to strings and numbers."""
-    entry = an_object(value, f"what stands{of}")
+    entry = an_object(value, "what stands", name)
     for key, item in entry.items():
         if not key:
-            raise ZnodeError(f"an empty name stands among what is said{of}")
+            raise ZnodeError(f"an empty name stands among what is said of {brief(name)}")
         if type(item) not in (str, int, float) or (type(item) is float and not math.isfinite(item)):
-            raise ZnodeError(f"{brief(key)}{of} is neither a string nor a number: {brief(item)}")
+            raise ZnodeError(
+                f"{brief(key)} of {brief(name)} is neither a string nor a number: {brief(item)}"
+            )
     return entry
 
 

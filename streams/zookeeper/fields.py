@@ -30,10 +30,10 @@ def json_object(data: bytes) -> dict[str, Any]:
     return an_object(value, "it")
 
 
-def an_object(value: Any, name: str) -> dict[str, Any]:
+def an_object(value: Any, name: str, of: str | None = None) -> dict[str, Any]:
     """``value``, if it is a JSON object; ``name`` begins the sentence of the `ZnodeError`."""
     if type(value) is not dict:
-        raise ZnodeError(f"{name} is not an object: {brief(value)}")
+        raise ZnodeError(f"{name}{_of(of)} is not an object: {brief(value)}")
     return value
 
 
@@ -44,16 +44,18 @@ def a_list(value: Any, name: str) -> list[Any]:
     return value
 
 
-def required(content: dict[str, Any], name: str, check: Check, of: str = "") -> Any:
-    """The checked field ``name``; ``of`` says of what it is. Raises `ZnodeError`."""
-    if name not in content:
-        raise ZnodeError(f"{name}{of} is missing")
+def required(content: dict[str, Any], name: str, check: Check, of: str | None = None) -> Any:
+    """The checked field ``name``; ``of`` names what it is a field of. Raises `ZnodeError`."""
     try:
         return check(content[name])
-    except ZnodeError:
-        raise
+    except KeyError:
+        raise ZnodeError(f"{name}{_of(of)} is missing") from None
     except ValueError as error:
-        raise ZnodeError(f"{name}{of} {error}") from None
+        raise ZnodeError(f"{name}{_of(of)} {error}") from None
+
+
+def _of(name: str | None) -> str:
+    return "" if name is None else f" of {brief(name)}"
 
 
 def optional(content: dict[str, Any], name: str, check: Check, default: Any) -> Any:

@@ -10,8 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError, SessionClosedRequireSaslError
@@ -96,13 +95,7 @@ class Link:
         watch = _Watch(ask.generation, ask.target, self._inbox)
         path = ask.target.path
 
-        def told(value: Any, error: Exception | None) -> None:
-            if isinstance(error, SessionClosedRequireSaslError):
-                self._reasons.login_wanted()
-            outcome = _outcome(ask, value) if error is None else _failure(error)
-            self._inbox.put(Answered(ask.token, outcome, self._client.last_zxid or 0))
-
-        self._handler.told = told
+        self._handler.answer = _Answer(self, ask)
         match ask.operation:
             case Operation.GET:
                 self._client.get_async(path, watch)
@@ -115,6 +108,16 @@ class Link:
             case Operation.SYNC:
                 self._client.sync_async(path)
 
+    def told(self, ask: Ask, outcome: Outcome) -> None:
+        """Called by kazoo's connection thread, before it reads the next answer."""
+        self._inbox.put(Answered(ask.token, outcome, self._client.last_zxid or 0))
+
+    def refused(self, ask: Ask, error: Exception) -> None:
+        """Called by kazoo's connection thread, for an error instead of an answer."""
+        if isinstance(error, SessionClosedRequireSaslError):
+            self._reasons.login_wanted()
+        self.told(ask, _failure(error))
+
     def _changed(self, state: str) -> None:
         """Called by kazoo's connection thread."""
         if state == KazooState.CONNECTED:
@@ -125,33 +128,32 @@ class Link:
             self._inbox.put(Lost(dead=self._client.client_state not in _ALIVE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
+class _Watch(NamedTuple):
     """What kazoo calls; equal ones are kept once, however often a znode is read."""
 
     generation: int
     target: Target
-    inbox: Inbox = field(compare=False)
+    inbox: Inbox
 
     def __call__(self, event: Any) -> None:
         if event.type != EventType.NONE:
             self.inbox.put(Fired(self.generation, self.target))
 
 
-_Told = Callable[[Any, Exception | None], None]
-
-
 class _Answer:
     """Where kazoo puts an answer: told at once, by the thread that read it."""
 
-    def __init__(self, told: _Told) -> None:
-        self._told = told
+    __slots__ = ("_ask", "_link")
+
+    def __init__(self, link: Link, ask: Ask) -> None:
+        self._link = link
+        self._ask = ask
 
     def set(self, value: Any = None) -> None:
-        self._told(value, None)
+        self._link.told(self._ask, _outcome(self._ask, value))
 
     def set_exception(self, error: Exception) -> None:
-        self._told(None, error)
+        self._link.refused(self._ask, error)
 
     def rawlink(self, callback: Callable[[Any], Any]) -> None:
         """Only a sync asks for this, to take the chroot off a path that nobody wants."""
@@ -163,11 +165,11 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__()
         self._tls = tls
-        self.told: _Told = lambda *_: None
-        """Who is told the answer to what is asked next."""
+        self.answer: _Answer | None = None
+        """Where the answer to what is asked next is put."""
 
     def async_result(self) -> Any:
-        return _Answer(self.told)
+        return self.answer
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
         def run() -> None:

@@ -63,7 +63,7 @@ class ZookeeperSettings:
     wanted: Wanted = field(default_factory=Wanted)
     session_timeout_ms: int = 10_000
     heartbeat_ms: int = 3000
-    window: int = 256
+    window: int = 512
     patience: Patience = field(default_factory=Patience)
     pace: Pace = field(default_factory=Pace)
 
