@@ -23,6 +23,7 @@ from tables.nodes import Node, NodeKey, NodesImage, capabilities
 from tables.provenance import ZnodeProvenance, place_of
 from tables.znode_features import adopted, peaks_of, with_jumps
 from tables.zookeeper import (
+    FEATURES_PATHS,
     HELD_PATHS,
     Reading,
     Remark,
@@ -183,9 +184,12 @@ def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
 
 
 def _with_remark(remarks: Map[str, Remark], event: ZnodeChange) -> Map[str, Remark]:
-    """Versions that nobody saw matter where the content is held."""
-    held = event.path in HELD_PATHS or _broker_key(event.path) is not None
-    missed = event.missed if held else 0
+    """Versions that nobody saw are remarkable of the features, since levels may hide in them.
+
+    Of other znodes they are the course of things: a starting broker writes its own twice, and a
+    KRaft controller the migration's with every write (KIP-866). The topic has their numbers.
+    """
+    missed = event.missed if event.path in FEATURES_PATHS else 0
     remark = None if event.znode is None else remark_of(event.znode, missed)
     if remark is not None:
         return remarks.set(event.path, remark)

@@ -34,8 +34,8 @@ HELD_PATHS: Final = frozenset(
 class Remark:
     """What is to be said of one znode until it is read without a remark, or is gone.
 
-    ``missed`` versions before ``version`` were seen by nobody; ``unreadable`` is the reason why the
-    newest one could not be read.
+    ``missed`` versions of the features before ``version`` were seen by nobody; ``unreadable`` is
+    the reason why the newest one could not be read.
     """
 
     missed: int = 0

@@ -17,7 +17,7 @@ def _remark(image: ClusterImage, subject: Subject) -> Remark | None:
 def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     """It ends with the znode's next change of which nothing is missed, with its end, or when all of
     ZooKeeper is read anew once more: what was missed can never be had, and the warning is of its
-    time. After a lost session only the features are told of.
+    time.
     """
     remark = _remark(image, subject)
     if remark is not None and remark.missed:
@@ -25,7 +25,7 @@ def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         summary = (
             f"Nobody saw {versions} of {subject.key} before version {remark.version}, since it "
             "changed faster than it could be read or while no session stood: ask who changed it "
-            "what it held in between."
+            "which levels it held in between."
         )
         evidence = {"missed": remark.missed, "version": remark.version}
         yield Finding(summary, Severity.WARNING, evidence)
@@ -88,7 +88,7 @@ def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "a znode had versions that nobody saw", _missed),
+    Rule("znode-missed", "the features znode had versions that nobody saw", _missed),
     Rule("znode-unreadable", "a znode cannot be read", _unreadable),
     Rule("znode-regression", "the epoch of the features znode went backwards", _regression),
     Rule("features-disabled", "the features znode was disabled and lost its levels", _disabled),

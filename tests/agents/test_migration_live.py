@@ -1,0 +1,126 @@
+"""A real cluster of 3.9.1 moves from ZooKeeper to KRaft while both are watched."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from controller.snapshot import snapshot
+from deploy.cluster import Cluster
+from deploy.migration import Migration
+from deploy.specs import zookeeper_mode
+from streams.bus import LogPosition
+from streams.events import DeadLetter, Event
+from streams.kraft.quorum_reader import Quorum
+from streams.kraft.source import KraftSettings, KraftSource
+from streams.net.address import parse_addresses
+from streams.outputs import Snapshot
+from streams.topics import Topic
+from streams.types import ClusterId
+from streams.zookeeper.settings import ZookeeperSettings
+from streams.zookeeper.source import ZookeeperSource
+from tests.conftest import MakeCluster, MakeEnsemble
+from tests.simulation.auditor import Auditor
+from tests.simulation.engine import Engine
+
+pytestmark = pytest.mark.stack
+
+
+class Desk:
+    """Takes in what the sources publish, audited at each step."""
+
+    trouble: str | None = None
+
+    def __init__(self, cluster: ClusterId) -> None:
+        self.engine = Engine(cluster=cluster)
+        self.engine.auditor = Auditor()
+        self.rules: list[str] = []
+        """Each alert that began or ended, in order: ``+rule`` or ``-rule``."""
+
+    async def publish(self, _topic: Topic, event: Event | DeadLetter) -> None:
+        """Takes an event."""
+        assert not isinstance(event, DeadLetter), event
+        outcome = self.engine.take(event)
+        self.rules += [f"{'+-'[a.state == 'resolved']}{a.rule}" for a in outcome.alerts]
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+    @property
+    def firing(self) -> set[str]:
+        """The rules of the alerts that fire."""
+        return {a.rule for alerts in self.engine.state.firing.values() for a in alerts}
+
+    async def until(self, wished: Callable[[Snapshot], bool]) -> Snapshot:
+        """The state, once it is as wished."""
+        deadline = time.monotonic() + 60
+        while not wished(found := snapshot(self.engine.state.image, 1)):
+            assert time.monotonic() < deadline, (found, self.firing)
+            await asyncio.sleep(0.02)
+        return found
+
+
+@contextlib.asynccontextmanager
+async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
+    """A source in the background."""
+    task = asyncio.ensure_future(source.run())
+    try:
+        yield
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def log_of(cluster: Cluster, desk: Desk) -> KraftSource:
+    """The source of the controllers' log."""
+
+    async def resume() -> LogPosition | None:
+        return None
+
+    cluster_id = ClusterId(cluster.cluster_id)
+    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers))
+    return KraftSource(KraftSettings(cluster_id, quorum=quorum), desk, resume)
+
+
+async def test_a_migration_is_seen_from_both_sides(
+    make_ensemble: MakeEnsemble, make_cluster: MakeCluster
+) -> None:
+    """Who controls, who is missing, that metadata.version must wait, and when it is over."""
+    zookeeper = f"{make_ensemble().connect_string}/kafka"
+    spec = zookeeper_mode(1, zookeeper, properties={"inter.broker.protocol.version": "3.8"})
+    cluster = await asyncio.to_thread(make_cluster, spec)
+    migration, desk = Migration(cluster), Desk(ClusterId(cluster.cluster_id))
+    async with running(ZookeeperSource(ZookeeperSettings(zookeeper), desk)):
+        found = await desk.until(lambda now: now.ready and now.migration.brokers_in_zookeeper == 1)
+        assert (found.authority, found.epoch, found.controller.node_id) == ("zookeeper", 0, 1)
+        assert (found.controller.kraft_epoch, found.migration.under_way) == (-1, False)
+        assert desk.firing == set()
+
+        await asyncio.to_thread(migration.add_controllers)
+        async with running(log_of(cluster, desk)):
+            found = await desk.until(lambda now: now.ready and now.authority == "kraft")
+            assert (found.migration.state, found.migration.missing) == ("pre-migration", (1,))
+            assert desk.firing == {"migration-under-way", "migration-incomplete"}
+
+            await asyncio.to_thread(migration.enroll_brokers)
+            found = await desk.until(
+                lambda now: now.migration.state == "migration" and now.controller.kraft_epoch > 0
+            )
+            assert (found.controller.node_id, found.migration.kraft_controller_id) == (3001, 3001)
+            assert (found.migration.brokers_in_zookeeper, found.migration.missing) == (1, ())
+            assert desk.firing == {"migration-under-way"}, desk.engine.state.firing
+
+            await asyncio.to_thread(migration.move_brokers)
+            found = await desk.until(lambda now: now.migration.brokers_in_zookeeper == 0)
+            assert (found.migration.under_way, found.ready) == (True, True)
+
+            await asyncio.to_thread(migration.finish)
+            found = await desk.until(lambda now: now.migration.state == "post-migration")
+            assert not found.migration.under_way
+            assert not {rule for rule in desk.firing if rule.startswith("migration")}
+            told = [one for one in desk.rules if one.endswith("migration-under-way")]
+            assert told.count("-migration-under-way") == 1, desk.rules
+            assert told[-1] == "-migration-under-way", desk.rules
