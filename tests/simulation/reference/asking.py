@@ -35,6 +35,16 @@ def random_request(
     )
 
 
+def one_update(dialect: Dialect, name: str, level: int, *, down: bool) -> UpdateFeatures:
+    """An update of one feature, with leave to go down or without."""
+    update: Update = LaterUpdate(name, level, down)
+    if dialect.per_item:
+        update = ReleasedUpdate(name, level, down, 2 if down else 1)
+    elif dialect.has_delete:
+        update = EarlyUpdate(name, level, int(down))
+    return UpdateFeatures((update,))
+
+
 def _update(random: Random, dialect: Dialect, name: str, now: int) -> Update:
     level = max(0, now + random.choice((-2, -1, -1, 0, 1, 1, 2)))
     down = random.random() < 0.5

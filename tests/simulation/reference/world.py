@@ -12,10 +12,10 @@ from random import Random
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from controller.reference.protocol import Delete
-from controller.reference.requests import Request
+from controller.reference.requests import Request, UpdateResponse
 from streams.types import Range
-from tests.simulation.reference.asking import random_request
-from tests.simulation.reference.auditor import CONTROLLER, Auditor
+from tests.simulation.reference.asking import one_update, random_request
+from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.tree import History
@@ -85,11 +85,38 @@ class World:
     # -- what can happen ---------------------------------------------------------------------------
 
     def play(self, steps: int) -> None:
-        """Some steps of life, then rest; every step is audited."""
+        """Some steps of life, then rest, and proof that it still serves; all of it is audited."""
         for _ in range(steps):
             self.step()
         self.rest()
         self.auditor.rest(self.processes)
+        if self.processes:
+            self._probe()
+
+    def _probe(self) -> None:
+        """At rest a level that all support is finalized, and one that nobody supports is not."""
+        now, ranges = self.auditor.levels, [process.ranges for process in self.processes]
+        for feature, level in ((name, level) for name in FEATURES for level in (1, 2, 3, 4)):
+            held = now.get(feature)
+            if level != held and all(fits(each, {feature: level}) for each in ranges):
+                update = one_update(self.dialect, feature, level, down=bool(held and level < held))
+                assert self._served(update)
+                assert self.auditor.levels == {**now, feature: level}
+                break
+        before = self.auditor.levels
+        assert not self._served(one_update(self.dialect, FEATURES[0], 99, down=False))
+        assert self.auditor.levels == before
+        self.auditor.rest(self.processes)
+
+    def _served(self, request: Request) -> bool:
+        true = self.auditor.true_controller()
+        (process,) = (each for each in self.processes if each.session_id == true)
+        number = self.auditor.ask(process, request)
+        process.requests.append((number, request))
+        self.rest()
+        response = self.auditor.claims[number].response
+        assert isinstance(response, UpdateResponse)
+        return response.succeeded
 
     def step(self) -> None:
         """One thing happens."""
