@@ -2,12 +2,13 @@
 
 Kept as it is there: a level above the supported maximum is told to lie below the minimum, and an
 unsafe downgrade of a level is refused as if no downgrade had been asked for, while an unsafe
-deletion passes.
+deletion passes. One thing is not: there ``validate_only`` is not looked at, so that a dry run
+writes; here it does not.
 """
 
-from controller.reference.items import Item, Situation, refused, valid
+from controller.reference.items import Item, Situation, refused
 from controller.reference.live import accepts
-from controller.reference.requests import ReleasedUpdate, Update, UpgradeType
+from controller.reference.requests import ErrorCode, ItemResult, ReleasedUpdate, Update, UpgradeType
 
 
 def judge(here: Situation, update: Update, version: int) -> Item:
@@ -44,7 +45,7 @@ def _deletion(feature: str, level: int, existing: int | None, kind: UpgradeType)
         )
     if existing is None:
         return refused(feature, "Can not delete non-existing finalized feature.")
-    return valid(feature, None)
+    return _applied(feature, None)
 
 
 def _against(existing: int, level: int, kind: UpgradeType) -> str | None:
@@ -84,4 +85,9 @@ def _supported(here: Situation, feature: str, level: int) -> Item:
         return refused(
             feature, f"{prefix} brokers were found to have incompatible versions for the feature."
         )
-    return valid(feature, level)
+    return _applied(feature, level)
+
+
+def _applied(feature: str, level: int | None) -> Item:
+    """Its message is the name of the error that it has not (``new ApiError(Errors.NONE)``)."""
+    return Item(ItemResult(feature, message=ErrorCode.NONE.name), level)
