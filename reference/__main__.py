@@ -35,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (EnsembleError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
-    except TimeoutError:
-        sys.stderr.write("the cluster was not there in time: is ZooKeeper under heavy load?\n")
+    except TimeoutError as error:
+        why = str(error) or "ZooKeeper is slow"
+        sys.stderr.write(f"the cluster was not there in time: {why}; start it again\n")
         return FAILED
 
 

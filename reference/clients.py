@@ -2,6 +2,7 @@
 
 import logging
 import select
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +25,7 @@ class _AtOnce:
             _log.exception("kazoo's answer could not be handed on")
 
 
-class _InOrder(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is untyped
+class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is untyped
     """Keeps watches and answers in the order of the connection.
 
     Kazoo hands them to two threads, so that an answer may overtake the watch that fired before it.
@@ -35,11 +36,34 @@ class _InOrder(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is un
     def __init__(self) -> None:
         super().__init__()
         self.completion_queue = _AtOnce()
+        self._here = threading.local()
+
+    def send(self, request: Callable[[], Any], answered: Callable[[Any], None]) -> None:
+        """Makes a request of kazoo's whose result ``answered`` is given.
+
+        Linked before anything is sent: of a result that is there first, the answer would be handed
+        on by this thread, and what the connection's thread reads next could overtake it.
+        """
+        self._here.answered = answered
+        try:
+            request()
+        finally:
+            self._here.answered = None
+
+    def async_result(self) -> Any:
+        """A result to come; the first that a request makes is the one that it gives back."""
+        result = super().async_result()
+        if (answered := getattr(self._here, "answered", None)) is not None:
+            self._here.answered = None
+            result.rawlink(answered)
+        return result
 
     def start(self) -> None:
+        """There are no workers to start."""
         self._running = True
 
     def stop(self) -> None:
+        """There are no workers to stop."""
         self._running = False
 
     def select(
@@ -59,6 +83,7 @@ class _InOrder(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is un
         )
 
     def dispatch_callback(self, callback: Any) -> None:
+        """Calls a watcher."""
         self.completion_queue.put(partial(callback.func, *callback.args))
 
 
@@ -68,7 +93,7 @@ def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
     return KazooClient(
         hosts=connect,
         timeout=session_timeout_s,
-        handler=_InOrder(),
+        handler=InOrderHandler(),
         connection_retry=retry,
     )
 

@@ -113,18 +113,24 @@ class ReferenceCluster:
         self._sessions.clear()
 
     async def _wait_known(self, timeout_s: float) -> None:
+        try:
+            await _until(lambda: self._unknown() is None, timeout_s)
+        except TimeoutError:
+            raise TimeoutError(self._unknown()) from None
+
+    def _unknown(self) -> str | None:
+        """What is not known yet, in words; none: all is."""
+        here = [node for node in self.nodes if node.ended is None]
+        if not here:
+            return None
+        for node in here:
+            if node.controller_id is None:
+                return f"{node.name} knows no controller"
         light = len(self.light.registered) if self.light is not None else 0
-
-        def known() -> bool:
-            here = [node for node in self.nodes if node.ended is None]
-            everybody = len(self.directory.brokers) >= light + len(here)
-            return not here or (
-                self.directory.complete
-                and everybody
-                and all(node.controller_id is not None for node in here)
-            )
-
-        await _until(known, timeout_s)
+        known, wanted = len(self.directory.brokers), light + len(here)
+        if known >= wanted and self.directory.complete:
+            return None
+        return f"{known} brokers are known, and {wanted} have registered"
 
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()

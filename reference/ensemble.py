@@ -341,8 +341,10 @@ class EnsembleSession:
         else:
             self._reads.clear()
             places = [(seat, token)]
-        sent = request(self._client, operation, self._watched)
-        sent.rawlink(partial(self._answered, places, operation))
+        self._client.handler.send(
+            partial(request, self._client, operation, self._watched),
+            partial(self._answered, places, operation),
+        )
 
     def _end(self) -> None:
         self._ended = True

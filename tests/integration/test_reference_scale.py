@@ -11,6 +11,8 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i16
 
+from controller.reference.dialect import RELEASED
+from controller.reference.encoding import encode_features
 from reference.cluster import ClusterSettings, ReferenceCluster
 from reference.node import NodeSettings
 from streams.net.address import Address
