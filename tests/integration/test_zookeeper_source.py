@@ -1,6 +1,7 @@
 """The ZooKeeper source on real servers: what it says while they and the znodes come and go."""
 
 import asyncio
+import shutil
 
 import pytest
 from kazoo.client import KazooClient
@@ -299,3 +300,46 @@ async def test_partitions_on_request(ensemble):
             zk.delete(f"{root}/brokers/topics/orders", recursive=True)
             await watched.holds(zk, root, path, "/admin/delete_topics/orders")
             assert "/admin/delete_topics/orders" in watched.sink.znodes
+
+
+async def test_znodes_that_cannot_be_read(ensemble):
+    """A mebibyte of nothing, broken JSON, an id that is none: a dead letter with the bytes each,
+    and the rest is followed."""
+    root = chroot()
+    large = b"[" * 1_000_000
+    with writer(ensemble.connect_string) as zk:
+        register(zk, root)
+        async with watching(ensemble.connect_string + root) as watched:
+            await watched.following()
+            zk.set(f"{root}/feature", large)
+            zk.create(f"{root}/brokers/ids/7", b"{")
+            zk.create(f"{root}/brokers/ids/x", broker(1))
+            await watched.until(lambda: len(watched.sink.dead_letters) == 3)
+            payloads = {letter.payload for letter in watched.sink.dead_letters}
+            assert payloads == {large, b"{", broker(1)}
+            zk.set(f"{root}/feature", features(2))
+            await watched.holds(zk, root, "/feature", "/brokers/ids/7", "/brokers/ids/x")
+            assert dict(watched.sink.znodes["/feature"].content.levels) == {"group": 2}
+            assert watched.source.report().state is SourceState.FOLLOWING
+
+
+async def test_servers_made_anew(make_ensemble):
+    """Their data is gone and they count from the beginning: all is read anew, once it is certain
+    that nobody knows more."""
+    servers = make_ensemble()
+    root, pace = chroot(), Pace(rebuilt_after_ms=500)
+    settings = {"session_timeout_ms": 2000, "heartbeat_ms": 500, "pace": pace}
+    with writer(servers.connect_string) as zk:
+        register(zk, root, brokers=50)
+    async with watching(servers.connect_string + root, **settings) as watched:
+        await watched.following()
+        assert "/brokers/ids/49" in watched.sink.znodes
+        servers.kill()
+        await asyncio.to_thread(shutil.rmtree, servers.server(1).directory / "data")
+        await asyncio.to_thread(servers.start)
+        with writer(servers.connect_string) as zk:
+            register(zk, root, brokers=1)
+            await watched.until(lambda: len(watched.sink.snapshots) == 2, timeout_s=60)
+            assert "restored or made anew" in watched.sink.snapshots[-1].reason
+            await watched.following()
+            await watched.holds(zk, root, "/feature", "/brokers/ids/0", "/brokers/ids/49")

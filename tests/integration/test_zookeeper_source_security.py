@@ -3,13 +3,13 @@
 import ssl
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 from deploy.ensemble_specs import EnsembleSpec, digest
-from streams.net.security import SecurityError
-from streams.zookeeper.settings import Login, ZookeeperSettings, parse_hosts
+from streams.zookeeper.settings import Login
 from tests.integration.zookeeper_support import chroot, register, watching, writer
+
+pytestmark = pytest.mark.stack
 
 QUICK = {"session_timeout_ms": 4000, "heartbeat_ms": 500}
 
@@ -32,7 +32,6 @@ def sasl(password: str) -> Login:
     )
 
 
-@pytest.mark.stack
 async def test_tls_with_a_client_certificate(make_ensemble, certificates):
     """Server and client show certificates of one authority."""
     servers = make_ensemble(EnsembleSpec(tls=certificates.tls(clients=True)))
@@ -49,7 +48,6 @@ async def test_tls_with_a_client_certificate(make_ensemble, certificates):
             assert "TLS" in await watched.stalled(servers.secure_connect_string)
 
 
-@pytest.mark.stack
 async def test_tls_that_cannot_be_trusted(make_ensemble, certificates):
     """An authority that is not ours, a name that is not the server's, a port without TLS."""
     servers = make_ensemble(EnsembleSpec(tls=certificates.tls()))
@@ -64,7 +62,6 @@ async def test_tls_that_cannot_be_trusted(make_ensemble, certificates):
         assert "is it the port for TLS" in await watched.stalled(servers.connect_string)
 
 
-@pytest.mark.stack
 async def test_a_login_by_digest(make_ensemble):
     """With the password what is the login's own is read; a wrong one is said to be wrong."""
     servers = make_ensemble(digest({"watcher": "secret"}))
@@ -84,47 +81,8 @@ async def test_a_login_by_digest(make_ensemble):
             assert "wrong" not in line
 
 
-@pytest.mark.stack
 async def test_servers_that_want_a_login(make_ensemble):
     """Without one the line says so."""
     servers = make_ensemble(digest({"watcher": "secret"}))
     async with watching(servers.connect_string, **QUICK) as watched:
         assert "login" in await watched.stalled(servers.connect_string)
-
-
-def test_passwords_do_not_print():
-    """Nothing of a login but its name shows."""
-    settings = ZookeeperSettings("a:1", login=sasl("s3cret"))
-    assert "s3cret" not in repr(settings)
-
-
-@pytest.mark.parametrize(
-    ("text", "servers", "root"),
-    [
-        ("a", "a:2181", ""),
-        ("a:1,b", "a:1,b:2181", ""),
-        (" a:1 , [::1]:2/kafka/x/ ", "a:1,[::1]:2", "/kafka/x"),
-        ("[::1]/", "[::1]:2181", ""),
-    ],
-)
-def test_hosts_and_chroot(text, servers, root):
-    """ZooKeeper's own form; ports may be left out, slashes at the end do not count."""
-    addresses, found = parse_hosts(text)
-    assert (",".join(map(str, addresses)), found) == (servers, root)
-    assert ZookeeperSettings(text).connect_string == servers + root
-    KazooClient(servers + root)
-
-
-@pytest.mark.parametrize("text", ["", "/kafka", "a:1/kafka,b:1", "a:x", "a:0"])
-def test_hosts_that_are_none(text):
-    """What is wrong is said."""
-    with pytest.raises(ValueError, match=r"'.*' (names|has|is)"):
-        ZookeeperSettings(text)
-
-
-def test_a_mechanism_that_zookeeper_does_not_have():
-    """It is named, with the one to use."""
-    with pytest.raises(SecurityError, match=r"PLAIN is not supported.*use DIGEST-MD5"):
-        Login.from_properties({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
-    with pytest.raises(SecurityError, match=r"sasl.username and sasl.password are needed"):
-        Login.from_properties({"security.protocol": "SASL_PLAINTEXT"})
