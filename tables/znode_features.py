@@ -54,11 +54,14 @@ def peaks_of(zookeeper: ZookeeperImage) -> Map[str, int]:
 
 
 def with_jumps(known: ZookeeperImage, reading: Reading) -> Map[str, Remark]:
-    """The remarks of a reading, with the versions of the features that it jumped over."""
+    """The remarks of a reading, with the versions of the features that it jumped over.
+
+    A transaction of 0 says that the znode was there and might not be read.
+    """
     remarks = reading.remarks
     for path in FEATURES_PATHS:
         before, after = known.held.get(path), reading.held.get(path)
-        if after is None or not known.reading:
+        if after is None or not known.reading or (before is not None and before.czxid == 0):
             continue
         same_life = before is not None and before.czxid == after.czxid
         last = before.version if before is not None and same_life else -1

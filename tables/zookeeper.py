@@ -94,10 +94,15 @@ class ZookeeperImage:
         return content if isinstance(content, MigrationZnode) else None
 
     def regressed(self) -> Iterator[tuple[Znode, int]]:
-        """The features znodes whose version is below one they once had, with that one."""
+        """The features znodes whose version is below one they once had, with that one.
+
+        Of one that cannot be read it is not said: where reading is forbidden its numbers are 0.
+        """
         for path, peak in sorted(self.peaks.items()):
             znode = self.held.get(path)
-            if znode is not None and znode.version < peak:
+            if znode is None or isinstance(znode.content, UnreadableZnode):
+                continue
+            if znode.version < peak:
                 yield znode, peak
 
 

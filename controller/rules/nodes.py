@@ -68,7 +68,7 @@ def _missing(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         level = level_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
             remedy = (
-                "its znode cannot be read, so restart it"
+                "its znode cannot be read, which must be mended first"
                 if isinstance(node.provenance, ZnodeProvenance)
                 else "ask it with ApiVersions version 4, which Kafka 3.9 and newer answer"
             )

@@ -46,7 +46,8 @@ def _of_znodes(known: ZookeeperImage) -> set[str]:
         if remark.unreadable:
             found.add(f"znode-unreadable/znode{path}")
     for path, znode in known.held.items():
-        if znode.version < known.peaks.get(path, -1):
+        readable = not isinstance(znode.content, UnreadableZnode)
+        if readable and znode.version < known.peaks.get(path, -1):
             found.add(f"znode-regression/znode{path}")
     counting = known.held.get("/feature") or known.held.get("/features")
     content = None if counting is None else counting.content
