@@ -1,0 +1,94 @@
+"""How kazoo is made to speak in order."""
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from reference.__main__ import main
+from reference.clients import InOrderHandler, wall_clock
+
+
+def test_an_answer_that_is_there_at_once_is_handed_on_where_it_came_from() -> None:
+    """However late the asking thread goes on, what the connection reads next comes after it."""
+    handler = InOrderHandler()
+    handler.start()
+    handed: list[tuple[Any, str]] = []
+
+    def request() -> None:
+        result = handler.async_result()
+        connection = threading.Thread(target=result.set, args=(7,), name="connection")
+        connection.start()
+        connection.join()
+
+    handler.send(
+        request, lambda result: handed.append((result.value, threading.current_thread().name))
+    )
+    assert handed == [(7, "connection")]
+
+
+def test_only_the_first_result_of_a_request_is_linked() -> None:
+    """Kazoo makes results of its own inside; and a later one belongs to nobody."""
+    handler = InOrderHandler()
+    handler.start()
+    handed: list[Any] = []
+    made = []
+
+    def request() -> None:
+        made.extend([handler.async_result(), handler.async_result()])
+
+    handler.send(request, handed.append)
+    later = handler.async_result()
+    for result in (later, *reversed(made)):
+        result.set(None)
+    assert handed == made[:1]
+
+
+def test_a_failing_watcher_does_not_end_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and the thread that called it goes on."""
+
+    def fails() -> None:
+        raise RuntimeError("broken")
+
+    InOrderHandler().completion_queue.put(fails)
+    assert "could not be handed on" in caplog.text
+
+
+def test_sockets_are_waited_for() -> None:
+    """Those that can be read, those that can be written, or none in time."""
+    handler = InOrderHandler()
+    here, there = socket.socketpair()
+    with here, there:
+        assert handler.select([here], [], [], 0.0) == ([], [], [])
+        assert handler.select([], [here], [], 0.0) == ([], [here], [])
+        there.send(b"x")
+        assert handler.select([here, there], [], [], 5.0) == ([here], [], [])
+
+
+def test_the_clock_never_goes_back() -> None:
+    """And is near the time of day, in milliseconds."""
+    clock = wall_clock()
+    times = [clock() for _ in range(1000)]
+    assert times == sorted(times)
+    assert times[0] > 1.7e12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--zookeeper"),
+        (["--zookeeper", "h:1", "--features", "f"], "write NAME=MIN-MAX"),
+        (["--zookeeper", "h:1", "--features", "f=1-x"], "write NAME=MIN-MAX"),
+        (["--zookeeper", "h:1", "--brokers", "0"], "'0' is no number from 1 on"),
+        (["--zookeeper", "h:1", "--dialect", "latin"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_told(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit code 2 and what to write instead."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
