@@ -8,6 +8,7 @@ form is what ZooKeeper-mode Kafka 2.7 to 3.9 does (``KafkaController``, ``Featur
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controller.reference.requests import ErrorCode
 from streams.znodes import FeaturesForm
 
 
@@ -22,6 +23,9 @@ class Dialect:
     - ``per_item``: answers an error an item, and applies those that have none;
     - ``queues``: an update waits for the one before it, or is refused while that is in progress;
     - ``has_delete``: there is DELETE_FEATURES;
+    - ``defaults``: an absent znode is made with the controller's own maxima, else with nothing;
+    - ``failure``: the code where all was valid and the write failed; in the later draft also where
+      an item is refused;
     - ``writes_unchanged``: a valid request is written even where it changes no level, so that the
       epoch grows by 1 all the same;
     - ``exits_at_lower_epoch``: a broker that reads an epoch below the one it holds exits; else it
@@ -39,6 +43,8 @@ class Dialect:
     queues: bool
     has_delete: bool
     deletes_by_level: bool
+    defaults: bool
+    failure: ErrorCode
     writes_unchanged: bool
     exits_at_lower_epoch: bool
     pushes: bool = False
@@ -59,6 +65,8 @@ EARLY_DRAFT: Final = Dialect(
     queues=True,
     has_delete=True,
     deletes_by_level=False,
+    defaults=False,
+    failure=ErrorCode.UNKNOWN_SERVER_ERROR,
     writes_unchanged=True,
     exits_at_lower_epoch=False,
 )
@@ -76,6 +84,8 @@ LATER_DRAFT: Final = Dialect(
     queues=False,
     has_delete=False,
     deletes_by_level=True,
+    defaults=True,
+    failure=ErrorCode.FEATURE_UPDATES_FAILED,
     writes_unchanged=True,
     exits_at_lower_epoch=False,
 )
@@ -90,23 +100,13 @@ RELEASED: Final = Dialect(
     queues=True,
     has_delete=False,
     deletes_by_level=True,
+    defaults=True,
+    failure=ErrorCode.FEATURE_UPDATE_FAILED,
     writes_unchanged=False,
     exits_at_lower_epoch=True,
 )
 
-RELEASED_1: Final = Dialect(
-    name="released-1",
-    form=FeaturesForm.RELEASED_1,
-    path="/feature",
-    lowest_level=1,
-    range_keys=("min_version", "max_version"),
-    per_item=True,
-    queues=True,
-    has_delete=False,
-    deletes_by_level=True,
-    writes_unchanged=False,
-    exits_at_lower_epoch=True,
-)
+RELEASED_1: Final = replace(RELEASED, name="released-1", form=FeaturesForm.RELEASED_1)
 """As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""
 
 DIALECTS: Final = {each.name: each for each in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)}

@@ -183,6 +183,6 @@ class Finalized:
         Of ``kraft.version`` it is 0, as in ``BrokerFeatures.defaultFinalizedFeatures``, so that it
         is left out. The early draft speaks of no default, and begins with none.
         """
-        if self._dialect.has_delete:
+        if not self._dialect.defaults:
             return {}
         return {name: high for name, (_, high) in self._supported.items() if name != KRAFT_VERSION}

@@ -62,12 +62,9 @@ def decide(here: Situation, request: UpdateFeatures | DeleteFeatures) -> Decisio
 def not_written(here: Situation, response: UpdateResponse, reason: str) -> UpdateResponse:
     """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
     if not response.results:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-        if here.dialect.per_item:
-            code = ErrorCode.FEATURE_UPDATE_FAILED
-        elif not here.dialect.has_delete:
-            code = ErrorCode.FEATURE_UPDATES_FAILED
-        return UpdateResponse(code, f"The finalized features could not be written: {reason}.")
+        return UpdateResponse(
+            here.dialect.failure, f"The finalized features could not be written: {reason}."
+        )
     text = "Unable to update finalized features due to an unexpected server error."
     failed = tuple(
         replace(item, error=ErrorCode.FEATURE_UPDATE_FAILED, message=text)
@@ -95,10 +92,10 @@ def _all_failed(here: Situation, failed: Sequence[ItemResult]) -> Decision:
     first = failed[0]
     if here.dialect.per_item:
         return _refused(first.error, ALL_FAILED.format(first.message))
-    if here.dialect.has_delete:
-        return _refused(first.error, f"{first.feature}: {first.message}")
-    texts = (f"{item.feature}: {item.message}" for item in failed)
-    return _refused(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
+    if here.dialect.failure is ErrorCode.FEATURE_UPDATES_FAILED:
+        texts = (f"{item.feature}: {item.message}" for item in failed)
+        return _refused(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
+    return _refused(first.error, f"{first.feature}: {first.message}")
 
 
 def _refused(error: ErrorCode, message: str) -> Decision:
