@@ -9,7 +9,6 @@ passes on the events that come out. The rules it keeps:
 - Within a session a sweep gives only what changed; after a lost session it gives a snapshot.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from streams.kraft.observer_states import Trouble
@@ -21,15 +20,15 @@ from streams.zookeeper.asks import (
     Data,
     Failed,
     Forbidden,
-    Names,
     Operation,
     Outcome,
     Pace,
     There,
 )
 from streams.zookeeper.decoders import decode
+from streams.zookeeper.follower import Follower
 from streams.zookeeper.image import BehindError
-from streams.zookeeper.paths import CLUSTER_ID, Kind, Target, Wanted, listed
+from streams.zookeeper.paths import CLUSTER_ID, Kind, Target, Wanted
 from streams.zookeeper.phases import Phase
 from streams.zookeeper.reads import Reads
 from streams.zookeeper.record import Output, Record
@@ -61,6 +60,7 @@ class Observer:
         self._record = Record(cluster, self._pace.chunk)
         self._reads = Reads()
         self._troubles = Troubles(where)
+        self._follower = Follower(self._reads, self._record, self._troubles, self._pace)
         self._asked: dict[int, Ask] = {}
         self._special: list[Operation] = []
         self._token = 0
@@ -186,11 +186,15 @@ class Observer:
         if not self._reads.answered(ask.target, token):
             return []
         self._record.saw(zxid)
+        if ask.target == _IDENTITY and not self._is_ours(ask, outcome, now_ms):
+            return []
         try:
-            said = self._take(ask, outcome, now_ms, seen_ms)
+            said = self._follower.take(ask, outcome, now_ms, seen_ms)
         except BehindError:
             self._behind(now_ms)
             return []
+        if self.phase is Phase.FOLLOWING and self._record.due is not None:
+            self.phase = Phase.READING
         if self.phase is Phase.READING and self._reads.swept:
             self.phase = Phase.FOLLOWING
             self._troubles.level()
@@ -221,93 +225,29 @@ class Observer:
                 "data was restored or made anew"
             )
 
-    def _take(self, ask: Ask, outcome: Outcome, now_ms: int, seen_ms: int) -> list[Output]:
-        target = ask.target
-        match outcome:
-            case Data():
-                return self._read(target, outcome, now_ms, seen_ms)
-            case Names(names):
-                self._troubles.mended(target)
-                self._reads.read(target)
-                return self._gone(self._reads.listed(target, names), seen_ms)
-            case There():
-                self._reads.again(target)
-            case Absent():
-                return self._absent(ask, seen_ms)
-            case Forbidden():
-                return self._forbidden(target, now_ms, seen_ms)
-            case Failed(reason):
-                self._troubles.failed(target, reason, now_ms, self._pace.retry_ms)
-        return []
-
-    def _read(self, target: Target, answer: Data, now_ms: int, seen_ms: int) -> list[Output]:
-        if self._troubles.mended(target):
-            self._record.allowed(target.path)
-            if self._record.due is not None and self.phase is Phase.FOLLOWING:
-                self.phase = Phase.READING
-        said: list[Output] = []
-        if target != _IDENTITY or self._identify(answer.data, now_ms):
-            said = self._record.read(target.path, answer.data, answer.stat, seen_ms)
-        self._reads.read(target)
-        return said
-
-    def _gone(self, targets: Iterable[Target], seen_ms: int) -> list[Output]:
-        said: list[Output] = []
-        for target in targets:
-            self._troubles.mended(target)
-            if target.kind is Kind.DATA:
-                said += self._record.gone(target.path, seen_ms)
-        return said
-
-    def _absent(self, ask: Ask, seen_ms: int) -> list[Output]:
-        target = ask.target
-        self._troubles.mended(target)
-        if listed(target):
-            return self._gone(self._reads.drop(target), seen_ms)
-        if target.kind is Kind.DATA:
-            said = self._record.gone(target.path, seen_ms)
-        else:
-            said = self._gone(self._reads.listed(target, ()), seen_ms)
-        if ask.operation is not Operation.EXISTS:
-            # Only this leaves a watch on what is not there.
-            self._reads.again(target, Operation.EXISTS)
-            return said
-        self._reads.read(target)
-        if target == _IDENTITY and self.phase is Phase.IDENTIFYING:
-            self._special.append(Operation.CHROOT)
-        return said
-
-    def _forbidden(self, target: Target, now_ms: int, seen_ms: int) -> list[Output]:
-        """Not even a watch may be left there: it is tried again, and what was known stays."""
-        path = target.path
-        new = self._troubles.forbidden(target, now_ms, self._pace.forbidden_retry_ms)
-        self._reads.read(target)
-        for inner in self._reads.below(target):
-            self._reads.want(inner)
-        if target == _IDENTITY and self.phase is Phase.IDENTIFYING:
-            if self._expected is not None:
-                self._begin_reading()
-            else:
-                why = (
-                    f"{path} may not be read: give READ on it, or the cluster's id in the settings"
-                )
-                self._troubles.unidentified(why, now_ms)
-        if not new:
-            return []
-        said = self._record.forbidden(path, seen_ms) if target.kind is Kind.DATA else []
-        reason = f"reading {path} is forbidden: give READ on it to the login in use"
-        return [*said, self._record.dead_letter(f"znode {path}", reason, b"", seen_ms)]
-
     # -- whose znodes they are ---------------------------------------------------------------
 
-    def _identify(self, data: bytes, now_ms: int) -> bool:
-        """Whether what stands in ``/cluster/id`` may be taken; begins the sweep if it is ours."""
-        content = decode(CLUSTER_ID, data).content
-        if not isinstance(content, ClusterIdZnode):
-            if self.phase is Phase.IDENTIFYING:
-                self._troubles.unidentified(f"{CLUSTER_ID} is unreadable", now_ms)
+    def _is_ours(self, ask: Ask, outcome: Outcome, now_ms: int) -> bool:
+        """Whether what is said of ``/cluster/id`` may be taken; begins the sweep if it is ours."""
+        if isinstance(outcome, Data):
+            content = decode(CLUSTER_ID, outcome.data).content
+            if isinstance(content, ClusterIdZnode):
+                return self._identified(ClusterId(content.cluster_id), now_ms)
+        if self.phase is not Phase.IDENTIFYING:
             return True
-        found = ClusterId(content.cluster_id)
+        match outcome:
+            case Data():
+                self._troubles.unidentified(f"{CLUSTER_ID} is unreadable", now_ms)
+            case Absent() if ask.operation is Operation.EXISTS:
+                self._special.append(Operation.CHROOT)
+            case Forbidden() if self._expected is not None:
+                self._begin_reading()
+            case Forbidden():
+                what = "may not be read: give READ on it, or the cluster's id in the settings"
+                self._troubles.unidentified(f"{CLUSTER_ID} {what}", now_ms)
+        return True
+
+    def _identified(self, found: ClusterId, now_ms: int) -> bool:
         if self._record.cluster not in (None, found):
             self._troubles.other_cluster(found, self._record.cluster, now_ms)
             self._forget()
