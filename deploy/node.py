@@ -107,7 +107,8 @@ class Node(Server):
         command = java_command(
             self._cache.class_path(self.release),
             "kafka.tools.StorageTool",
-            *("format", "--cluster-id", cluster_id, "--config", str(self._write_properties())),
+            # One word, since an id may begin with a dash: a cluster in ZooKeeper mode chose it itself.
+            *("format", f"--cluster-id={cluster_id}", "--config", str(self._write_properties())),
             *arguments,
             heap_mb=128,
             options=archive_options(self._cache, self.release),
