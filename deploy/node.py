@@ -107,7 +107,7 @@ class Node(Server):
         command = java_command(
             self._cache.class_path(self.release),
             "kafka.tools.StorageTool",
-            # One word, since an id may begin with a dash: a cluster in ZooKeeper mode chose it itself.
+            # One word: an id may begin with a dash, as a cluster in ZooKeeper mode chooses it.
             *("format", f"--cluster-id={cluster_id}", "--config", str(self._write_properties())),
             *arguments,
             heap_mb=128,
