@@ -12,13 +12,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from controller.reference.dialect import DIALECTS, RELEASED
+from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
 from reference.ensemble import EnsembleError
 from reference.node import Ended, NodeSettings, ReferenceNode
 from streams.types import Range
 
-FAILED, WRONG_USAGE = 1, 2
+FAILED = 1
+_ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,7 +84,7 @@ def _settings(options: argparse.Namespace) -> ClusterSettings:
         connect=options.zookeeper,
         node_id=options.node_id,
         supported=dict(options.features or ()),
-        dialect=DIALECTS[options.dialect],
+        dialect=_ALL[options.dialect],
         host=options.host,
         port=options.port,
         rack=options.rack,
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=MIN-MAX",
         help="what the brokers support",
     )
-    add("--dialect", choices=sorted(DIALECTS), default=RELEASED.name, help="form of KIP-584")
+    add("--dialect", choices=sorted(_ALL), default=RELEASED.name, help="form of KIP-584")
     add("--host", default="127.0.0.1", help="where to listen; default 127.0.0.1")
     add("--port", type=_at_least(0), default=0, help="(first) port; default: a free one")
     add("--rack", help="the rack that brokers say they are in")

@@ -15,8 +15,7 @@ from kio.static.primitive import i8, i32Timedelta
 from controller.reference.requests import FeaturesAnswer, UpdateResponse
 from reference import drafts
 from reference.calls import Call, make, response_classes
-from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED
-from streams.znodes import FeaturesForm
+from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED, Speech
 
 FEATURES_SINCE: Final = 3
 """The version of ApiVersions that brought features."""
@@ -45,10 +44,10 @@ class ClusterView:
     brokers: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
-def api_versions(call: Call, form: FeaturesForm, answer: FeaturesAnswer) -> Any:
+def api_versions(call: Call, speech: Speech, answer: FeaturesAnswer) -> Any:
     """The answer to ApiVersions of a version that is offered."""
     released = response_classes(API_VERSIONS, call.version)
-    offered = OFFERED[form].items()
+    offered = OFFERED[speech].items()
     common = {
         "error_code": ErrorCode.none,
         "api_keys": _api_keys(released, offered),
@@ -56,8 +55,8 @@ def api_versions(call: Call, form: FeaturesForm, answer: FeaturesAnswer) -> Any:
     }
     if call.version < FEATURES_SINCE:
         return make(released.ApiVersionsResponse, **common)
-    if form in (FeaturesForm.EARLY_DRAFT, FeaturesForm.LATER_DRAFT):
-        return _drafts_api_versions(form, answer, common)
+    if speech is not Speech.RELEASED:
+        return _drafts_api_versions(speech, answer, common)
     return make(
         released.ApiVersionsResponse,
         **common,
@@ -83,7 +82,7 @@ def refused_api_versions(error: ErrorCode) -> Any:
     Of an unknown version it lists the versions that are known.
     """
     released = response_classes(API_VERSIONS, 0)
-    known = OFFERED[FeaturesForm.RELEASED_2][API_VERSIONS]
+    known = OFFERED[Speech.RELEASED][API_VERSIONS]
     keys = _api_keys(released, [(API_VERSIONS, known)])
     return released.ApiVersionsResponse(
         error_code=error, api_keys=keys if error is ErrorCode.unsupported_version else ()
@@ -144,11 +143,10 @@ def describe_cluster(call: Call, view: ClusterView) -> Any:
     )
 
 
-def update_features(call: Call, form: FeaturesForm, answer: UpdateResponse) -> Any:
+def update_features(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
     """The answer to an update or, in the early draft, a deletion."""
     if call.key == DRAFT_UPDATE:
-        kind = drafts.update_features(form, call.version).response
-        return kind(error_code=int(answer.error), error_message=answer.message)
+        return _drafts_update(call, speech, answer)
     if call.key == DRAFT_DELETE:
         kind = drafts.delete_features(call.version).response
         return kind(error_code=int(answer.error), error_message=answer.message)
@@ -172,11 +170,30 @@ def update_features(call: Call, form: FeaturesForm, answer: UpdateResponse) -> A
     )
 
 
-def _drafts_api_versions(
-    form: FeaturesForm, answer: FeaturesAnswer, common: Mapping[str, Any]
-) -> Any:
-    classes = drafts.api_versions(form)
-    level = drafts.level_field(form)
+def update_metadata() -> Any:
+    """The answer to the controller's push: it has arrived."""
+    return drafts.update_metadata().response(error_code=0)
+
+
+def _drafts_update(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
+    classes = drafts.update_features(speech, call.version)
+    told = {"error_code": int(answer.error), "error_message": answer.message}
+    if speech is not Speech.EARLY_DRAFT_STRUCK:
+        return classes.response(**told)
+    whole = answer.finalized
+    return classes.response(
+        **told,
+        features_epoch=-1 if whole is None else whole.epoch,
+        features=tuple(
+            classes.feature(name=name, version=level)
+            for name, level in (sorted(whole.features.items()) if whole is not None else ())
+        ),
+    )
+
+
+def _drafts_api_versions(speech: Speech, answer: FeaturesAnswer, common: Mapping[str, Any]) -> Any:
+    classes = drafts.api_versions(speech)
+    level = drafts.level_field(speech)
     return classes.response(
         **{**common, "error_code": 0},
         supported_features=tuple(

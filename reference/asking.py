@@ -10,11 +10,11 @@ from controller.reference.requests import (
     ReleasedUpdate,
     Update,
     UpdateFeatures,
+    UpdateMetadata,
     UpgradeType,
 )
 from reference.calls import Call
-from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE
-from streams.znodes import FeaturesForm
+from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, Speech
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -28,19 +28,26 @@ def is_valid_software(body: Any) -> bool:
     return all(name is None or _SOFTWARE.fullmatch(name) is not None for name in names)
 
 
-def update_features(call: Call, form: FeaturesForm) -> UpdateFeatures | DeleteFeatures:
+def update_features(call: Call, speech: Speech) -> UpdateFeatures | DeleteFeatures:
     """What an update or a deletion asks of the controller."""
     body = call.body
     if call.key == DRAFT_DELETE:
         return DeleteFeatures(tuple(each.name for each in body.feature), _ms(body))
     if call.key == DRAFT_UPDATE:
-        return UpdateFeatures(_drafts_updates(body, form), _ms(body), version=call.version)
+        return UpdateFeatures(_drafts_updates(body, speech), _ms(body), version=call.version)
     return UpdateFeatures(
         tuple(_released(each) for each in body.feature_updates),
         _ms(body),
         version=call.version,
         validate_only=getattr(body, "validate_only", False),
     )
+
+
+def update_metadata(call: Call) -> UpdateMetadata:
+    """What the controller pushes to a broker."""
+    body = call.body
+    features = {each.name: int(each.version) for each in body.features}
+    return UpdateMetadata(int(body.features_epoch), features)
 
 
 def _released(item: Any) -> ReleasedUpdate:
@@ -52,9 +59,9 @@ def _released(item: Any) -> ReleasedUpdate:
     )
 
 
-def _drafts_updates(body: Any, form: FeaturesForm) -> tuple[Update, ...]:
+def _drafts_updates(body: Any, speech: Speech) -> tuple[Update, ...]:
     """Each item of the drafts has a list of features, which share how they are updated."""
-    if form is FeaturesForm.LATER_DRAFT:
+    if speech is Speech.LATER_DRAFT:
         return tuple(
             LaterUpdate(each.name, int(each.version_level), update.allow_downgrade)
             for update in body.feature_update

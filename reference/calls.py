@@ -18,8 +18,14 @@ from kio.serial import entity_writer
 
 from reference import drafts
 from reference.decode import UnreadableError, read_entity, skip_header
-from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED
-from streams.znodes import FeaturesForm
+from reference.dialects import (
+    API_VERSIONS,
+    DRAFT_DELETE,
+    DRAFT_UPDATE,
+    OFFERED,
+    UPDATE_METADATA,
+    Speech,
+)
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
@@ -45,8 +51,8 @@ class Call:
     body: Any
 
 
-def read_call(frame: bytes, form: FeaturesForm) -> Call:
-    """The request in a frame (without its length), of a version that ``form`` offers.
+def read_call(frame: bytes, speech: Speech) -> Call:
+    """The request in a frame (without its length), of a version that ``speech`` offers.
 
     Raises:
         BadRequestError: if it is not one.
@@ -54,7 +60,7 @@ def read_call(frame: bytes, form: FeaturesForm) -> Call:
     if len(frame) < _START.size:
         raise BadRequestError(f"a request of {len(frame)} bytes is too short for its header")
     key, version, correlation_id = _START.unpack_from(frame)
-    offered = OFFERED[form].get(key)
+    offered = OFFERED[speech].get(key)
     if offered is None:
         raise BadRequestError(f"{_named(key)} is not served here")
     if not offered[0] <= version <= offered[1]:
@@ -64,7 +70,7 @@ def read_call(frame: bytes, form: FeaturesForm) -> Call:
             f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
             f"{offered[1]}"
         )
-    kind = request_class(form, key, version)
+    kind = request_class(speech, key, version)
     try:
         start = skip_header(frame, _START.size, flexible=kind.__flexible__)
         # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
@@ -83,18 +89,36 @@ def write_frame(correlation_id: int, answer: Any) -> bytes:
     buffer.write(bytes(_LENGTH.size))
     entity_writer(header)(buffer, header(correlation_id=correlation_id))
     entity_writer(type(answer))(buffer, answer)
-    frame = buffer.getbuffer()
-    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
+    return _with_length(buffer)
+
+
+def write_request(request: Any, client_id: str) -> bytes:
+    """The frame of a request that a node makes itself, its length first."""
+    header = request.__header_schema__
+    buffer = io.BytesIO()
+    buffer.write(bytes(_LENGTH.size))
+    entity_writer(header)(
+        buffer,
+        header(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=0,
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(request))(buffer, request)
+    return _with_length(buffer)
 
 
 @cache
-def request_class(form: FeaturesForm, key: int, version: int) -> Any:
-    """The class of a request that the form offers."""
+def request_class(speech: Speech, key: int, version: int) -> Any:
+    """The class of a request that is offered."""
     if key == DRAFT_UPDATE:
-        return drafts.update_features(form, version).request
+        return drafts.update_features(speech, version).request
     if key == DRAFT_DELETE:
         return drafts.delete_features(version).request
+    if key == UPDATE_METADATA:
+        return drafts.update_metadata().request
     name = api_key_map[key]
     return getattr(_module(name, version, "request"), f"{_ENTITY_NAMES[name]}Request")
 
@@ -115,12 +139,18 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
+def _with_length(buffer: io.BytesIO) -> bytes:
+    frame = buffer.getbuffer()
+    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
+    return bytes(frame)
+
+
 def _module(name: str, version: int, kind: str) -> ModuleType:
     return import_module(f"kio.schema.{name}.v{version}.{kind}")
 
 
 def _named(key: int) -> str:
     name = api_key_map.get(key)
-    if key in (DRAFT_UPDATE, DRAFT_DELETE) or name is None:
+    if name is None or key in (DRAFT_UPDATE, DRAFT_DELETE):
         return f"API key {key}"
     return f"API key {key} ({name})"

@@ -19,10 +19,9 @@ from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v0.header import ResponseHeader as OldResponseHeader
 from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
-from kio.static.primitive import i16, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
-from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE
-from streams.znodes import FeaturesForm
+from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, UPDATE_METADATA, Speech
 
 SUPPORTED_TAG: Final = 10000
 EPOCH_TAG: Final = 10001
@@ -91,24 +90,27 @@ _TIMEOUT = (
 )
 
 
-def level_field(form: FeaturesForm) -> str:
+def level_field(speech: Speech) -> str:
     """What the drafts call a feature's level."""
-    return "version_level" if form is FeaturesForm.LATER_DRAFT else "version"
+    return "version_level" if speech is Speech.LATER_DRAFT else "version"
 
 
 @cache
-def update_features(form: FeaturesForm, version: int) -> Messages:
+def update_features(speech: Speech, version: int) -> Messages:
     """UpdateFeatures, key 48."""
     make = _Maker(DRAFT_UPDATE, version, flexible=version >= 1)
-    feature = make.item("FeatureKey", [_NAME, _of(level_field(form), i64, "int64")])
+    feature = make.item("FeatureKey", [_NAME, _of(level_field(speech), i64, "int64")])
     how = (
         _of("allow_downgrade", bool, "bool")
-        if form is FeaturesForm.LATER_DRAFT
+        if speech is Speech.LATER_DRAFT
         else _of("feature_update_type", i16, "int16")
     )
     update = make.item("FeatureUpdateKey", [how, ("feature", _many(feature))])
     request = make.request("UpdateFeaturesRequest", [_TIMEOUT, ("feature_update", _many(update))])
-    response = make.response("UpdateFeaturesResponse", _ERROR)
+    answered: list[Any] = [*_ERROR]
+    if speech is Speech.EARLY_DRAFT_STRUCK:
+        answered += [_of("features_epoch", i64, "int64"), ("features", _many(feature))]
+    response = make.response("UpdateFeaturesResponse", answered)
     return Messages(request, response, update, feature)
 
 
@@ -122,14 +124,43 @@ def delete_features(version: int) -> Messages:
 
 
 @cache
-def api_versions(form: FeaturesForm) -> Messages:
+def update_metadata() -> Messages:
+    """UpdateMetadata version 6, of which only what the early draft's struck-out side adds is used.
+
+    Topics and brokers are lists that stay empty: what they would hold, nobody here needs.
+    """
+    make = _Maker(UPDATE_METADATA, 6, flexible=True)
+    feature = make.item("FeatureKey", [_NAME, _of("version", i64, "int64")])
+    nothing = make.item("Nothing", [_of("nothing", i8, "int8")])
+    request = make.request(
+        "UpdateMetadataRequest",
+        [
+            _of("controller_id", i32, "int32"),
+            _of("controller_epoch", i32, "int32"),
+            _of("broker_epoch", i64, "int64"),
+            ("topic_states", _many(nothing)),
+            ("live_brokers", _many(nothing)),
+            (
+                "features_epoch",
+                i64,
+                field(metadata={"kafka_type": "int64", "tag": 10000}, default=i64(-1)),
+            ),
+            ("features", _many(feature), field(metadata={"tag": 10001}, default=())),
+        ],
+    )
+    response = make.response("UpdateMetadataResponse", [_of("error_code", i16, "int16")])
+    return Messages(request, response, feature=feature)
+
+
+@cache
+def api_versions(speech: Speech) -> Messages:
     """ApiVersions version 3; its response keeps the old header, like Kafka's."""
     make = _Maker(API_VERSIONS, 3, flexible=True)
     supported = make.item(
         "SupportedFeatureKey",
         [_NAME, _of("min_version", i64, "int64"), _of("max_version", i64, "int64")],
     )
-    finalized = make.item("FinalizedFeatureKey", [_NAME, _of(level_field(form), i64, "int64")])
+    finalized = make.item("FinalizedFeatureKey", [_NAME, _of(level_field(speech), i64, "int64")])
     response = make.response(
         "ApiVersionsResponse",
         [

@@ -39,6 +39,7 @@ from controller.reference.protocol import (
     Say,
     SessionLost,
     SessionStarted,
+    Tell,
     Tick,
     Token,
     Unknown,
@@ -86,7 +87,8 @@ class EnsembleSession:
     """One ZooKeeper session at a time, and the machines on it.
 
     ``on_exit`` is called once, with the code and the reason, when a machine exits: the session is
-    closed then. ``on_step`` is called after each stretch of events. ``clock`` gives milliseconds.
+    closed then. ``on_step`` is called after each stretch of events, ``on_tell`` with what a machine
+    sends to a broker. ``clock`` gives milliseconds.
     """
 
     def __init__(
@@ -97,12 +99,14 @@ class EnsembleSession:
         name: str = "reference",
         on_exit: Callable[[int, str], None],
         on_step: Callable[[], None] = lambda: None,
+        on_tell: Callable[[Tell], None] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.connect = connect
         self.name = name
         self._on_exit = on_exit
         self._on_step = on_step
+        self._on_tell = on_tell
         self._clock = clock or wall_clock()
         self._client = kazoo_client(connect, session_timeout_s)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -177,6 +181,12 @@ class EnsembleSession:
         self._events.append((seat, Asked(self._request_id, asked)))
         self._pump()
         return future
+
+    def tell(self, seat: Seat, event: Event) -> None:
+        """Something that a machine hears from elsewhere, if it has a session."""
+        if seat.started:
+            self._events.append((seat, event))
+            self._pump()
 
     async def close(self) -> None:
         """Ends the machines without a word, and the session with its ephemeral znodes."""
@@ -320,6 +330,9 @@ class EnsembleSession:
                     future.set_result(response)
             case Say(line, warning):
                 _log.log(logging.WARNING if warning else logging.INFO, "%s: %s", self.name, line)
+            case Tell():
+                if self._on_tell is not None:
+                    self._on_tell(effect)
             case Exit(code, reason):
                 if not self._ended:
                     self._end()

@@ -11,13 +11,21 @@ from controller.reference.broker import ReferenceBroker
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import RELEASED, Dialect
 from controller.reference.identity import BrokerIdentity
+from controller.reference.protocol import Tell, Told
 from controller.reference.requests import ApiVersions, FeaturesAnswer, Response, UpdateResponse
 from reference import answers, asking
 from reference.answers import ClusterView
 from reference.calls import Call
-from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA
+from reference.dialects import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    UPDATE_METADATA,
+    speech_of,
+)
 from reference.directory import Directory
 from reference.ensemble import EndedError, EnsembleSession
+from reference.push import Pushes
 from reference.wire import WireServer
 from streams.types import Range
 
@@ -65,8 +73,10 @@ class ReferenceNode:
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._speech = speech_of(settings.dialect)
+        self._pushes = Pushes(settings.node_id, self.name, directory.brokers.get)
         self._server = WireServer(
-            settings.dialect.form,
+            self._speech,
             self._answer,
             host=settings.host,
             port=settings.port,
@@ -78,6 +88,7 @@ class ReferenceNode:
             name=self.name,
             on_exit=self._exits,
             on_step=self._changed.set,
+            on_tell=self._tells,
         )
         self._controller = ReferenceController(
             settings.node_id, settings.dialect, settings.supported
@@ -161,7 +172,11 @@ class ReferenceNode:
             await self._ending
             return
         await self._server.close()
+        await self._pushes.close()
         await self._session.close()
+
+    def _tells(self, tell: Tell) -> None:
+        self._pushes.tell(tell.broker_id, tell.message, self._controller.epoch)
 
     def _exits(self, code: int, reason: str) -> None:
         self.ended = Ended(code, reason)
@@ -170,6 +185,7 @@ class ReferenceNode:
 
     async def _end(self, ended: Ended) -> None:
         await self._session.close()
+        await self._pushes.close()
         await self._server.close()
         if self._on_end is not None:
             self._on_end(self, ended)
@@ -183,7 +199,6 @@ class ReferenceNode:
             return None
 
     async def _answered(self, call: Call) -> Any:
-        form = self.settings.dialect.form
         match call.key:
             case _ if call.key == API_VERSIONS:
                 return await self._api_versions(call)
@@ -191,10 +206,13 @@ class ReferenceNode:
                 return answers.metadata(call, self._view())
             case _ if call.key == DESCRIBE_CLUSTER:
                 return answers.describe_cluster(call, self._view())
-        request = asking.update_features(call, form)
+            case _ if call.key == UPDATE_METADATA:
+                self._session.tell(self._broker_seat, Told(asking.update_metadata(call)))
+                return answers.update_metadata()
+        request = asking.update_features(call, self._speech)
         response: Response = await self._session.ask(self._controller_seat, request)
         assert isinstance(response, UpdateResponse)  # noqa: S101 - answers what was asked
-        return answers.update_features(call, form, response)
+        return answers.update_features(call, self._speech, response)
 
     async def _api_versions(self, call: Call) -> Any:
         if call.body is None:
@@ -204,7 +222,7 @@ class ReferenceNode:
         asked = ApiVersions(call.version)
         response: Response = await self._session.ask(self._broker_seat, asked)
         assert isinstance(response, FeaturesAnswer)  # noqa: S101 - answers what was asked
-        return answers.api_versions(call, self.settings.dialect.form, response)
+        return answers.api_versions(call, self._speech, response)
 
     def _view(self) -> ClusterView:
         controller_id = self.controller_id

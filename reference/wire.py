@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from reference.calls import BadRequestError, Call, read_call, write_frame
-from streams.znodes import FeaturesForm
+from reference.dialects import Speech
 
 MAX_REQUEST_BYTES: Final = 1 << 20
 """The requests that are served are of some kilobytes at most."""
@@ -28,7 +28,7 @@ class WireServer:
 
     def __init__(
         self,
-        form: FeaturesForm,
+        speech: Speech,
         answer: Answer,
         *,
         host: str = "127.0.0.1",
@@ -37,7 +37,7 @@ class WireServer:
     ) -> None:
         self.host = host
         self.port = port
-        self._form = form
+        self._speech = speech
         self._answer = answer
         self._name = name
         self._server: asyncio.Server | None = None
@@ -85,7 +85,7 @@ class WireServer:
                     f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
                     "is it a Kafka client without TLS?"
                 )
-            call = read_call(await reader.readexactly(size), self._form)
+            call = read_call(await reader.readexactly(size), self._speech)
             answer = await self._answer(call)
             if answer is None:
                 return

@@ -11,12 +11,17 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 
-from controller.reference.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
-from controller.reference.encoding import encode_features
-from controller.reference.requests import EarlyUpdateType, ErrorCode
+from controller.reference.dialect import EARLY_DRAFT, EARLY_DRAFT_STRUCK, LATER_DRAFT, Dialect
+from controller.reference.encoding import broker_path, encode_broker, encode_features
+from controller.reference.identity import BrokerIdentity
+from controller.reference.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
 from deploy.zookeeper import Ensemble
+from reference import answers, asking
+from reference.calls import Call
 from reference.cluster import ClusterSettings, ReferenceCluster
+from reference.dialects import Speech, speech_of
 from reference.node import NodeSettings
+from reference.wire import WireServer
 from tests.reference.draft_client import DraftClient
 
 pytestmark = pytest.mark.stack
@@ -44,6 +49,11 @@ class Scene:
         )
         return found
 
+    async def join(self, broker_id: int, content: bytes) -> None:
+        """Registers a broker by hand."""
+        path = broker_path(broker_id)
+        await asyncio.to_thread(self._client.create, path, content, ephemeral=True)
+
     async def content(self) -> tuple[Any, int]:
         """The JSON of the finalized features and its version."""
         data, stat = await self.node()
@@ -56,7 +66,7 @@ class Scene:
         """A client of the controller, or of the other node."""
         await self.cluster.wait_controller()
         (node,) = [node for node in self.cluster.nodes if node.is_controller is controller]
-        async with await DraftClient.at(node.address, self.dialect.form, version) as client:
+        async with await DraftClient.at(node.address, speech_of(self.dialect), version) as client:
             yield client
 
 
@@ -180,7 +190,7 @@ async def test_only_the_controller_serves_the_drafts_requests(
         node_id, address = await client.controller()
     assert await here.node() == before
     assert (await here.cluster.wait_controller()).settings.node_id == node_id
-    async with await DraftClient.at(address, EARLY_DRAFT.form, version) as client:
+    async with await DraftClient.at(address, Speech.EARLY_DRAFT, version) as client:
         assert await client.update(("group", 2, ADD)) == DONE
 
 
@@ -241,3 +251,35 @@ async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> N
         _, levels, epoch = await clients[0].features()
     assert epoch == codes.count(0)
     assert [levels[name] for name in ranges] == [2 if code == 0 else 1 for code in codes]
+
+
+async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> None:
+    """A success is answered with the epoch and the whole set, and both come to a live broker by
+    UpdateMetadata (F-27)."""
+    here = await scene(EARLY_DRAFT_STRUCK, {"group": 1, "txn": 4})
+    heard: asyncio.Queue[UpdateMetadata] = asyncio.Queue()
+
+    async def hear(call: Call) -> Any:
+        await heard.put(asking.update_metadata(call))
+        return answers.update_metadata()
+
+    server = WireServer(Speech.EARLY_DRAFT_STRUCK, hear)
+    await server.start()
+    try:
+        node = await here.cluster.wait_controller()
+        listeners = {"PLAINTEXT": (server.host, server.port, "PLAINTEXT")}
+        content = encode_broker(EARLY_DRAFT_STRUCK, BrokerIdentity(9, listeners), RANGES, 0)
+        await here.join(9, content)
+        async with asyncio.timeout(30):
+            while 9 not in node.live_brokers or 9 not in here.cluster.directory.brokers:
+                await asyncio.sleep(0.01)
+            async with here.asks() as client:
+                assert await client.update(("group", 2, ADD)) == DONE
+                told = {each.name: each.version for each in client.last.features}
+                assert (client.last.features_epoch, told) == (1, {"group": 2, "txn": 4})
+            message = await heard.get()
+            while message.epoch < 1:
+                message = await heard.get()
+            assert message == UpdateMetadata(1, {"group": 2, "txn": 4})
+    finally:
+        await server.close()

@@ -20,6 +20,7 @@ from controller.reference.dialect import LATER_DRAFT
 from deploy.wire import Connection
 from deploy.zookeeper import Ensemble
 from reference.cluster import ClusterSettings, ReferenceCluster
+from reference.dialects import Speech
 from reference.node import NodeSettings
 from tests.conftest import MakeEnsemble
 from tests.deploy.test_process import eventually
@@ -210,7 +211,7 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
     cluster = ReferenceCluster(ClusterSettings(settings))
     await cluster.start()
     try:
-        async with await DraftClient.at(cluster.nodes[0].address, LATER_DRAFT.form) as client:
+        async with await DraftClient.at(cluster.nodes[0].address, Speech.LATER_DRAFT) as client:
             before = await client.features()
             assert before == ({"f": (1, 5)}, {"f": 5}, 0)
             await asyncio.to_thread(servers.kill)

@@ -9,9 +9,9 @@ from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.metadata.v1.response import MetadataResponse
 
 from reference import drafts
+from reference.dialects import Speech
 from streams.net.address import Address
 from streams.net.connection import Connection
-from streams.znodes import FeaturesForm
 
 TIMEOUT_S = 15.0
 
@@ -20,19 +20,21 @@ Answer = tuple[int, str | None]
 
 
 class DraftClient:
-    """Speaks one draft with one node; ``async with await DraftClient.at(address, form)``."""
+    """Speaks one draft with one node; ``async with await DraftClient.at(address, speech)``."""
 
-    def __init__(self, connection: Connection, form: FeaturesForm, version: int) -> None:
+    def __init__(self, connection: Connection, speech: Speech, version: int) -> None:
         self._connection = connection
-        self._form = form
+        self._speech = speech
         self._version = version
+        self.last: Any = None
+        """The last answer to an update, as it came."""
 
     @classmethod
-    async def at(cls, address: str, form: FeaturesForm, version: int = 1) -> Self:
+    async def at(cls, address: str, speech: Speech, version: int = 1) -> Self:
         """Connects; ``version`` is that of the updates and deletions that it sends."""
         where = Address.parse(address)
         reader, writer = await asyncio.open_connection(where.host, where.port)
-        return cls(Connection(where, reader, writer), form, version)
+        return cls(Connection(where, reader, writer), speech, version)
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,8 +49,8 @@ class DraftClient:
 
     async def update(self, *items: tuple[str, int, int]) -> Answer:
         """Sends UPDATE_FEATURES; an item is a name, a level and the type or whether to allow."""
-        classes = drafts.update_features(self._form, self._version)
-        level = drafts.level_field(self._form)
+        classes = drafts.update_features(self._speech, self._version)
+        level = drafts.level_field(self._speech)
         updates = tuple(
             classes.update(
                 **self._how(how), feature=(classes.feature(**{"name": name, level: wanted}),)
@@ -65,10 +67,10 @@ class DraftClient:
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
         """Asks ApiVersions v3; supported ranges, finalized levels, epoch."""
-        classes = drafts.api_versions(self._form)
+        classes = drafts.api_versions(self._speech)
         asked = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
         answer = await self._connection.request(asked, classes.response, TIMEOUT_S)
-        level = drafts.level_field(self._form)
+        level = drafts.level_field(self._speech)
         return (
             {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
             {each.name: getattr(each, level) for each in answer.finalized_features},
@@ -84,10 +86,11 @@ class DraftClient:
         return answer.controller_id, where.get(answer.controller_id, "")
 
     def _how(self, how: int) -> dict[str, Any]:
-        if self._form is FeaturesForm.LATER_DRAFT:
+        if self._speech is Speech.LATER_DRAFT:
             return {"allow_downgrade": bool(how)}
         return {"feature_update_type": how}
 
     async def _ask(self, classes: drafts.Messages, request: Any) -> Answer:
         answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
+        self.last = answer
         return answer.error_code, answer.error_message

@@ -10,11 +10,10 @@ from controller.reference.requests import ErrorCode, FeaturesAnswer, ItemResult,
 from reference import answers, drafts
 from reference.answers import ClusterView, Endpoint
 from reference.calls import Call, response_classes, write_frame
-from reference.dialects import OFFERED
-from streams.znodes import FeaturesForm
+from reference.dialects import OFFERED, Speech
 
-RELEASED = FeaturesForm.RELEASED_2
-EARLY, LATER = FeaturesForm.EARLY_DRAFT, FeaturesForm.LATER_DRAFT
+RELEASED = Speech.RELEASED
+EARLY, LATER = Speech.EARLY_DRAFT, Speech.LATER_DRAFT
 FEATURES = FeaturesAnswer({"a": (1, 3), "zero": (0, 2)}, {"a": 2}, 7)
 VIEW = ClusterView("id", 2, {2: Endpoint("h", 9), 1: Endpoint("g", 8, "r")})
 
@@ -24,19 +23,19 @@ def call(key: int, version: int, **body: Any) -> Call:
     return Call(key, version, 5, type("Body", (), body)())
 
 
-def features_of(version: int, form: FeaturesForm = RELEASED) -> Any:
+def features_of(version: int, speech: Speech = RELEASED) -> Any:
     """The answer to ApiVersions."""
-    return answers.api_versions(call(18, version), form, FEATURES)
+    return answers.api_versions(call(18, version), speech, FEATURES)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-@pytest.mark.parametrize("form", list(FeaturesForm))
-def test_old_answers_have_no_features(form: FeaturesForm, version: int) -> None:
+@pytest.mark.parametrize("speech", list(Speech))
+def test_old_answers_have_no_features(speech: Speech, version: int) -> None:
     """ApiVersions v0-v2 lists APIs and nothing else, in every dialect."""
-    answer = features_of(version, form)
+    answer = features_of(version, speech)
     assert not hasattr(answer, "supported_features")
     listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert listed == OFFERED[form]
+    assert listed == OFFERED[speech]
 
 
 def test_ranges_from_zero_come_with_version_four() -> None:
@@ -52,15 +51,15 @@ def test_ranges_from_zero_come_with_version_four() -> None:
     assert (level.name, level.max_version_level, level.min_version_level) == ("a", 2, 2)
 
 
-@pytest.mark.parametrize(("form", "key"), [(EARLY, "version"), (LATER, "version_level")])
-def test_the_drafts_features_stand_in_their_own_tags(form: FeaturesForm, key: str) -> None:
+@pytest.mark.parametrize(("speech", "key"), [(EARLY, "version"), (LATER, "version_level")])
+def test_the_drafts_features_stand_in_their_own_tags(speech: Speech, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
     of them; a level is called version or versionLevel (F-54, F-55)."""
-    answer = features_of(3, form)
+    answer = features_of(3, speech)
     (level,) = answer.finalized_features
     assert (level.name, getattr(level, key)) == ("a", 2)
     written = write_frame(5, answer)
-    tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[form]) - 4) :]
+    tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[speech]) - 4) :]
     number = "{:016x}".format
     assert tags == bytes.fromhex(
         "03"
@@ -71,7 +70,7 @@ def test_the_drafts_features_stand_in_their_own_tags(form: FeaturesForm, key: st
         + "924e" + "0c" + "02" + "0261" + number(2) + "00"
     )  # fmt: skip
     for version in (0, 1, 2):
-        assert not hasattr(features_of(version, form), "finalized_features")
+        assert not hasattr(features_of(version, speech), "finalized_features")
 
 
 def test_an_unknown_version_is_answered_in_the_oldest_form() -> None:
@@ -130,9 +129,9 @@ def test_results_are_told_item_by_item_before_version_two() -> None:
     assert not hasattr(answer, "results")
 
 
-@pytest.mark.parametrize("form", [EARLY, LATER])
+@pytest.mark.parametrize("speech", [EARLY, LATER])
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_drafts_answer_a_code_and_a_text(form: FeaturesForm, version: int) -> None:
+def test_the_drafts_answer_a_code_and_a_text(speech: Speech, version: int) -> None:
     """ErrorCode int16 is 0, and ErrorMessage null, where there is no error (F-26)."""
     header = b"\0\0\0\5" + b"\0" * version
     for response, body in (
@@ -142,6 +141,6 @@ def test_the_drafts_answer_a_code_and_a_text(form: FeaturesForm, version: int) -
             (b"\0\x29" + b"\0\2no", b"\0\x29" + b"\3no" + b"\0"),
         ),
     ):
-        answer = answers.update_features(call(48, version), form, response)
-        assert isinstance(answer, drafts.update_features(form, version).response)
+        answer = answers.update_features(call(48, version), speech, response)
+        assert isinstance(answer, drafts.update_features(speech, version).response)
         assert write_frame(5, answer)[4:] == header + body[version]

@@ -20,12 +20,11 @@ from kio.static.primitive import i8, i16
 
 from reference import drafts
 from reference.calls import BadRequestError, Call, read_call, request_class
-from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED
-from streams.znodes import FeaturesForm
+from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, Speech
 
-FORMS = list(FeaturesForm)
-RELEASED = FeaturesForm.RELEASED_2
-EARLY, LATER = FeaturesForm.EARLY_DRAFT, FeaturesForm.LATER_DRAFT
+SPEECHES = list(Speech)
+RELEASED = Speech.RELEASED
+EARLY, LATER = Speech.EARLY_DRAFT, Speech.LATER_DRAFT
 
 
 def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebody") -> bytes:
@@ -45,15 +44,15 @@ def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebo
     return buffer.getvalue()
 
 
-def draft_update(form: FeaturesForm, version: int) -> Any:
+def draft_update(speech: Speech, version: int) -> Any:
     """An update of a draft with two items, one of which names two features."""
-    classes = drafts.update_features(form, version)
-    level = drafts.level_field(form)
+    classes = drafts.update_features(speech, version)
+    level = drafts.level_field(speech)
 
     def feature(name: str, wanted: int) -> Any:
         return classes.feature(**{"name": name, level: wanted})
 
-    how = "allow_downgrade" if form is LATER else "feature_update_type"
+    how = "allow_downgrade" if speech is LATER else "feature_update_type"
     return classes.request(
         feature_update=(
             classes.update(**{how: 0 if how[0] == "f" else False, "feature": (feature("a", 1),)}),
@@ -111,47 +110,47 @@ REQUESTS = [
             include_cluster_authorized_operations=True, endpoint_type=i8(2)
         ),
     ),
-    *((form, draft_update(form, version)) for form in (EARLY, LATER) for version in (0, 1)),
+    *((speech, draft_update(speech, version)) for speech in (EARLY, LATER) for version in (0, 1)),
     *((EARLY, draft_deletion(version)) for version in (0, 1)),
 ]
 
 
-@pytest.mark.parametrize(("form", "request_"), REQUESTS)
-def test_a_request_is_read_as_it_was_written(form: FeaturesForm, request_: Any) -> None:
+@pytest.mark.parametrize(("speech", "request_"), REQUESTS)
+def test_a_request_is_read_as_it_was_written(speech: Speech, request_: Any) -> None:
     """What kio writes is read again, equal in every field."""
-    call = read_call(frame(request_, 9), form)
+    call = read_call(frame(request_, 9), speech)
     assert call == Call(request_.__api_key__, request_.__version__, 9, request_)
 
 
 @pytest.mark.parametrize("client_id", [None, "", "ä client"])
 def test_the_header_is_stepped_over(client_id: str | None) -> None:
     """A client may have any name, or none."""
-    form, request_ = REQUESTS[-1]
-    assert read_call(frame(request_, client_id=client_id), form).body == request_
+    speech, request_ = REQUESTS[-1]
+    assert read_call(frame(request_, client_id=client_id), speech).body == request_
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_version_that_is_offered_has_a_class(form: FeaturesForm) -> None:
+@pytest.mark.parametrize("speech", SPEECHES)
+def test_every_version_that_is_offered_has_a_class(speech: Speech) -> None:
     """A listener can read all that ApiVersions lists."""
-    for key, (low, high) in OFFERED[form].items():
+    for key, (low, high) in OFFERED[speech].items():
         for version in range(low, high + 1):
-            kind = request_class(form, key, version)
+            kind = request_class(speech, key, version)
             assert (kind.__api_key__, kind.__version__) == (key, version) or key == 18
 
 
 def test_what_follows_a_message_is_let_be() -> None:
     """As in Kafka: librdkafka's Metadata of version 12 ends in a rest."""
-    form, request_ = REQUESTS[0]
-    assert read_call(frame(request_) + b"\0\0\0", form).body == request_
+    speech, request_ = REQUESTS[0]
+    assert read_call(frame(request_) + b"\0\0\0", speech).body == request_
 
 
 def test_tags_that_are_not_known_are_stepped_over() -> None:
     """A client may be newer than the listener (KIP-482)."""
-    form, request_ = REQUESTS[5]
+    speech, request_ = REQUESTS[5]
     written = frame(request_)
     assert written[-1:] == b"\0"
     tagged = written[:-1] + b"\x01\x90\x4e\x03abc"
-    assert read_call(tagged, form).body == request_
+    assert read_call(tagged, speech).body == request_
 
 
 @pytest.mark.parametrize(
@@ -190,15 +189,15 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
     changes=st.lists(st.tuples(st.integers(8, 60), st.binary(min_size=1, max_size=5)), max_size=4),
 )
 def test_broken_requests_never_break_the_reader(
-    which: tuple[FeaturesForm, Any], cut: int, changes: list[tuple[int, bytes]]
+    which: tuple[Speech, Any], cut: int, changes: list[tuple[int, bytes]]
 ) -> None:
     """Bytes changed at random and cut off anywhere give a request or the one error."""
-    form, request_ = which
+    speech, request_ = which
     broken = bytearray(frame(request_))
     for place, new in changes:
         broken[place : place + len(new)] = new
     try:
-        call = read_call(bytes(broken[: len(broken) - cut]), form)
+        call = read_call(bytes(broken[: len(broken) - cut]), speech)
     except BadRequestError:
         return
     assert call.body is not None
@@ -238,3 +237,25 @@ def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
     head = struct.pack(">hhi", DRAFT_DELETE, 0, 7) + b"\0\x08somebody"
     named = deletion.request(feature=(deletion.feature(name="f"),))
     assert frame(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
+
+
+def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
+    """UpdateMetadata, key 6, version 6: tag 10000 has the epoch int64, tag 10001 the features, each
+    a name and a version int64 (F-47)."""
+    classes = drafts.update_metadata()
+    sent = classes.request(
+        controller_id=1,
+        controller_epoch=2,
+        broker_epoch=3,
+        topic_states=(),
+        live_brokers=(),
+        features_epoch=4,
+        features=(classes.feature(name="f", version=5),),
+    )
+    head = struct.pack(">hhi", 6, 6, 7) + b"\0\x08somebody\0" + struct.pack(">iiq", 1, 2, 3)
+    tags = (
+        bytes.fromhex("02 904e 08") + struct.pack(">q", 4)
+        + bytes.fromhex("914e 0c 02 02") + b"f" + struct.pack(">q", 5) + b"\0"
+    )  # fmt: skip
+    assert frame(sent) == head + b"\1\1" + tags
+    assert read_call(frame(sent), Speech.EARLY_DRAFT_STRUCK).body == sent

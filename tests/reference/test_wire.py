@@ -12,11 +12,11 @@ from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from controller.reference.requests import FeaturesAnswer
 from reference import answers
 from reference.calls import Call
+from reference.dialects import Speech
 from reference.wire import MAX_REQUEST_BYTES, WireServer
-from streams.znodes import FeaturesForm
 from tests.reference.test_decode import frame
 
-FORM = FeaturesForm.RELEASED_2
+SPEECH = Speech.RELEASED
 DEADLINE_S = 10.0
 
 
@@ -33,7 +33,7 @@ class Answers:
         """The answer of a node without features."""
         self.asked.append(call.correlation_id)
         await self.let.wait()
-        return None if self.closes else answers.api_versions(call, FORM, FeaturesAnswer())
+        return None if self.closes else answers.api_versions(call, SPEECH, FeaturesAnswer())
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def node() -> Answers:
 @pytest.fixture
 async def server(node: Answers) -> AsyncIterator[WireServer]:
     """A server on a port of its own."""
-    made = WireServer(FORM, node)
+    made = WireServer(SPEECH, node)
     await made.start()
     yield made
     await made.close()
