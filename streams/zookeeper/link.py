@@ -7,7 +7,6 @@ Nothing here can write: of kazoo's client only reads are called.
 import contextlib
 import logging
 import socket
-import ssl
 import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -45,7 +44,7 @@ class Link:
     def __init__(self, settings: ZookeeperSettings, inbox: Inbox) -> None:
         self._inbox = inbox
         self._reasons = Reasons(settings)
-        self._handler = _Handler(settings.login.tls)
+        self._handler = _Handler(settings)
         login = settings.login
         logger = logging.Logger("kazoo", logging.WARNING)  # ours alone, unnamed
         logger.addHandler(self._reasons)
@@ -162,9 +161,13 @@ class _Answer:
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships no types
     """kazoo's threads, without its queues between the connection and us, and with our own TLS."""
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__()
-        self._tls = tls
+        self._tls = settings.login.tls
+        # kazoo gives each server the whole session's time to accept: one that swallows packets
+        # would cost the session. Java's client shares the time out as well.
+        servers = settings.connect_string.count(",") + 1
+        self._connect_s = max(1.0, settings.session_timeout_ms / 1000 / (servers + 1))
         self.answer: _Answer | None = None
         """Where the answer to what is asked next is put."""
 
@@ -186,7 +189,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
         self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
     ) -> socket.socket:
         # kazoo's own would trust every authority of the system beside the given one.
-        connection = socket.create_connection(address, timeout)
+        connection = socket.create_connection(address, min(timeout, self._connect_s))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:
             return connection
