@@ -29,6 +29,9 @@ MAX_ALERTS = 20
 MAX_RUNS = 8
 """Runs of ids that are spelled out."""
 
+_MIGRATED = "post-migration"
+"""From then on the znodes, that of the controller among them, are what was left behind."""
+
 STYLES = {
     Severity.CRITICAL: "bold red",
     Severity.WARNING: "yellow",
@@ -109,7 +112,7 @@ def state_view(
     """
     head = Text(plain(snapshot.cluster), style="bold")
     leader = "" if snapshot.leader_id < 0 else f", leader {snapshot.leader_id}"
-    if snapshot.controller.node_id >= 0:
+    if snapshot.controller.node_id >= 0 and snapshot.migration.state != _MIGRATED:
         leader += f", ZooKeeper's controller {snapshot.controller.node_id}"
     head.append(f"  epoch {snapshot.epoch}, revision {snapshot.revision}{leader}", style="not bold")
     sources = ", ".join(f"{name} {state}" for name, state in snapshot.sources.items())
@@ -135,7 +138,8 @@ def _migration(migration: Migration) -> list[Text]:
     if not migration.under_way:
         return []
     line = Text("  migration to KRaft: ", style="yellow")
-    line.append(f"{migration.state}; {migration.brokers_in_zookeeper} brokers in ZooKeeper")
+    count = migration.brokers_in_zookeeper
+    line.append(f"{migration.state}; {count} broker{'' if count == 1 else 's'} in ZooKeeper")
     if migration.missing:
         line.append(f", not registered with the KRaft controllers: {ids(migration.missing)}")
     return [line]
