@@ -1,7 +1,7 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, worker, latency, event-cost, restart.
+taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, reference.
 """
 
 import sys
@@ -16,7 +16,7 @@ import orjson
 from deploy.cluster import Cluster
 from deploy.specs import single_bus
 from streams.bus import BusSettings
-from tests.bench import decode, event_cost, latency, restart, worker
+from tests.bench import decode, event_cost, latency, reference, restart, worker, zookeeper
 
 Measures = Iterator[dict[str, Any]]
 
@@ -45,6 +45,9 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
     "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
     "restart": lambda: on_a_bus(restart.run, partitions=8),
+    "zookeeper": zookeeper.first_image,
+    "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
+    "reference": reference.run,
 }
 
 
