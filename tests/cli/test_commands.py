@@ -57,6 +57,16 @@ WRONG = (
     (["up", "--log-directory", "missing"], "there is no directory missing"),
     (["up", "--log-directory", "."], "give --cluster-id"),
     (["watch", "--controllers", "a:1", "--command-config", "none"], "none cannot be read"),
+    (["up", "--zookeeper", "a:70000"], "clusters.0.zookeeper"),
+    (["up", "--zookeeper", "a:1,b:port/kafka"], "'b:port' has no port"),
+    (["up", "--zookeeper", "a:1/kafka,b:1"], "a server after the chroot"),
+    (["watch", "--zookeeper", "/kafka"], "names no ZooKeeper server"),
+    (["watch", "--zookeeper", "a:1", "--zookeeper-config", "none"], "none cannot be read"),
+    (["watch", "--zookeeper-config", "none"], "neither controllers nor servers"),
+    (["stack", "up", "--zookeeper", "2"], "an ensemble has 1, 3, 5"),
+    (["stack", "up", "--zookeeper-kafka", "0"], "--zookeeper-kafka"),
+    (["stack", "up", "--reference-brokers", "0"], "--reference-brokers"),
+    (["stack", "up", "--reference-features", "f=1-2"], "give both"),
     (["worker", "--store", "paper"], "worker.store"),
 )
 

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -16,8 +17,10 @@ from streams.outputs import (
     ChangeKind,
     FeatureChange,
     IncompatibleNode,
+    Migration,
     Severity,
     Snapshot,
+    ZookeeperController,
 )
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
 
@@ -165,3 +168,66 @@ def test_an_old_snapshot_is_doubted() -> None:
     text = _text(*showing.state_view(snapshot, [], reason))
     assert "does a worker run?" in text
     assert "no alert fires" not in text
+
+
+def test_the_controller_of_zookeeper_is_named_beside_the_quorums_leader() -> None:
+    """Both are shown while both are watched; neither is, where nobody tells of one."""
+    snapshot = _snapshot([_class([1], (7, 30))])
+    assert "leader 1 " in _text(*showing.state_view(snapshot, []))
+    assert "ZooKeeper" not in _text(*showing.state_view(snapshot, []))
+    both = replace(snapshot, controller=ZookeeperController(3001, 4, 2))
+    assert "leader 1, ZooKeeper's controller 3001 " in _text(*showing.state_view(both, []))
+    alone = replace(both, leader_id=-1)
+    text = _text(*showing.state_view(alone, []))
+    assert "revision 2, ZooKeeper's controller 3001 " in text
+    vacant = replace(alone, controller=ZookeeperController(epoch=4))
+    assert "ZooKeeper" not in _text(*showing.state_view(vacant, []))
+
+
+@pytest.mark.parametrize(
+    ("migration", "line"),
+    [
+        (
+            Migration("pre-migration", True, -1, 3, (NodeId(1), NodeId(2), NodeId(3))),
+            "migration to KRaft: pre-migration; 3 brokers in ZooKeeper, not registered with the "
+            "KRaft controllers: 1-3",
+        ),
+        (
+            Migration("migration", True, 3001, 1),
+            "migration to KRaft: migration; 1 broker in ZooKeeper",
+        ),
+        (
+            Migration("unknown", True, 3001, 0),
+            "migration to KRaft: unknown; 0 brokers in ZooKeeper",
+        ),
+    ],
+)
+def test_a_migration_is_one_line(migration: Migration, line: str) -> None:
+    """How far it is, how many brokers are left, and which of them are missing; and the line goes
+    with the migration."""
+    snapshot = replace(_snapshot([_class([1], (7, 30))]), migration=migration)
+    assert line in [each.strip() for each in _text(*showing.state_view(snapshot, [])).splitlines()]
+    over = replace(snapshot, migration=replace(migration, under_way=False))
+    assert "migration" not in _text(*showing.state_view(over, []))
+
+
+def test_ten_thousand_missing_brokers_fit_a_line() -> None:
+    """Ids are drawn together, and what is left out is counted."""
+    missing = tuple(NodeId(number) for number in range(1, 20_000, 2))
+    migration = Migration("pre-migration", True, -1, 10_000, missing)
+    snapshot = replace(_snapshot([]), migration=migration)
+    text = _text(*showing.state_view(snapshot, []))
+    assert "1, 3, 5, 7, 9, 11, 13, 15 and 9,992 more" in text
+
+
+def test_the_controller_that_a_migration_left_behind_is_not_shown() -> None:
+    """Its znode stays for ever and says nothing of the cluster any more."""
+    over = Migration("post-migration", False, 3001, 0)
+    snapshot = replace(
+        _snapshot([_class([1], (7, 30))]),
+        controller=ZookeeperController(3001, 4, 2),
+        migration=over,
+    )
+    text = _text(*showing.state_view(snapshot, []))
+    assert "ZooKeeper" not in text
+    assert "leader 1 " in text
