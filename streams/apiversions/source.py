@@ -2,21 +2,22 @@
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from streams.apiversions.answers import Answer, NodeKey
 from streams.apiversions.discovery import Found, find_nodes
 from streams.apiversions.observer import Observer, Said
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.events import DeadLetter, Event, NodeSilent, SourceState, SourceStatus
+from streams.clocks import wall_clock_ms
+from streams.events import DeadLetter, NodeSilent, SourceState, SourceStatus
 from streams.metrics import SourceReport
 from streams.net.address import Address
 from streams.net.connection import NodeError
-from streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
+from streams.sink import Sink
+from streams.topics import API_VERSIONS, DEAD_LETTERS
 from streams.types import ClusterId
 
 LOG: Final = logging.getLogger("featurewatch.api-versions")
@@ -25,30 +26,6 @@ SOURCE: Final = "api-versions"
 
 _STAGGER_S: Final = 0.002
 """Between the questions to two nodes: a thousand nodes are not asked in the same millisecond."""
-
-_OnePublished = asyncio.Future[None]
-
-
-class Publishes(Protocol):
-    """What a source needs of `streams.bus.Publisher`."""
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> _OnePublished:
-        """Hands over an event; waits while the bus has no room."""
-        ...
-
-    async def flush(self) -> None:
-        """Waits until the bus has everything."""
-        ...
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the bus takes nothing; None: it does."""
-        ...
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the Unix epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class ApiVersionsSource:
@@ -60,7 +37,7 @@ class ApiVersionsSource:
     def __init__(
         self,
         settings: ApiVersionsSettings,
-        publisher: Publishes,
+        publisher: Sink,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._settings = settings

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from streams.clocks import monotonic_ms
 from streams.kraft import logdir_files as files
 from streams.kraft.logdir_rule import SETTLE_MS, CommitRule
 from streams.kraft.observer_states import (
@@ -21,11 +22,10 @@ from streams.kraft.observer_states import (
     LostPlace,
     Output,
     SnapshotBytes,
-    Trouble,
 )
-from streams.kraft.quorum_reader import monotonic_ms
 from streams.kraft.requests import NOBODY, START, Leader, Place
 from streams.kraft.tail import MalformedLogError, Tail
+from streams.source_states import Trouble
 
 POLL_MS: Final = 50
 _TROUBLE_POLLS: Final = 20

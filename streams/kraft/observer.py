@@ -23,7 +23,6 @@ from streams.kraft.observer_states import (
     Pause,
     Phase,
     SnapshotBytes,
-    Trouble,
 )
 from streams.kraft.requests import (
     START,
@@ -38,6 +37,7 @@ from streams.kraft.requests import (
 )
 from streams.kraft.tail import MalformedLogError, Tail
 from streams.net.address import Address
+from streams.source_states import Trouble
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""

@@ -94,15 +94,6 @@ Output = Commits | SnapshotBytes | LostPlace
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why nothing can be read: one line that says what to do, and since when it lasts."""
-
-    line: str
-    lasting: bool
-    since_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Pace:
     """How long to wait and how much to take; all times in milliseconds."""
 

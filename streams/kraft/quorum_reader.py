@@ -2,17 +2,18 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streams.clocks import monotonic_ms
 from streams.kraft import wire
 from streams.kraft.observer import Observer
-from streams.kraft.observer_states import DEFAULT_PACE, Output, Pace, Pause, Trouble
+from streams.kraft.observer_states import DEFAULT_PACE, Output, Pace, Pause
 from streams.kraft.requests import Ask, Failure, FetchAsk, Leader, Place
 from streams.net.address import Address
 from streams.net.connection import Connection, LoginError, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
+from streams.source_states import Trouble
 
 _MOST_CONNECTIONS = 8
 """More open connections than this are not kept: a quorum has three or five controllers."""
@@ -29,11 +30,6 @@ class Quorum:
     """How long a controller may be silent, on top of the wait that it was asked for."""
 
     pace: Pace = DEFAULT_PACE
-
-
-def monotonic_ms() -> int:
-    """Milliseconds of a clock that does not go back."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class QuorumReader:

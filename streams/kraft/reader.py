@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from streams.kraft.observer_states import Output, Trouble
+from streams.kraft.observer_states import Output
 from streams.kraft.requests import Leader, Place
+from streams.source_states import Trouble
 
 
 class LogReader(Protocol):

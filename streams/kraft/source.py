@@ -7,46 +7,33 @@ last.
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, cast
+from typing import BinaryIO, Final, cast
 
 from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
+from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
 from streams.kraft.commits import CommitAssembler, Position
 from streams.kraft.logdir import LogDirectoryReader
 from streams.kraft.logdir_rule import SETTLE_MS
 from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
-from streams.kraft.quorum_reader import Quorum, QuorumReader, monotonic_ms
+from streams.kraft.quorum_reader import Quorum, QuorumReader
 from streams.kraft.reader import LogReader
 from streams.kraft.requests import START, Place
 from streams.kraft.snapshot import read_snapshot
-from streams.kraft.source_states import Patience, Standing, next_state
 from streams.kraft.unreadable import BadSnapshot
 from streams.kraft.wanted import DEFAULT_WANTED
 from streams.metrics import SourceReport
-from streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
+from streams.sink import Sink
+from streams.source_states import Patience, Standing, next_state
+from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId
 
 SOURCE: Final = "kraft"
 _SPOOL_BYTES: Final = 8 << 20
 """Snapshots up to this stay in memory while they arrive, larger ones go to a temporary file."""
-
-
-class Sink(Protocol):
-    """Where events go: `streams.bus.Publisher`, or a list in a test."""
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
-        """Take an event, once there is room."""
-
-    async def flush(self) -> None:
-        """Wait until everything is acknowledged."""
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the bus takes nothing at present, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +61,6 @@ class KraftSettings:
                 self.log_directory, self.cluster, place, self.log_directory_settle_ms
             )
         raise ValueError(f"neither controllers nor a log directory are given for {self.cluster}")
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the Unix epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class KraftSource:

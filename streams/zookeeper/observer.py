@@ -11,7 +11,7 @@ passes on the events that come out. The rules it keeps:
 
 from typing import Final
 
-from streams.kraft.observer_states import Trouble
+from streams.source_states import Trouble
 from streams.types import ClusterId
 from streams.znodes import ClusterIdZnode
 from streams.zookeeper.asks import (

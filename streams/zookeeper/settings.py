@@ -4,9 +4,9 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.kraft.source_states import Patience
 from streams.net.address import Address
 from streams.net.security import SecurityError, from_properties
+from streams.source_states import Patience
 from streams.types import ClusterId
 from streams.zookeeper.asks import Pace
 from streams.zookeeper.paths import Wanted

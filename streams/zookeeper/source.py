@@ -6,15 +6,16 @@ is read, and what changed more than once meanwhile is told as missed. Nothing is
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
 from streams.bus import Publisher
-from streams.events import DeadLetter, Event, SourceState, SourceStatus
-from streams.kraft.source_states import Standing, next_state
+from streams.clocks import monotonic_ms, wall_clock_ms
+from streams.events import DeadLetter, SourceState, SourceStatus
 from streams.metrics import SourceReport
-from streams.topics import DEAD_LETTERS, ZOOKEEPER, Topic
+from streams.sink import Sink
+from streams.source_states import Standing, next_state
+from streams.topics import DEAD_LETTERS, ZOOKEEPER
 from streams.types import ClusterId
 from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Item, Lost
 from streams.zookeeper.link import Link
@@ -35,30 +36,6 @@ _REOPEN_MS: Final = 2_000
 """Before a client that gave up (its login was refused) is replaced."""
 
 _CLOSE_S: Final = 3.0
-
-
-class Sink(Protocol):
-    """Where events go: `streams.bus.Publisher`, or a list in a test."""
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
-        """Take an event, once there is room."""
-
-    async def flush(self) -> None:
-        """Wait until everything is acknowledged."""
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the bus takes nothing at present, in one line."""
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the Unix epoch."""
-    return time.time_ns() // 1_000_000
-
-
-def monotonic_ms() -> int:
-    """Milliseconds of a clock that does not go back."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class ZookeeperSource:

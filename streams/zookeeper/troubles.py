@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from streams.kraft.observer_states import Trouble
+from streams.source_states import Trouble
 from streams.zookeeper.paths import CLUSTER_ID, Target
 
 _UNDER_WAY: Final = 2**63

@@ -9,11 +9,11 @@ import pytest
 
 from streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
 from streams.kraft.batch import scan
-from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes, Trouble
+from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
 from streams.kraft.reader import LogReader
 from streams.kraft.requests import START, Leader, Place
 from streams.kraft.source import KraftSettings, KraftSource
-from streams.kraft.source_states import Patience, Standing, next_state
+from streams.source_states import Patience, Standing, Trouble, next_state
 from streams.topics import Topic
 from streams.types import ClusterId
 from tests.streams.kraft.log_bytes import NOOP, batch

@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 
 from streams.events import SourceState
-from streams.kraft.observer_states import Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why nothing can be read: one line that says what to do, and since when it lasts."""
+
+    line: str
+    lasting: bool
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
