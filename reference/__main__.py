@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
-from reference.ensemble import EnsembleError
 from reference.node import Ended, NodeSettings, ReferenceNode
+from reference.seats import EnsembleError
 from streams.types import Range
 
 FAILED = 1

@@ -25,6 +25,33 @@ class _AtOnce:
             _log.exception("kazoo's answer could not be handed on")
 
 
+class LinkedResult:
+    """What kazoo sets once: a value or an exception. Nobody waits for it, so it has no locks."""
+
+    __slots__ = ("_answered", "exception", "value")
+
+    def __init__(self, answered: Callable[["LinkedResult"], None]) -> None:
+        self._answered = answered
+        self.value: Any = None
+        self.exception: BaseException | None = None
+
+    def set(self, value: Any = None) -> None:
+        """It is done."""
+        self.value = value
+        self._hand_on()
+
+    def set_exception(self, exception: BaseException) -> None:
+        """It has failed."""
+        self.exception = exception
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        try:
+            self._answered(self)
+        except Exception:
+            _log.exception("kazoo's answer could not be handed on")
+
+
 class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is untyped
     """Keeps watches and answers in the order of the connection.
 
@@ -52,11 +79,11 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
 
     def async_result(self) -> Any:
         """A result to come; the first that a request makes is the one that it gives back."""
-        result = super().async_result()
-        if (answered := getattr(self._here, "answered", None)) is not None:
-            self._here.answered = None
-            result.rawlink(answered)
-        return result
+        answered = getattr(self._here, "answered", None)
+        if answered is None:
+            return super().async_result()
+        self._here.answered = None
+        return LinkedResult(answered)
 
     def start(self) -> None:
         """There are no workers to start."""

@@ -126,6 +126,8 @@ class ReferenceCluster:
         for node in here:
             if node.controller_id is None:
                 return f"{node.name} knows no controller"
+            if node.controller_id == node.settings.node_id and not node.is_controller:
+                return f"{node.name} is elected, and not through with its start-up"
         light = len(self.light.registered) if self.light is not None else 0
         known, wanted = len(self.directory.brokers), light + len(here)
         if known >= wanted and self.directory.complete:

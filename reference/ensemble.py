@@ -10,7 +10,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -48,39 +47,12 @@ from controller.reference.protocol import (
 from controller.reference.requests import Request, Response
 from reference.clients import kazoo_client, wall_clock
 from reference.operations import WATCH_KINDS, outcome, request
+from reference.seats import EndedError, EnsembleError, Place, Seat
 from reference.watches import Watches
 
 TICK_S: Final = 0.1
 
 _log = logging.getLogger("reference")
-
-
-class EnsembleError(RuntimeError):
-    """ZooKeeper cannot be used: one line, for people."""
-
-
-class EndedError(RuntimeError):
-    """The machine has ended and answers no more."""
-
-
-@dataclass(eq=False)
-class Seat:
-    """A machine's place on a session; its methods are for the loop alone.
-
-    ``gate`` says from when on it may take part in a session (the candidate for the controller
-    waits until its broker is registered).
-    """
-
-    machine: Machine
-    gate: Callable[[], bool] = lambda: True
-    started: bool = False
-    """It was told of the present session."""
-    under_way: set[Token] = field(default_factory=set)
-    asked: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
-
-
-Place = tuple[Seat, Token]
-"""Who waits for an answer."""
 
 
 class EnsembleSession:
@@ -364,11 +336,7 @@ class EnsembleSession:
         if self._ticker is not None:
             self._ticker.cancel()
         for seat in self._seats:
-            for future in seat.asked.values():
-                if not future.done():
-                    future.set_exception(EndedError(f"{self.name} has ended"))
-                    future.exception()  # nobody may be waiting for it any more
-            seat.asked.clear()
+            seat.end(self.name)
 
     async def _close_client(self) -> None:
         await asyncio.to_thread(self._client.stop)

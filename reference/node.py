@@ -24,8 +24,9 @@ from reference.dialects import (
     speech_of,
 )
 from reference.directory import Directory
-from reference.ensemble import EndedError, EnsembleSession
+from reference.ensemble import EnsembleSession
 from reference.push import Pushes
+from reference.seats import EndedError
 from reference.wire import WireServer
 from streams.types import Range
 

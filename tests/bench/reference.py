@@ -1,67 +1,89 @@
 """``reference_updates_per_s``: feature updates through the reference controller, over the wire.
 
 The baseline is what is left of an update without all that: conditional writes of such a znode, one
-after the other, with kazoo. Both run against the same ensemble of three servers. Some clients ask
-at once, each for its own feature, as a server's rate is measured: the controller takes one update
-after the other all the same, writes it, and reads it back before it answers.
+after the other, with kazoo. Both run against the same ensemble of three servers, in turns. Four
+connections ask at once, each for its own feature, as a server's rate is measured: the controller
+takes one update after the other all the same, writes it, and reads it back before it answers. The
+requests are made before the time is taken, and the answers looked at after it.
 """
 
+import socket
+import struct
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v1.request import MetadataRequest
-from kio.schema.metadata.v1.response import MetadataResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from kio.serial import entity_reader
 from kio.static.primitive import i8, i16
 
 from deploy.ensemble_specs import EnsembleSpec
-from deploy.wire import Connection
 from deploy.zookeeper import Ensemble
+from reference.calls import write_request
 from tests.reference.process import reference_process
 
 CLIENTS: Final = 4
 UPDATES: Final = 250
 """Of each client in a round."""
 ROUNDS: Final = 8
+TIMEOUT_S: Final = 30.0
 _HIGHEST: Final = 30_000
 _UPGRADE, _SAFE_DOWNGRADE = i8(1), i8(2)
 
 
 class Client:
-    """Raises one feature level by level."""
+    """Raises one feature level by level, over a connection of its own."""
 
-    def __init__(self, connection: Connection, feature: str) -> None:
-        self._connection = connection
+    def __init__(self, address: str, feature: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._answers = self._socket.makefile("rb")
         self._feature = feature
         self._level = 1
-        self._set(_SAFE_DOWNGRADE)
+        self.send(self._request(_SAFE_DOWNGRADE))
+        check(self.receive())
 
-    def updates(self, count: int) -> None:
-        """That many updates, each of them accepted."""
+    def requests(self, count: int) -> list[bytes]:
+        """The next so many, each a level higher."""
+        made = []
         for _ in range(count):
             self._level += 1
-            self._set(_UPGRADE)
+            made.append(self._request(_UPGRADE))
+        return made
+
+    def send(self, request: bytes) -> None:
+        """Ask."""
+        self._socket.sendall(request)
+
+    def receive(self) -> bytes:
+        """The answer, without its length."""
+        (size,) = struct.unpack(">i", self._answers.read(4))
+        return self._answers.read(size)
 
     def close(self) -> None:
         """Hang up."""
-        self._connection.close()
+        self._answers.close()
+        self._socket.close()
 
-    def _set(self, how: i8) -> None:
+    def _request(self, how: i8) -> bytes:
         update = FeatureUpdateKey(
             feature=self._feature, max_version_level=i16(self._level), upgrade_type=how
         )
-        answer = self._connection.ask(
-            UpdateFeaturesRequest(feature_updates=(update,)), UpdateFeaturesResponse
-        )
-        errors = [answer.error_code, *(result.error_code for result in answer.results)]
-        assert all(code is ErrorCode.none for code in errors), answer
+        return write_request(UpdateFeaturesRequest(feature_updates=(update,)), "bench")
+
+
+def check(answer: bytes) -> None:
+    """That an update was accepted."""
+    _, start = entity_reader(UpdateFeaturesResponse.__header_schema__)(answer, 0)
+    said, _ = entity_reader(UpdateFeaturesResponse)(answer, start)
+    errors = [said.error_code, *(result.error_code for result in said.results)]
+    assert all(code is ErrorCode.none for code in errors), said
 
 
 def run() -> Iterator[dict[str, Any]]:
@@ -80,7 +102,7 @@ def measure(connect: str) -> dict[str, Any]:
     features = [f"{name}=1-{_HIGHEST}" for name in names]
     with reference_process(chroot, features=features) as process:
         (address,) = process.ready().values()
-        clients = [Client(_controller(address), name) for name in names]
+        clients = [Client(address, name) for name in names]
         writer = Writer(chroot)
         rates = [(_rate_of(clients), writer.rate()) for _ in range(ROUNDS)]
         writer.close()
@@ -119,17 +141,18 @@ class Writer:
         self._client.close()
 
 
-def _controller(address: str) -> Connection:
-    host, port = address.rsplit(":", 1)
-    with Connection(host, int(port)) as any_node:
-        known = any_node.ask(MetadataRequest(topics=()), MetadataResponse)
-    chosen = next(each for each in known.brokers if each.node_id == known.controller_id)
-    return Connection(chosen.host, int(chosen.port))
-
-
 def _rate_of(clients: list[Client]) -> float:
+    requests = [client.requests(UPDATES) for client in clients]
+    answers = []
     started = time.perf_counter()
-    with ThreadPoolExecutor(len(clients)) as pool:
-        for done in [pool.submit(client.updates, UPDATES) for client in clients]:
-            done.result()
-    return len(clients) * UPDATES / (time.perf_counter() - started)
+    for client, mine in zip(clients, requests, strict=True):
+        client.send(mine[0])
+    for number in range(UPDATES):
+        for client, mine in zip(clients, requests, strict=True):
+            answers.append(client.receive())
+            if number + 1 < UPDATES:
+                client.send(mine[number + 1])
+    seconds = time.perf_counter() - started
+    for answer in answers:
+        check(answer)
+    return len(answers) / seconds

@@ -43,7 +43,8 @@ from controller.reference.protocol import (
 )
 from controller.reference.requests import ApiVersions, FeaturesAnswer
 from deploy.zookeeper import Ensemble
-from reference.ensemble import EndedError, EnsembleError, EnsembleSession, Seat
+from reference.ensemble import EnsembleSession
+from reference.seats import EndedError, EnsembleError, Seat
 from tests.conftest import MakeEnsemble
 
 pytestmark = pytest.mark.stack
