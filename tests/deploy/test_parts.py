@@ -181,5 +181,5 @@ def test_attempts_end_with_their_time() -> None:
     assert len(list(attempts(0.0))) == 1
     started = time.monotonic()
     assert 2 <= len(list(attempts(0.1, 0.01))) <= 11
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 5.0
     assert Deadline(-1.0).left_s == 0.0

@@ -108,5 +108,5 @@ async def test_a_session_that_ends_is_closed_in_the_background():
         link.open()
         began = time.monotonic()
         done = link.close()
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 1.5  # less than the session would last
         assert done.wait(15)
