@@ -101,6 +101,11 @@ class ReferenceNode:
         return f"{self._server.host}:{self._server.port}"
 
     @property
+    def session(self) -> EnsembleSession:
+        """Its ZooKeeper session."""
+        return self._session
+
+    @property
     def registered(self) -> bool:
         """Whether its znode stands."""
         return self._broker.registered

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from kazoo.client import KazooClient
@@ -21,6 +22,7 @@ from deploy.wire import Connection
 from deploy.zookeeper import Ensemble
 from reference.cluster import ClusterSettings, ReferenceCluster
 from reference.dialects import Speech
+from reference.ensemble import EnsembleSession
 from reference.node import NodeSettings
 from tests.conftest import MakeEnsemble
 from tests.deploy.test_process import eventually
@@ -218,3 +220,34 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
             assert await client.features() == before
     finally:
         await cluster.close()
+
+
+async def test_a_node_whose_session_expired_comes_back(connect: str, client: KazooClient) -> None:
+    """It registers in its new session, is elected again with the next controller epoch, and takes
+    updates; what was finalized is as it was."""
+    cluster = ReferenceCluster(ClusterSettings(NodeSettings(connect, 1, {"f": (1, 5)})))
+    await cluster.start()
+    try:
+        (node,) = cluster.nodes
+        _, before = await asyncio.to_thread(client.get, "/brokers/ids/1")
+        await asyncio.to_thread(expire, connect, node.session)
+
+        def back() -> bool:
+            stat = client.exists("/brokers/ids/1")
+            return stat is not None and stat.ephemeralOwner != before.ephemeralOwner
+
+        assert await asyncio.to_thread(eventually, back)
+        await node.wait_until(lambda: node.is_controller)
+        assert (await asyncio.to_thread(client.get, "/controller_epoch"))[0] == b"2"
+        assert await asyncio.to_thread(seen, node.address) == ({"f": 5}, 0)
+        update_down = partial(update, node.address, 2, downgrade=True)
+        assert await asyncio.to_thread(update_down) is ErrorCode.none
+    finally:
+        await cluster.close()
+
+
+def expire(connect: str, session: EnsembleSession) -> None:
+    """Ends a session as somebody who has its password can: by resuming and closing it."""
+    thief = KazooClient(connect, client_id=session.client_id)
+    thief.start(30)
+    thief.stop()
