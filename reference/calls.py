@@ -17,7 +17,6 @@ from kio.schema.index import api_key_map
 from kio.serial import entity_writer
 
 from reference import drafts
-from reference.decode import UnreadableError, read_entity, skip_header
 from reference.dialects import (
     API_VERSIONS,
     DRAFT_DELETE,
@@ -26,6 +25,7 @@ from reference.dialects import (
     UPDATE_METADATA,
     Speech,
 )
+from streams.net.decode import UnreadableError, read_entity, skip_header
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")

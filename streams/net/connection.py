@@ -20,12 +20,12 @@ from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsRespons
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v0 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
-from kio.serial import entity_reader, entity_writer
-from kio.serial.errors import SerialError
+from kio.serial import entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import Payload
 
 from streams.net.address import Address
+from streams.net.decode import UnreadableError, read_entity, skip_tags
 from streams.net.sasl import SaslError
 from streams.net.security import PLAINTEXT, Security
 
@@ -201,17 +201,17 @@ class Connection:
         flexible = request.__flexible__ and key != API_VERSIONS_KEY
         start = _LENGTH.size
         if flexible:
-            # Header tags are not in use; a node that sends one is newer than we can read.
-            if body[start : start + 1] != b"\0":
+            try:
+                start = skip_tags(body, start)
+            except UnreadableError as error:
                 self._writer.close()
-                raise NodeError(f"{self.address} sent a response header that is unknown")
-            start += 1
+                raise NodeError(f"{self.address} sent a header that is none: {error}") from error
         return memoryview(body)[start:]
 
     def _parse(self, body: memoryview, answer: type[_RESPONSE]) -> _RESPONSE:
         try:
-            return entity_reader(answer)(body, 0)[0]
-        except (SerialError, ValueError, TypeError) as error:
+            return cast("_RESPONSE", read_entity(answer, body)[0])
+        except UnreadableError as error:
             self._writer.close()
             name = answer.__name__
             raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error

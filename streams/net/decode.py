@@ -1,20 +1,22 @@
-"""Reads a request by the layout that its class declares, whatever the bytes are; pure.
+"""Reads a message by the layout that its class declares, whatever the bytes are; pure.
 
-kio's own decoder trusts the lengths that it finds: one that claims more memory than there is ends
-the process (kio 0.6.5). A server reads what strangers send, so here every length is held against
-the bytes that are there. The layouts are kio's: ``kafka_type`` and ``tag`` of each field.
+The layouts are kio's: ``kafka_type`` and ``tag`` of each field. kio's own decoder (0.6.5) trusts
+lengths that it finds, and one that claims more memory than there is ends the process. It also stops
+at a tagged field that it does not know, which KIP-482 wants skipped. Here every length is held
+against the bytes that are there, and what a newer Kafka adds is passed over.
 """
 
 import datetime
 import struct
 import uuid
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
-from kio.static.primitive import i32Timedelta
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32Timedelta, i64Timedelta
 
 
 class UnreadableError(ValueError):
@@ -22,13 +24,13 @@ class UnreadableError(ValueError):
 
 
 class Cursor:
-    """A place in the bytes of a request."""
+    """A place in the bytes of a message."""
 
-    def __init__(self, data: bytes, start: int = 0) -> None:
-        self.data = data
+    def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
+        self.data = memoryview(data)
         self.at = start
 
-    def take(self, size: int) -> bytes:
+    def take(self, size: int) -> memoryview:
         """The next ``size`` bytes."""
         end = self.at + size
         if size < 0 or end > len(self.data):
@@ -46,7 +48,7 @@ class Cursor:
 Read = Callable[[Cursor], Any]
 
 
-def read_entity(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
+def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
     """The message of a class of kio's layout that begins at ``start``, and where it ends.
 
     Raises:
@@ -56,7 +58,7 @@ def read_entity(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
     return _entity(kind)(cursor), cursor.at
 
 
-def skip_header(data: bytes, start: int, *, flexible: bool) -> int:
+def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
     """Where a request's header ends of which key, version and correlation id are read.
 
     The client id is of the old form in every version (KIP-482).
@@ -71,21 +73,36 @@ def skip_header(data: bytes, start: int, *, flexible: bool) -> int:
     return cursor.at
 
 
+def skip_tags(data: bytes | memoryview, start: int) -> int:
+    """Where a section of tagged fields ends, all of which are passed over.
+
+    Raises:
+        UnreadableError: if it does not end.
+    """
+    cursor = Cursor(data, start)
+    _tags(cursor, {})
+    return cursor.at
+
+
 @cache
 def _entity(kind: Any) -> Read:
     flexible = bool(kind.__flexible__)
     hints = get_type_hints(kind)
     plain: list[tuple[str, Read]] = []
     tagged: dict[int, tuple[str, Read]] = {}
+    absent: dict[str, Any] = {}
     for each in fields(kind):
-        read = _field(hints[each.name], each.metadata.get("kafka_type"), flexible)
+        kafka_type = each.metadata.get("kafka_type")
+        read = _field(hints[each.name], kafka_type, flexible)
         if (tag := each.metadata.get("tag")) is None:
             plain.append((each.name, read))
-        else:
-            tagged[tag] = (each.name, read)
+            continue
+        tagged[tag] = (each.name, read)
+        if each.default is MISSING:
+            absent[each.name] = _absent(hints[each.name], kafka_type)
 
     def read_all(cursor: Cursor) -> Any:
-        values = {name: read(cursor) for name, read in plain}
+        values = absent | {name: read(cursor) for name, read in plain}
         if flexible:
             values |= _tags(cursor, tagged)
         return kind(**values)
@@ -104,6 +121,23 @@ def _tags(cursor: Cursor, known: dict[int, tuple[str, Read]]) -> dict[str, Any]:
     return values
 
 
+def _absent(hint: Any, kafka_type: str | None) -> Any:
+    """What a tagged field without a default of its own is where it is left out: zero, or empty."""
+    if get_origin(hint) in (Union, UnionType):
+        return None
+    if get_origin(hint) is tuple:
+        return ()
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        own = [each for each in fields(hint) if each.default is MISSING]
+        return cast("Any", hint)(
+            **{n.name: _absent(hints[n.name], n.metadata.get("kafka_type")) for n in own}
+        )
+    if kafka_type in ("string", "bytes", "records"):
+        return "" if kafka_type == "string" else b""
+    return _FIXED[str(kafka_type)](Cursor(bytes(16)))
+
+
 def _field(hint: Any, kafka_type: str | None, flexible: bool) -> Read:
     nullable = False
     if get_origin(hint) in (Union, UnionType):
@@ -116,6 +150,8 @@ def _field(hint: Any, kafka_type: str | None, flexible: bool) -> Read:
         return _entity(cast("type", hint))
     if kafka_type == "string":
         return partial(_string, flexible, nullable)
+    if kafka_type in ("bytes", "records"):
+        return partial(_bytes, flexible, nullable)
     return _FIXED[str(kafka_type)]
 
 
@@ -133,9 +169,17 @@ def _string(flexible: bool, nullable: bool, cursor: Cursor) -> str | None:
         _check_null(nullable, "a string")
         return None
     try:
-        return cursor.take(size).decode()
+        return str(cursor.take(size), "utf-8")
     except UnicodeDecodeError:
         raise UnreadableError("a string is not UTF-8") from None
+
+
+def _bytes(flexible: bool, nullable: bool, cursor: Cursor) -> bytes | None:
+    size = _varint(cursor) - 1 if flexible else _int32(cursor)
+    if size < 0:
+        _check_null(nullable, "a run of bytes")
+        return None
+    return bytes(cursor.take(size))
 
 
 def _check_null(nullable: bool, what: str) -> None:
@@ -165,24 +209,44 @@ def _fixed(layout: str) -> Read:
     return lambda cursor: form.unpack(cursor.take(form.size))[0]
 
 
-_int16, _int32 = _fixed(">h"), _fixed(">i")
+_int16, _int32, _int64 = _fixed(">h"), _fixed(">i"), _fixed(">q")
 
 
 def _milliseconds(cursor: Cursor) -> i32Timedelta:
     return i32Timedelta.parse(datetime.timedelta(milliseconds=_int32(cursor)))
 
 
+def _long_milliseconds(cursor: Cursor) -> i64Timedelta:
+    milliseconds = _int64(cursor)
+    try:
+        return i64Timedelta.parse(datetime.timedelta(milliseconds=milliseconds))
+    except (OverflowError, TypeError):
+        raise UnreadableError(f"{milliseconds} ms are no span of time") from None
+
+
 def _uuid(cursor: Cursor) -> uuid.UUID | None:
-    value = uuid.UUID(bytes=cursor.take(16))
+    value = uuid.UUID(bytes=bytes(cursor.take(16)))
     return value if value.int else None
 
 
+def _error_code(cursor: Cursor) -> ErrorCode:
+    number = _int16(cursor)
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        raise UnreadableError(f"there is no error code {number}") from None
+
+
 _FIXED: Final[dict[str, Read]] = {
-    "bool": lambda cursor: cursor.take(1) != b"\0",
+    "bool": lambda cursor: cursor.take(1)[0] != 0,
+    "error_code": _error_code,
+    "float64": _fixed(">d"),
+    "uint16": _fixed(">H"),
     "int8": _fixed(">b"),
     "int16": _int16,
     "int32": _int32,
-    "int64": _fixed(">q"),
+    "int64": _int64,
     "uuid": _uuid,
     "timedelta_i32": _milliseconds,
+    "timedelta_i64": _long_milliseconds,
 }
