@@ -16,7 +16,7 @@ from deploy import stackfile
 from deploy.artifacts import Cache
 from deploy.ensemble_specs import ServerPorts
 from deploy.specs import ClusterSpec, NodeSpec, Roles
-from deploy.stackfile import StackFile, ZooKeeperFile
+from deploy.stackfile import ReferenceFile, StackFile, ZooKeeperFile
 from deploy.znodes import read_json
 from tests.deploy.test_process import ROOT, alive, eventually
 
@@ -189,7 +189,8 @@ def test_stack_file_round_trip(tmp_path: Path) -> None:
     """What is written is read back equal, for its owner's eyes only."""
     nodes = [NodeSpec(1, "3.9.1", Roles.CONTROLLER, {"a": "b"}), NodeSpec(2)]
     servers = ZooKeeperFile(1, (ServerPorts(1, 2, 3),))
-    written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, 7)
+    reference = ReferenceFile(5, ("--features", "a=1-2"))
+    written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, reference, 7)
     written.write(tmp_path)
     assert stackfile.read(tmp_path) == written
     assert (tmp_path / stackfile.FILE).stat().st_mode & 0o077 == 0
