@@ -21,7 +21,7 @@ from streams.bus import BusSettings, Publisher
 from streams.codec import MalformedEvent, Message, decode
 from streams.events import DeadLetter
 from streams.output_codec import Output, encode_output, topic_of
-from streams.topics import DEAD_LETTERS, Topic
+from streams.topics import DEAD_LETTERS, INPUTS, Topic
 from streams.types import ClusterId
 from tables.image import Delivery
 
@@ -40,8 +40,9 @@ class Desk:
         meters: Meters,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
-        self.heard: dict[ClusterId, float] = {}
-        """When each cluster was last heard of, on the monotonic clock, in seconds."""
+        self.heard: dict[tuple[ClusterId, str], float] = {}
+        """When each cluster was last heard of on an input topic, which is called by its short name,
+        on the monotonic clock, in seconds."""
         self.unsaid: set[ClusterId] = set()
         """The clusters whose newest state has not been published."""
         self._bus = bus
@@ -59,7 +60,8 @@ class Desk:
         found = states_of_rows((key.decode(), value) for key, value in rows)
         self.states.clear()
         self.states.update((name, state) for name, state in found.items() if owned(name))
-        self.heard = dict.fromkeys(self.states, time.monotonic())
+        everywhere = ((name, topic.short_name) for name in self.states for topic in INPUTS)
+        self.heard = dict.fromkeys(everywhere, time.monotonic())
         self.unsaid = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
@@ -111,21 +113,21 @@ class Desk:
             before, outcome = await self._unreadable(topic, message, str(error))
         else:
             assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
-            before = self._state(event.cluster)
+            before = self._state(event.cluster, topic)
             outcome = step(before, event, _delivery(topic, message))
         await self._say(outcome)
         await self._keep(before, outcome, message.partition, table)
         self._meters.took(topic, outcome, time.perf_counter() - began)
 
-    def _state(self, cluster: ClusterId) -> MonitorState:
-        self.heard[cluster] = time.monotonic()
+    def _state(self, cluster: ClusterId, topic: Topic) -> MonitorState:
+        self.heard[cluster, topic.short_name] = time.monotonic()
         return self.states.get(cluster) or MonitorState.of(cluster)
 
     async def _unreadable(
         self, topic: Topic, message: Any, reason: str
     ) -> tuple[MonitorState, Outcome]:
         key = message.key or b""
-        before = self._state(ClusterId(key.decode(errors="replace") or "unknown"))
+        before = self._state(ClusterId(key.decode(errors="replace") or "unknown"), topic)
         place, delivery = _place(message), _delivery(topic, message)
         LOG.error("%s: %s: kept in the dead letters", place, reason)
         cluster = before.image.cluster

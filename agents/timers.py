@@ -42,15 +42,21 @@ class SilenceWatch:
         self._silent_after_s = silent_after_s
 
     async def look(self) -> None:
-        """Looks at each cluster once."""
-        now = time.monotonic()
-        for cluster, heard in list(self._desk.heard.items()):
-            state = self._desk.states.get(cluster)
-            silent_s = now - heard
-            if state is None or silent_s < self._silent_after_s:
-                continue
-            for status in silences(state.image, silent_s, int(time.time() * 1000)):
+        """Looks at each source of each cluster once."""
+        now, now_ms = time.monotonic(), int(time.time() * 1000)
+        for state in list(self._desk.states.values()):
+            for status in silences(state.image, self._silent_s(state.image, now), now_ms):
                 await self._publisher.publish(topic_of(status.source), status)
+
+    def _silent_s(self, image: ClusterImage, now: float) -> dict[str, float]:
+        """The sources that were silent for too long, with the seconds."""
+        silent = {
+            name: now - self._desk.heard.get((image.cluster, topic_of(name).short_name), now)
+            for name in image.sources
+        }
+        return {
+            name: seconds for name, seconds in silent.items() if seconds >= self._silent_after_s
+        }
 
 
 def topic_of(source: str) -> Topic:
@@ -59,8 +65,8 @@ def topic_of(source: str) -> Topic:
     return topics.get(source, API_VERSIONS)
 
 
-def silences(image: ClusterImage, silent_s: float, now_ms: int) -> list[SourceStatus]:
-    """What to say of a cluster of which nothing was heard for so many seconds."""
+def silences(image: ClusterImage, silent_s: Mapping[str, float], now_ms: int) -> list[SourceStatus]:
+    """What to say of a cluster's sources that were not heard of for so many seconds each."""
     return [
         SourceStatus(
             cluster=image.cluster,
@@ -71,11 +77,11 @@ def silences(image: ClusterImage, silent_s: float, now_ms: int) -> list[SourceSt
             high_watermark=-1,
             leader_id=-1,
             leader_epoch=-1,
-            detail=f"nothing was heard of it for {silent_s:.0f} s; is its process running?",
+            detail=f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
             seen_ms=now_ms,
         )
         for name, status in image.sources.items()
-        if status.state is not SourceState.SILENT
+        if name in silent_s and status.state is not SourceState.SILENT
     ]
 
 

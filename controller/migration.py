@@ -1,10 +1,12 @@
 """A cluster's way from ZooKeeper to KRaft (KIP-866), as it can be seen from both sides."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from streams.outputs import Migration
+from streams.types import NodeId, Role
 from tables.image import Authority, ClusterImage
+from tables.nodes import NodeKey
 
 STATES: Final[Mapping[int, str]] = {
     0: "none",
@@ -14,21 +16,39 @@ STATES: Final[Mapping[int, str]] = {
 }
 """The log's states (``ZkMigrationState``). What 3.4 wrote as 1 was *pre-migration*."""
 
-_IN_PROGRESS: Final = (1, 2)
-_POST: Final = 3
+_UNHEARD: Final = 0
+PRE_MIGRATION: Final = 2
+_IN_PROGRESS: Final = (1, PRE_MIGRATION)
 
 
 def under_way(image: ClusterImage) -> bool:
-    """Whether a migration has begun and is not over.
+    """Whether a migration has begun and is not known to be over.
 
-    The log says so; without its word it is a migration znode while brokers are still in ZooKeeper
-    (the znode stays when all is done).
+    The log says so, if it has heard of one. Without its word a migration znode or a KRaft
+    controller says that it began; both stay when all is done, so that ZooKeeper alone never tells
+    the end.
     """
-    if image.authority is Authority.LOG and image.migration in _IN_PROGRESS:
-        return True
-    if image.authority is Authority.LOG and image.migration == _POST:
-        return False
-    return image.zookeeper.migration is not None and len(image.brokers) > 0
+    known = image.zookeeper
+    if image.authority is Authority.LOG:
+        unheard = image.migration == _UNHEARD and known.migration is not None
+        return image.migration in _IN_PROGRESS or (unheard and len(image.brokers) > 0)
+    controller = known.controller
+    return known.migration is not None or (controller is not None and controller.kraft_epoch >= 0)
+
+
+def missing(image: ClusterImage) -> Collection[NodeId]:
+    """The brokers in ZooKeeper that the KRaft controllers do not know, while it matters.
+
+    Before the metadata is copied each must register as migrating. Later a broker may have come back
+    as a KRaft broker while its ZooKeeper session lasts, and only those are missing that have not
+    registered at all.
+    """
+    if image.authority is not Authority.LOG or not under_way(image):
+        return ()
+    if image.migration == PRE_MIGRATION:
+        return image.unregistered
+    nodes = image.nodes
+    return [id_ for id_ in image.unregistered if nodes.get(NodeKey(Role.BROKER, id_)) is None]
 
 
 def state_name(image: ClusterImage) -> str:
@@ -41,11 +61,10 @@ def state_name(image: ClusterImage) -> str:
 def migration_of(image: ClusterImage) -> Migration:
     """The migration as a snapshot has it. Its cost is that of the brokers that are missing."""
     znode = image.zookeeper.migration
-    missing = image.unregistered if under_way(image) else ()
     return Migration(
         state=state_name(image),
         under_way=under_way(image),
         kraft_controller_id=-1 if znode is None else znode.kraft_controller_id,
         brokers_in_zookeeper=len(image.brokers),
-        missing=tuple(sorted(missing)),
+        missing=tuple(sorted(missing(image))),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.migration import state_name, under_way
+from controller.migration import PRE_MIGRATION, missing, state_name, under_way
 from controller.rules.rule import Finding, Rule, Subject, roughly
 from streams.outputs import Severity
 from tables.image import Authority, ClusterImage
@@ -23,25 +23,34 @@ def _under_way(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
             "inter.broker.protocol.version before that is done. Controllers from 3.5 on refuse "
             "the first, 3.4 takes it, and Kafka warns that it may break the cluster (KIP-866)."
         )
+        if image.authority is not Authority.LOG:
+            summary += (
+                " ZooKeeper alone does not tell when it is over: follow the metadata log too."
+            )
         yield Finding(summary, Severity.WARNING, {"state": state_name(image)})
 
 
 def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     del subject
-    missing = image.unregistered
-    if image.authority is not Authority.LOG or not under_way(image) or not missing:
+    found = missing(image)
+    if not found:
         return
-    if len(missing) <= _NAMED:
-        ids = sorted(missing)
+    evidence: dict[str, object] = {"missing": len(found)}
+    if len(found) <= _NAMED:
+        ids = sorted(found)
         who = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
-        evidence: dict[str, object] = {"missing": len(ids), "nodes": ids}
+        evidence["nodes"] = ids
     else:
-        count = roughly(len(missing))
-        who, evidence = f"at least {count} brokers", {"missing": count}
+        evidence["missing"] = roughly(len(found))
+        who = f"at least {evidence['missing']} brokers"
+    waits = (
+        "and the migration waits for that"
+        if image.migration == PRE_MIGRATION
+        else "and they send it no metadata"
+    )
     summary = (
-        f"ZooKeeper has {who} without a registration at the KRaft controllers as migrating, and "
-        "the migration waits for that: set zookeeper.metadata.migration.enable and the "
-        "controllers' addresses there, and restart."
+        f"ZooKeeper has {who} without a registration at the KRaft controllers, {waits}: set "
+        "zookeeper.metadata.migration.enable and the controllers' addresses there, and restart."
     )
     yield Finding(summary, Severity.WARNING, evidence)
 

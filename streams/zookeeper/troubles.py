@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from streams.source_states import Trouble
-from streams.zookeeper.paths import CLUSTER_ID, Target
+from streams.zookeeper.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, MIGRATION, Target
+
+SIDE_PATHS: Final = frozenset({CONTROLLER, CONTROLLER_EPOCH, MIGRATION})
+"""What brokers and levels can be judged without: such a znode is told as unreadable, no more."""
 
 _UNDER_WAY: Final = 2**63
 
@@ -33,9 +36,11 @@ class Troubles:
         """The one that hinders most."""
         if first := self._offline or self._lag or self._identity:
             return first
-        for refused in (self._forbidden, self._failed):
-            for each in refused.values():
-                return Trouble(each.line, refused is self._forbidden, each.since_ms)
+        for target, each in self._forbidden.items():
+            if target.path not in SIDE_PATHS:
+                return Trouble(each.line, True, each.since_ms)
+        for each in self._failed.values():
+            return Trouble(each.line, False, each.since_ms)
         return None
 
     # -- the connection ----------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What the worker does by the clock, with the clock handed in."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ from agents.timers import Watchdog, publish_states, silences
 from controller.monitor import MonitorState, step
 from streams.bus import BusSettings, Publisher
 from streams.codec import Message
-from streams.events import SourceState
+from streams.events import SourceState, SourceStatus
 from streams.output_codec import decode_snapshot
+from streams.topics import Topic
 from tests.agents.events import CLUSTER, following, levels, registration, status
 
 BUS = BusSettings("127.0.0.1:9092")
@@ -28,7 +30,7 @@ def _state(*events: Any) -> MonitorState:
 def test_a_silent_source_is_said_to_be_silent() -> None:
     """Each source that was heard of before gets a status of its own, with the seconds in words."""
     image = _state(following(3)).image
-    (found,) = silences(image, 21.4, now_ms=5)
+    (found,) = silences(image, {"kraft": 21.4}, now_ms=5)
     assert (found.cluster, found.source, found.state) == (CLUSTER, "kraft", SourceState.SILENT)
     assert found.seen_ms == 5
     assert "21 s" in found.detail
@@ -37,9 +39,27 @@ def test_a_silent_source_is_said_to_be_silent() -> None:
 def test_silence_is_said_once() -> None:
     """A source that was said to be silent is not said again until it is heard of."""
     silent = _state(following(3), status(SourceState.SILENT, -1)).image
-    assert silences(silent, 60, now_ms=5) == []
+    assert silences(silent, {"kraft": 60}, now_ms=5) == []
     back = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
-    assert len(silences(back, 60, now_ms=5)) == 1
+    assert len(silences(back, {"kraft": 60}, now_ms=5)) == 1
+
+
+async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one source of a cluster goes on does not hide that another has ended."""
+    znodes = replace(following(3), source="zookeeper")
+    desk = SimpleNamespace(
+        states={CLUSTER: _state(following(3), znodes)},
+        heard={(CLUSTER, "metadata-log"): 100.0, (CLUSTER, "zookeeper"): 70.0},
+    )
+    said: list[tuple[str, str]] = []
+
+    async def publish(topic: Topic, event: SourceStatus) -> None:
+        said.append((topic.short_name, event.source))
+
+    monkeypatch.setattr(timers.time, "monotonic", lambda: 101.0)
+    publisher = cast("Publisher", SimpleNamespace(publish=publish))
+    await timers.SilenceWatch(cast("Desk", desk), publisher, silent_after_s=20).look()
+    assert said == [("zookeeper", "zookeeper")]
 
 
 @pytest.fixture

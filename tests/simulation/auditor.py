@@ -64,16 +64,22 @@ def _missing(image: ClusterImage) -> set[int]:
 
 def _of_a_migration(image: ClusterImage) -> set[str]:
     log = image.authority == "kraft"
-    in_zookeeper = image.znodes if log else image.nodes
     znode = image.zookeeper.held.get("/migration")
     readable = znode is not None and isinstance(znode.content, MigrationZnode)
-    by_znode = readable and len(in_zookeeper) > 0
-    by_log = log and image.migration in (1, 2)
-    over = log and image.migration == 3
-    if over or not (by_log or by_znode):
+    if log:
+        unheard = image.migration == 0 and readable and len(image.znodes) > 0
+        under_way = image.migration in (1, 2) or unheard
+    else:
+        controller = image.zookeeper.held.get("/controller")
+        kraft = controller and getattr(controller.content, "kraft_epoch", -1) >= 0
+        under_way = readable or bool(kraft)
+    if not under_way:
         return set()
+    gone = _missing(image) if log else set()
+    if image.migration != 2:
+        gone -= {key.node_id for key in image.nodes.nodes if key.role is Role.BROKER}
     found = {"migration-under-way/migration"}
-    return found | ({"migration-incomplete/migration"} if log and _missing(image) else set())
+    return found | ({"migration-incomplete/migration"} if gone else set())
 
 
 def _of_the_cluster(image: ClusterImage) -> set[str]:
