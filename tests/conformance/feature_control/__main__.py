@@ -1,0 +1,39 @@
+"""Compares the model with Kafka: ``python -m tests.conformance.feature_control [CASES [SEED]]``.
+
+For each release it prints how many cases were compared, what Kafka said how often, and the first
+differences. The exit code is 3 if there are any.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from deploy.artifacts import Cache, default_cache
+from tests.conformance.feature_control.compare import compare
+from tests.conformance.feature_control.kafka import RELEASES, asking
+
+
+def main(arguments: list[str]) -> int:
+    """Compares that many cases for each release."""
+    numbers = [int(argument) for argument in arguments]
+    cases, seed = (*numbers, *(10_000, 0)[len(numbers) :])
+    wrong = 0
+    for release in RELEASES:
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            asking(release, Cache(default_cache()), Path(directory)) as kafka,
+        ):
+            found = compare(kafka, release, range(seed, seed + cases))
+        lines = [
+            f"Kafka {release} on Java {kafka.java}: {found.cases} cases from seed {seed}, "
+            f"{len(found.differences)} differences",
+            *(f"{times:8} {kind}" for kind, times in found.kinds.most_common()),
+            *found.differences[:5],
+        ]
+        sys.stdout.write("\n".join(lines) + "\n")
+        wrong += len(found.differences)
+    return 3 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
