@@ -9,29 +9,30 @@ import tempfile
 from pathlib import Path
 
 from deploy.artifacts import Cache, default_cache
-from tests.conformance.feature_control.compare import compare
+from tests.conformance.feature_control.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import RELEASES, asking
 
 
 def main(arguments: list[str]) -> int:
     """Compares that many cases for each release."""
     numbers = [int(argument) for argument in arguments]
-    cases, seed = (*numbers, *(10_000, 0)[len(numbers) :])
+    number, seed = (*numbers, *(10_000, 0)[len(numbers) :])
     wrong = 0
     for release in RELEASES:
         with (
             tempfile.TemporaryDirectory() as directory,
             asking(release, Cache(default_cache()), Path(directory)) as kafka,
         ):
-            found = compare(kafka, release, range(seed, seed + cases))
+            compared = cases(kafka, release, range(seed, seed + number))
+        found = differences(compared)
         lines = [
-            f"Kafka {release} on Java {kafka.java}: {found.cases} cases from seed {seed}, "
-            f"{len(found.differences)} differences",
-            *(f"{times:8} {kind}" for kind, times in found.kinds.most_common()),
-            *found.differences[:5],
+            f"Kafka {release} on Java {kafka.java}: {number} cases from seed {seed}, "
+            f"{len(found)} differences",
+            *(f"{times:8} {kind}" for kind, times in kinds(compared).most_common()),
+            *found[:5],
         ]
         sys.stdout.write("\n".join(lines) + "\n")
-        wrong += len(found.differences)
+        wrong += len(found)
     return 3 if wrong else 0
 
 

@@ -73,15 +73,16 @@ def _state(release: str, chance: Random) -> ControllerState:
     local: Ranges = dict(own.ranges(unstable=chance.random() < 0.5))
     if chance.random() < 0.3:
         for name in chance.sample(STRANGE, 2):
-            local[name] = (chance.randrange(2), chance.choice((0, 1, 3)))
-    if chance.random() < 0.08:
+            low = chance.randrange(2)
+            local[name] = (low, low + chance.choice((0, 1, 3)))
+    if chance.random() < 0.1:
         wide = chance.choice([*local])
-        local[wide] = (chance.randrange(3), chance.choice((2, 24, 40, 32767)))
-    levels = _levels(local, chance, sloppy=chance.random() < 0.03)
+        local[wide] = (chance.randrange(3), chance.choice((3, 24, 40, 32767)))
+    levels = _levels(local, own.levels[-1].level, chance, sloppy=chance.random() < 0.04)
     ids = [NodeId(one) for one in chance.sample(range(12), chance.choice((1, 3, 3, 5)))]
     wide_ids = range(chance.choice((12, 12, 2000)))
     broker_ids = chance.sample(wide_ids, chance.choice((0, 1, 2, 3, 6, 11)))
-    calm = chance.random() < 0.5
+    calm = chance.random() < 0.6
     brokers = tuple(
         RegisteredBroker(
             NodeId(one),
@@ -122,13 +123,15 @@ def _state(release: str, chance: Random) -> ControllerState:
     )
 
 
-def _levels(local: Ranges, chance: Random, *, sloppy: bool) -> dict[FeatureName, FeatureLevel]:
+def _levels(
+    local: Ranges, newest: int, chance: Random, *, sloppy: bool
+) -> dict[FeatureName, FeatureLevel]:
     found: dict[FeatureName, FeatureLevel] = {}
     for name, (low, high) in local.items():
         if name == METADATA_VERSION:
             if chance.random() < 0.02:
                 continue  # a log without a level
-            top = min(high, 31)
+            top = min(high, 31 if high < 40 else newest)
             level = chance.randint(low, top) if chance.random() < 0.6 else top
         elif chance.random() < 0.5:
             level = chance.randint(low, max(low, min(high, 3)))
@@ -143,7 +146,7 @@ def _levels(local: Ranges, chance: Random, *, sloppy: bool) -> dict[FeatureName,
 
 
 def _update(state: ControllerState, chance: Random) -> UpdateRequest:
-    names = [*state.local] * 5 + [METADATA_VERSION] * 9 + [KRAFT_VERSION] * 3 + [*STRANGE]
+    names = [*state.local] * 5 + [METADATA_VERSION] * 12 + [KRAFT_VERSION] * 5 + [*STRANGE]
     some = chance.choice((0, 1, 1, 1, 1, 2, 2, 3, 5, 9))
     updates = tuple(_one_update(state, chance.choice(names), chance) for _ in range(some))
     return UpdateRequest(updates, dry_run=chance.random() < 0.2)

@@ -4,62 +4,83 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from tests.conformance.feature_control.cases import question
 from tests.conformance.feature_control.kafka import Kafka
 from tests.conformance.feature_control.questions import Question, answered, asked
 
-Model = Callable[[str, Question], dict[str, Any]]
+Json = dict[str, Any]
+Model = Callable[[str, Question], Json]
 
 
-@dataclass
-class Comparison:
-    """How many were compared, which kinds of answers came, and every difference."""
+class Case(NamedTuple):
+    """A question, and what Kafka said to it."""
 
-    cases: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    differences: list[str] = field(default_factory=list)
+    release: str
+    seed: int
+    question: Question
+    answer: Json
 
 
-def compare(
-    kafka: Kafka, release: str, seeds: Iterable[int], model: Model = answered
-) -> Comparison:
-    """Asks Kafka and the model the questions with these seeds."""
-    found = Comparison()
+def cases(kafka: Kafka, release: str, seeds: Iterable[int]) -> list[Case]:
+    """Asks Kafka the questions with these seeds."""
+    found = []
     for seed in seeds:
         one = question(release, seed)
         one = replace(one, state=replace(one.state, java=kafka.java))
-        (theirs,) = kafka.answers([asked(one)])
-        ours = json.loads(json.dumps(model(release, one)))
-        found.cases += 1
-        found.kinds.update(_kinds(theirs))
-        if ours != theirs:
-            found.differences.append(
-                f"seed {seed} of {release}:\n  asked {json.dumps(asked(one))}\n"
-                f"  Kafka {json.dumps(theirs)}\n  model {json.dumps(ours)}"
+        (answer,) = kafka.answers([asked(one)])
+        found.append(Case(release, seed, one, answer))
+    return found
+
+
+def differences(compared: Iterable[Case], model: Model = answered) -> list[str]:
+    """Each case to which the model says something else, with all that is needed to look at it."""
+    found = []
+    for case in compared:
+        ours = json.loads(json.dumps(model(case.release, case.question)))
+        if ours != case.answer:
+            found.append(
+                f"seed {case.seed} of {case.release}:\n"
+                f"  asked {json.dumps(asked(case.question))}\n"
+                f"  Kafka {json.dumps(case.answer)}\n"
+                f"  model {json.dumps(ours)}"
             )
     return found
 
 
-def _kinds(answer: dict[str, Any]) -> list[str]:
-    """The texts of an answer without what is particular to the case."""
+RAISED_ALL_THE_SAME = "refused, and kraft.version raised all the same"
+
+
+def kinds(compared: Iterable[Case]) -> Counter[str]:
+    """How often Kafka said what, leaving out what is particular to a case."""
+    return Counter(kind for case in compared for kind in _kinds(case.answer))
+
+
+def _kinds(answer: Json) -> list[str]:
     if "replay" in answer:
         return [_general(answer["replay"])]
     answers = [answer["answer"], *(one for _, one in answer.get("results", ()))]
     texts = {_general(text) if text else "accepted" for _, text in answers}
     if answer.get("kraft_version") is not None and answer["answer"][0]:
-        texts.add("refused, and kraft.version raised all the same")
+        texts.add(RAISED_ALL_THE_SAME)
     return sorted(texts)
 
 
+_PARTICULAR = (
+    (r"feature \S*\. ", "feature F. "),
+    (r"'.*?'", "'F'"),
+    (r"directory \S+", "directory D"),
+    (r"(?<= of )\S*\. The", "F. The"),
+    (r"^\S* could|(?<=\. )\S* could", "F could"),
+    (r"feature:\S*", "feature:F"),
+    (r"Feature \S* not", "Feature F not"),
+    (r"-?\d+(-\d+|\+)?", "n"),
+)
+
+
 def _general(text: str) -> str:
-    text = re.sub(r"feature \S*\. ", "feature F. ", text)
-    text = re.sub(r"'.*?'", "'F'", text)
-    text = re.sub(r"directory \S+", "directory D", text)
-    text = re.sub(r"(?<= of )\S+\. The", "F. The", text)
-    text = re.sub(r"^\S* could|(?<=\. )\S* could", "F could", text)
-    text = re.sub(r"feature:\S*", "feature:F", text)
-    text = re.sub(r"Feature \S* not", "Feature F not", text)
-    return re.sub(r"-?\d+(-\d+|\+)?", "n", text)
+    for pattern, general in _PARTICULAR:
+        text = re.sub(pattern, general, text)
+    return text
