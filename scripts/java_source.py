@@ -6,6 +6,7 @@ classes runs wherever the embedded stack runs.
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +22,20 @@ COMPILER = "org.eclipse.jdt:ecj:3.45.0"
 def jar(coordinates: str, cache: Cache) -> Path:
     """One jar by ``group:artifact:version``, fetched if it is not in the cache yet."""
     group, artifact, version = coordinates.split(":")
-    with cache.locked():
-        context = MavenContext(repo_cache=cache.repository, timeout=120)
-        return Path(context.project(group, artifact).at_version(version).artifact().resolve())
+    folder = Path(*group.split("."), artifact, version)
+    found = cache.repository / folder / f"{artifact}-{version}.jar"
+    if found.is_file():
+        return found
+    # Never half a file where a whole one is expected: fetched beside it, then moved.
+    with (
+        cache.locked(),
+        tempfile.TemporaryDirectory(prefix=".part-", dir=cache.directory) as staging,
+    ):
+        context = MavenContext(repo_cache=Path(staging), timeout=120)
+        fetched = context.project(group, artifact).at_version(version).artifact().resolve()
+        found.parent.mkdir(parents=True, exist_ok=True)
+        Path(fetched).replace(found)
+    return found
 
 
 def compile_java(

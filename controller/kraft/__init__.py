@@ -6,7 +6,7 @@ the controllers of Kafka 3.9 and 4.3 do, in their own words. All of it is pure.
 """
 
 from controller.kraft.answers import Answer, Error, Update, UpdateDecision, UpdateRequest
-from controller.kraft.dialect import DIALECTS, Dialect, dialect_of
+from controller.kraft.dialect import COMPARED, Dialect, dialect_of
 from controller.kraft.registration import decide_broker, decide_controller
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
@@ -14,7 +14,7 @@ from controller.kraft.table import Release, UnknownReleaseError, release_of, rel
 from controller.kraft.updates import decide_update
 
 __all__ = [
-    "DIALECTS",
+    "COMPARED",
     "Answer",
     "ControllerState",
     "Dialect",

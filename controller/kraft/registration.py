@@ -111,7 +111,7 @@ def _check_duplicate(
     if existing.fenced and dialect.migrates:
         return  # up to 3.9 a fenced broker has no session, whatever it sends
     text = "Another broker is registered with that broker id."
-    if not dialect.migrates:
+    if dialect.explains_duplicates:
         text += (
             " If the broker was recently restarted this should self-resolve once the heartbeat "
             "manager expires the broker's session."
@@ -167,7 +167,7 @@ def _check_features(
         _check_feature(finalized, feature)
     assumed: tuple[Offered, ...] = ()
     if METADATA_VERSION not in offered:
-        if dialect.default_level is None:
+        if not dialect.assumes_level_1:
             text = f"Request features do not contain '{METADATA_VERSION}'"
             raise _Refused(Error.INVALID_REGISTRATION, text)
         assumed = ((METADATA_VERSION, 1, 1),)
@@ -191,7 +191,7 @@ def _check_feature(finalized: dict[FeatureName, FeatureLevel], feature: Offered)
 
 def _finalized_order(dialect: Dialect, state: ControllerState) -> Iterable[FeatureName]:
     """The finalized features as they come out of the copies that the controller makes of them."""
-    apart = {METADATA_VERSION, KRAFT_VERSION} if dialect.raft_decides else {METADATA_VERSION}
+    apart = {METADATA_VERSION, KRAFT_VERSION} if dialect.skips_kraft_records else {METADATA_VERSION}
     others = [name for name, level in state.levels.items() if name not in apart and level]
     names = hash_map([METADATA_VERSION, *timeline_map(others, string_hash)])
     copied = hash_map([*names, KRAFT_VERSION], copied_of=len(names), java=state.java)

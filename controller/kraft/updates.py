@@ -112,7 +112,9 @@ class _Asked:
         if feature == METADATA_VERSION:
             return self.finalized
         if feature == KRAFT_VERSION and self.dialect.raft_decides:
-            return max(self.state.kraft_version, self.raised or FeatureLevel(0))
+            return self.state.kraft_version
+        if feature == KRAFT_VERSION and self.dialect.skips_kraft_records:
+            return FeatureLevel(0)
         return self.state.levels.get(feature, FeatureLevel(0))
 
     def _write(self, update: Update) -> Answer:
@@ -135,7 +137,7 @@ class _Asked:
         if not release.lossless(self.finalized, update.level):
             unsafe = update.kind is UpgradeType.UNSAFE_DOWNGRADE
             text = _UNSAFE if unsafe else _LOSSY
-            if not self.dialect.all_or_nothing:
+            if not self.dialect.names_both_levels:
                 return _invalid_metadata(update, text)
             span = f"from {self.finalized} to {update.level}"
             text = f"Unsupported metadata.version downgrade {span}. {text}"

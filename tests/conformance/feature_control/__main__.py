@@ -1,4 +1,6 @@
-"""Compares the model with Kafka: ``python -m tests.conformance.feature_control [CASES [SEED]]``.
+"""Compares the model with Kafka, releases from 3.9 to 4.3.
+
+``python -m tests.conformance.feature_control [CASES [SEED [RELEASE]]]``
 
 For each release it prints how many cases were compared, what Kafka said how often, and the first
 differences. The exit code is 3 if there are any.
@@ -10,15 +12,15 @@ from pathlib import Path
 
 from deploy.artifacts import Cache, default_cache
 from tests.conformance.feature_control.compare import cases, differences, kinds
-from tests.conformance.feature_control.kafka import RELEASES, asking
+from tests.conformance.feature_control.kafka import ALL_RELEASES, asking
 
 
 def main(arguments: list[str]) -> int:
     """Compares that many cases for each release."""
-    numbers = [int(argument) for argument in arguments]
+    numbers = [int(argument) for argument in arguments[:2]]
     number, seed = (*numbers, *(10_000, 0)[len(numbers) :])
     wrong = 0
-    for release in RELEASES:
+    for release in arguments[2:] or ALL_RELEASES:
         with (
             tempfile.TemporaryDirectory() as directory,
             asking(release, Cache(default_cache()), Path(directory)) as kafka,

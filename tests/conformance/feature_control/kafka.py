@@ -11,7 +11,16 @@ from deploy.artifacts import Cache, java_command
 from scripts.java_source import compile_java
 
 _SOURCES = Path(__file__).resolve().parent / "java"
-RELEASES = {"3.9.1": "v391", "4.3.0": "v430"}
+RELEASES = ("3.9.1", "4.3.0")
+"""The releases that the tests ask."""
+
+ALL_RELEASES = {
+    "3.9.1": "v391",
+    "4.0.0": "v400",
+    "4.1.0": "v430",
+    "4.2.0": "v430",
+    "4.3.0": "v430",
+}
 """The releases that can be asked, and the folder of what differs between them."""
 
 
@@ -47,7 +56,10 @@ def _opened(pipe: IO[str] | None) -> IO[str]:
 def asking(release: str, cache: Cache, directory: Path) -> Iterator[Kafka]:
     """Compiles the harness into a directory and runs it until the end of the block."""
     jars = cache.class_path(release)
-    sources = [_SOURCES / "Harness.java", *sorted((_SOURCES / RELEASES[release]).glob("*.java"))]
+    sources = [
+        _SOURCES / "Harness.java",
+        *sorted((_SOURCES / ALL_RELEASES[release]).glob("*.java")),
+    ]
     compile_java(sources, directory, cache, jars)
     command = java_command(
         [directory, *jars],
