@@ -24,20 +24,33 @@ def reason_not_supported(
     if text := _excluded(f"Local controller {state.id}", state.local, feature, level):
         return text
     brokers = {broker.id: broker.ranges for broker in state.brokers}
-    for node in by_id(list(brokers)):
-        if text := _excluded(f"Broker {node}", brokers[NodeId(node)], feature, level):
-            return text
+    if text := _first("Broker", brokers, feature, level):
+        return text
     if finalized < CONTROLLER_REGISTRATION:
         return None
-    controllers = {one.id: one.ranges for one in state.controllers if one.id != state.id}
-    for node in by_id([one.id for one in state.controllers]):
-        known = controllers.get(NodeId(node))
-        if known is not None and (text := _excluded(f"Controller {node}", known, feature, level)):
-            return text
+    controllers = {  # this controller was asked already, and cannot object again
+        one.id: state.local if one.id == state.id else one.ranges for one in state.controllers
+    }
+    if text := _first("Controller", controllers, feature, level):
+        return text
     for voter in state.quorum:
         if voter != state.id and voter not in controllers:
             return f"controller {voter} has not registered, and may not support this feature"
     return None
+
+
+def _first(
+    role: str, known: Mapping[NodeId, Mapping[FeatureName, Range]], feature: FeatureName, level: int
+) -> str | None:
+    """The node that is asked first of those that object; finding that there is none is quick."""
+    objections = {
+        node: text
+        for node, ranges in known.items()
+        if (text := _excluded(f"{role} {node}", ranges, feature, level))
+    }
+    if not objections:
+        return None
+    return next(text for node in by_id(list(known)) if (text := objections.get(NodeId(node))))
 
 
 def _excluded(
