@@ -5,10 +5,24 @@ level changes and costs. `decide_update`, `decide_broker` and `decide_controller
 the controllers of Kafka 3.9 and 4.3 do, in their own words. All of it is pure.
 """
 
-from controller.kraft.answers import Answer, Error, Update, UpdateDecision, UpdateRequest
+from controller.kraft.answers import (
+    Answer,
+    Error,
+    Update,
+    UpdateDecision,
+    UpdateRequest,
+    UpgradeType,
+)
+from controller.kraft.consequences import Consequence, between
 from controller.kraft.dialect import COMPARED, Dialect, dialect_of
-from controller.kraft.registration import decide_broker, decide_controller
+from controller.kraft.registration import (
+    BrokerDecision,
+    BrokerRequest,
+    decide_broker,
+    decide_controller,
+)
 from controller.kraft.replay import replay_refusal
+from controller.kraft.seen import seen_state
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import Release, UnknownReleaseError, release_of, releases
 from controller.kraft.updates import decide_update
@@ -16,6 +30,9 @@ from controller.kraft.updates import decide_update
 __all__ = [
     "COMPARED",
     "Answer",
+    "BrokerDecision",
+    "BrokerRequest",
+    "Consequence",
     "ControllerState",
     "Dialect",
     "Error",
@@ -26,6 +43,8 @@ __all__ = [
     "Update",
     "UpdateDecision",
     "UpdateRequest",
+    "UpgradeType",
+    "between",
     "decide_broker",
     "decide_controller",
     "decide_update",
@@ -33,4 +52,5 @@ __all__ = [
     "release_of",
     "releases",
     "replay_refusal",
+    "seen_state",
 ]
