@@ -1,0 +1,36 @@
+"""What becomes of a node that reads a level it does not support: ``FeatureControlManager.replay``.
+
+This is the point of no return: a controller of an older release does not start again after a level
+that its software does not know.
+"""
+
+from controller.kraft.dialect import dialect_of
+from controller.kraft.state import ControllerState
+from controller.kraft.support import range_text
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+
+
+def replay_refusal(
+    release: str, state: ControllerState, feature: FeatureName, level: FeatureLevel
+) -> str | None:
+    """The text of the error with which a controller stops at a FeatureLevelRecord; None if not.
+
+    Raises:
+        controller.kraft.table.UnknownReleaseError: if the release is unknown.
+    """
+    dialect = dialect_of(release)
+    known = dialect.release
+    low, high = state.local.get(feature, (0, 0))
+    if not low <= level <= high:
+        record = f"FeatureLevelRecord(name='{feature}', featureLevel={level})"
+        supported = range_text((low, high))
+        return (
+            f"Tried to apply FeatureLevelRecord {record}, but this controller only supports "
+            f"versions {supported}"
+        )
+    if feature == METADATA_VERSION and known.metadata_level(level) is None:
+        text = f"No MetadataVersion with feature level {level}"
+        if not dialect.all_or_nothing:
+            return text
+        return f"{text}. Valid feature levels are from {known.minimum} to {known.levels[-1].level}."
+    return None

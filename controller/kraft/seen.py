@@ -1,0 +1,78 @@
+"""A controller's state, as far as the metadata log shows it."""
+
+from collections.abc import Mapping
+
+from controller.kraft.state import (
+    KRAFT_VERSION_0,
+    ControllerState,
+    Migration,
+    RegisteredBroker,
+    RegisteredController,
+)
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
+from tables.image import ClusterImage
+from tables.nodes import Node, NodeKey
+
+
+def seen_state(
+    image: ClusterImage, local: Mapping[FeatureName, Range] | None = None
+) -> ControllerState:
+    """What the active controller of a followed cluster knows; only it knows more.
+
+    ``local`` are the ranges of its software, to be given where it has not registered (below
+    metadata.version 15) or where another release is to be asked; otherwise they are those of its
+    registration, and none where there is none.
+
+    Not in the log, and so assumed: that unfenced brokers were heard of a moment ago, that voters
+    are those of ``controller.quorum.voters`` while kraft.version is 0 and nothing is set there
+    otherwise, and where min.insync.replicas is set.
+    """
+    active = NodeId(image.quorum.leader_id)
+    brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
+    own = image.nodes.get(NodeKey(Role.CONTROLLER, active))
+    if local is None:
+        local = own.capabilities.ranges if own else {}
+    levels = dict(image.features.levels)
+    kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
+    voters = set(image.quorum.voters)
+    return ControllerState(
+        id=active,
+        local=local,
+        levels=levels,
+        brokers=tuple(_broker(node) for node in brokers),
+        controllers=tuple(
+            RegisteredController(node.key.node_id, node.capabilities.ranges) for node in controllers
+        ),
+        quorum=image.quorum.voters if kraft == KRAFT_VERSION_0 else (),
+        cluster=image.cluster,
+        kraft_version=kraft,
+        voters_support_kraft=all(
+            _supports(node, FeatureLevel(kraft + 1))
+            for node in controllers
+            if node.key.node_id in voters
+        ),
+        migration=Migration(image.migration),
+    )
+
+
+def _nodes(image: ClusterImage, role: Role) -> list[Node]:
+    """The nodes of a role in the order of their registration: a broker epoch is its offset."""
+    found = (node for key, node in image.nodes.nodes.items() if key.role is role)
+    return sorted(found, key=lambda node: (node.epoch, node.key.node_id))
+
+
+def _broker(node: Node) -> RegisteredBroker:
+    return RegisteredBroker(
+        node.key.node_id,
+        node.capabilities.ranges,
+        fenced=node.fenced,
+        shutting_down=node.shutting_down,
+        epoch=node.epoch,
+        incarnation=node.incarnation,
+        session=not node.fenced,
+    )
+
+
+def _supports(node: Node, level: FeatureLevel) -> bool:
+    low, high = node.capabilities.ranges.get(KRAFT_VERSION, (0, 0))
+    return low <= level <= high

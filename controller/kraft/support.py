@@ -1,0 +1,72 @@
+"""Who does not support a level: ``FeatureControlManager.reasonNotSupported``."""
+
+from collections.abc import Mapping
+
+from controller.kraft.order import by_id
+from controller.kraft.state import ControllerState
+from controller.kraft.table import CONTROLLER_REGISTRATION
+from streams.types import FeatureLevel, FeatureName, NodeId, Range
+
+_NOT_AT_ALL: Range = (0, 0)
+"""What a node supports of a feature that it does not name (``QuorumFeatures.DISABLED``)."""
+
+_NO_LIMIT = 32767
+
+
+def reason_not_supported(
+    state: ControllerState, feature: FeatureName, level: int, finalized: FeatureLevel
+) -> str | None:
+    """The first reason against a level: this controller, brokers, controllers, absent voters.
+
+    Every registered broker counts, the fenced too. Controllers are asked from metadata.version 15
+    (3.7-IV0) on, since only then do they register; ``finalized`` is the one in force.
+    """
+    if text := _excluded(f"Local controller {state.id}", state.local, feature, level):
+        return text
+    brokers = {broker.id: broker.ranges for broker in state.brokers}
+    if text := _first("Broker", brokers, feature, level):
+        return text
+    if finalized < CONTROLLER_REGISTRATION:
+        return None
+    controllers = {  # this controller was asked already, and cannot object again
+        one.id: state.local if one.id == state.id else one.ranges for one in state.controllers
+    }
+    if text := _first("Controller", controllers, feature, level):
+        return text
+    for voter in state.quorum:
+        if voter != state.id and voter not in controllers:
+            return f"controller {voter} has not registered, and may not support this feature"
+    return None
+
+
+def _first(
+    role: str, known: Mapping[NodeId, Mapping[FeatureName, Range]], feature: FeatureName, level: int
+) -> str | None:
+    """The node that is asked first of those that object; finding that there is none is quick."""
+    objections = {
+        node: text
+        for node, ranges in known.items()
+        if (text := _excluded(f"{role} {node}", ranges, feature, level))
+    }
+    if not objections:
+        return None
+    return next(text for node in by_id(list(known)) if (text := objections.get(NodeId(node))))
+
+
+def _excluded(
+    who: str, ranges: Mapping[FeatureName, Range], feature: FeatureName, level: int
+) -> str | None:
+    low, high = ranges.get(feature, _NOT_AT_ALL)
+    if low <= level <= high:
+        return None
+    if high == 0:
+        return f"{who} does not support this feature."
+    return f"{who} only supports versions {range_text((low, high))}"
+
+
+def range_text(bounds: Range) -> str:
+    """A range as ``VersionRange.toString`` writes it."""
+    low, high = bounds
+    if low == high:
+        return str(low)
+    return f"{low}+" if high == _NO_LIMIT else f"{low}-{high}"

@@ -1,0 +1,213 @@
+"""What a controller answers to UpdateFeatures: ``FeatureControlManager.updateFeatures``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.kraft.answers import (
+    ACCEPTED,
+    Answer,
+    ConfigRecord,
+    Error,
+    LevelRecord,
+    NothingRecord,
+    Record,
+    Update,
+    UpdateDecision,
+    UpdateRequest,
+    UpgradeType,
+    refused,
+)
+from controller.kraft.dialect import Dialect, dialect_of
+from controller.kraft.order import by_id, by_name, hash_map
+from controller.kraft.state import ControllerState
+from controller.kraft.support import reason_not_supported
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
+
+ELR_VERSION = FeatureName("eligible.leader.replicas.version")
+_MIN_INSYNC = "min.insync.replicas"
+_NO_LEVEL = "Unknown metadata version for FeatureControlManager"
+
+
+def decide_update(release: str, state: ControllerState, request: UpdateRequest) -> UpdateDecision:
+    """What the active controller of a release says and writes.
+
+    Nothing is changed: the records are what it would append, and a dry run has none. The order of
+    checks, the texts and the order among several updates are Kafka's.
+
+    Raises:
+        controller.kraft.table.UnknownReleaseError: if the release is unknown.
+    """
+    dialect = dialect_of(release)
+    finalized = state.metadata_version(dialect.default_level)
+    if finalized is None:
+        return UpdateDecision(refused(Error.UNKNOWN_SERVER_ERROR, _NO_LEVEL), (), ())
+    updates = request.by_feature()
+    asked = _Asked(dialect, state, request.dry_run, finalized, updates)
+    if dialect.all_or_nothing:
+        return _all_or_nothing(asked)
+    results = {feature: asked.decide(updates[feature]) for feature in asked.order}
+    return UpdateDecision(
+        ACCEPTED,
+        tuple((FeatureName(name), results[FeatureName(name)]) for name in by_name(results)),
+        () if request.dry_run else tuple(asked.records),
+    )
+
+
+def _all_or_nothing(asked: "_Asked") -> UpdateDecision:
+    for feature in asked.order:
+        answer = asked.decide(asked.updates[feature])
+        if not answer.accepted:
+            return UpdateDecision(answer, (), (), asked.raised)
+    results = tuple((feature, ACCEPTED) for feature in asked.updates)
+    if asked.dry_run:
+        return UpdateDecision(ACCEPTED, results, ())
+    elr = asked.updates.get(ELR_VERSION)
+    moved = _elr_settings(asked.state) if elr and elr.level > 0 else ()
+    return UpdateDecision(ACCEPTED, results, (*moved, *asked.records), asked.raised)
+
+
+def _elr_settings(state: ControllerState) -> tuple[ConfigRecord, ...]:
+    """What makes ELR safe: one cluster-wide min.insync.replicas, and none of a broker's own."""
+    known = state.min_insync
+    cluster = () if known.cluster else (ConfigRecord("", _MIN_INSYNC, str(known.static)),)
+    brokers = (ConfigRecord(str(node), _MIN_INSYNC, None) for node in by_id(known.brokers))
+    return (*cluster, *brokers)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One request on its way through the checks."""
+
+    dialect: Dialect
+    state: ControllerState
+    dry_run: bool
+    finalized: FeatureLevel
+    updates: Mapping[FeatureName, Update]
+    records: list[Record] = field(default_factory=list)
+    raised: FeatureLevel | None = None
+
+    @property
+    def order(self) -> list[FeatureName]:
+        """The features in the order in which the controller gets to them."""
+        return [FeatureName(name) for name in hash_map(self.updates)]
+
+    def decide(self, update: Update) -> Answer:
+        """The answer for one feature; records are collected on the way."""
+        if update.kind is UpgradeType.UNKNOWN:
+            return _invalid(update, "The controller does not support the given upgrade type.")
+        current = self._current(update.feature)
+        if update.level < 0:
+            return _invalid(update, "A feature version cannot be less than 0.")
+        reason = reason_not_supported(self.state, update.feature, update.level, self.finalized)
+        reason = reason or _direction(update, current)
+        if reason:
+            return _invalid(update, reason)
+        if update.feature == METADATA_VERSION:
+            return self._metadata_version(update)
+        if update.feature == KRAFT_VERSION and self.dialect.raft_decides:
+            return self._kraft_version(update, current)
+        return self._other(update)
+
+    def _current(self, feature: FeatureName) -> FeatureLevel:
+        if feature == METADATA_VERSION:
+            return self.finalized
+        if feature == KRAFT_VERSION and self.dialect.raft_decides:
+            return self.state.kraft_version
+        if feature == KRAFT_VERSION and self.dialect.skips_kraft_records:
+            return FeatureLevel(0)
+        return self.state.levels.get(feature, FeatureLevel(0))
+
+    def _write(self, update: Update) -> Answer:
+        self.records.append(LevelRecord(update.feature, update.level))
+        return ACCEPTED
+
+    def _metadata_version(self, update: Update) -> Answer:
+        release = self.dialect.release
+        known = release.metadata_level(update.level)
+        if known is None:
+            span = f"{release.minimum} to {release.levels[-1].level}"
+            text = f"Valid versions are from {span}." if self.dialect.all_or_nothing else _UNKNOWN
+            return _invalid_metadata(update, text)
+        if self.dialect.migrates and self.state.migration.in_progress:
+            return _invalid_metadata(update, _MIGRATING)
+        if update.level < release.bootstrap:
+            first = release.metadata_level(release.bootstrap)
+            name = first.name if first else str(release.bootstrap)
+            return _invalid_metadata(update, f"Unable to set a metadata.version less than {name}")
+        if not release.lossless(self.finalized, update.level):
+            unsafe = update.kind is UpgradeType.UNSAFE_DOWNGRADE
+            text = _UNSAFE if unsafe else _LOSSY
+            if not self.dialect.names_both_levels:
+                return _invalid_metadata(update, text)
+            span = f"from {self.finalized} to {update.level}"
+            text = f"Unsupported metadata.version downgrade {span}. {text}"
+            return refused(Error.INVALID_UPDATE_VERSION, text)
+        return self._write(update)
+
+    def _kraft_version(self, update: Update, current: FeatureLevel) -> Answer:
+        if update.kind is not UpgradeType.UPGRADE:
+            if update.level == current:
+                return ACCEPTED
+            return _invalid(update, "Can't downgrade the version of this feature.")
+        versions = {one.level: one.name for one in self.dialect.release.features[KRAFT_VERSION]}
+        if update.level not in versions:
+            return _invalid(update, f"Unknown KRaft feature level: {update.level}")
+        if update.level > current and not self.state.voters_support_kraft:
+            text = f"Invalid upgrade of {KRAFT_VERSION} to {versions[update.level]} because not all"
+            return refused(Error.INVALID_UPDATE_VERSION, f"{text} of the voters support it")
+        if update.level > current and not self.dry_run:
+            self.raised = update.level
+        self.records.append(NothingRecord())
+        return ACCEPTED
+
+    def _other(self, update: Update) -> Answer:
+        if self.dialect.all_or_nothing and (text := self._dependency(update)):
+            return _invalid(update, text)
+        return self._write(update)
+
+    def _dependency(self, update: Update) -> str | None:
+        """``Feature.validateVersion``, against all levels as they would be afterwards."""
+        release = self.dialect.release
+        versions = release.features.get(update.feature)
+        if versions is None:
+            return f"Feature {update.feature} not found."
+        version = next((one for one in versions if one.level == update.level), None)
+        if version is None:
+            return f"No feature:{update.feature} with feature level {update.level}"
+        proposed = {**self.state.levels, METADATA_VERSION: self.finalized}
+        proposed |= {one.feature: one.level for one in self.updates.values()}
+        cannot = f"{update.feature} could not be set to {update.level} because it depends on"
+        if version.level >= 1 and proposed[METADATA_VERSION] < release.minimum:
+            name = release.levels[0].name
+            return f"{cannot} {METADATA_VERSION}={release.minimum} ({name})"
+        for needed, level in version.dependencies.items():
+            if proposed.get(needed, -1) < level:
+                return f"{cannot} {needed} level {level}"
+        return None
+
+
+def _direction(update: Update, current: FeatureLevel) -> str | None:
+    if update.level < current and update.kind is UpgradeType.UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    if update.level > current and update.kind is not UpgradeType.UPGRADE:
+        return "Can't downgrade to a newer version."
+    return None
+
+
+_UNKNOWN = "Unknown metadata.version."
+_MIGRATING = "Unable to modify metadata.version while a ZK migration is in progress."
+_UNSAFE = "Unsafe metadata downgrade is not supported in this version."
+_LOSSY = "Refusing to perform the requested downgrade because it might delete metadata information."
+
+
+def _invalid(update: Update, reason: str) -> Answer:
+    text = f"Invalid update version {update.level} for feature {update.feature}. {reason}"
+    return refused(Error.INVALID_UPDATE_VERSION, text)
+
+
+def _invalid_metadata(update: Update, reason: str) -> Answer:
+    text = f"Invalid metadata.version {update.level}. {reason}"
+    return refused(Error.INVALID_UPDATE_VERSION, text)

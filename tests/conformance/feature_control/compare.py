@@ -1,0 +1,86 @@
+"""The model against Kafka: the same questions to both, and where they differ."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tests.conformance.feature_control.cases import question
+from tests.conformance.feature_control.kafka import Kafka
+from tests.conformance.feature_control.questions import Question, answered, asked
+
+Json = dict[str, Any]
+Model = Callable[[str, Question], Json]
+
+
+class Case(NamedTuple):
+    """A question, and what Kafka said to it."""
+
+    release: str
+    seed: int
+    question: Question
+    answer: Json
+
+
+def cases(kafka: Kafka, release: str, seeds: Iterable[int]) -> list[Case]:
+    """Asks Kafka the questions with these seeds."""
+    found = []
+    for seed in seeds:
+        one = question(release, seed)
+        one = replace(one, state=replace(one.state, java=kafka.java))
+        (answer,) = kafka.answers([asked(one)])
+        found.append(Case(release, seed, one, answer))
+    return found
+
+
+def differences(compared: Iterable[Case], model: Model = answered) -> list[str]:
+    """Each case to which the model says something else, with all that is needed to look at it."""
+    found = []
+    for case in compared:
+        ours = json.loads(json.dumps(model(case.release, case.question)))
+        if ours != case.answer:
+            found.append(
+                f"seed {case.seed} of {case.release}:\n"
+                f"  asked {json.dumps(asked(case.question))}\n"
+                f"  Kafka {json.dumps(case.answer)}\n"
+                f"  model {json.dumps(ours)}"
+            )
+    return found
+
+
+RAISED_ALL_THE_SAME = "refused, and kraft.version raised all the same"
+
+
+def kinds(compared: Iterable[Case]) -> Counter[str]:
+    """How often Kafka said what, leaving out what is particular to a case."""
+    return Counter(kind for case in compared for kind in _kinds(case.answer))
+
+
+def _kinds(answer: Json) -> list[str]:
+    if "replay" in answer:
+        return [_general(answer["replay"])]
+    answers = [answer["answer"], *(one for _, one in answer.get("results", ()))]
+    texts = {_general(text) if text else "accepted" for _, text in answers}
+    if answer.get("kraft_version") is not None and answer["answer"][0]:
+        texts.add(RAISED_ALL_THE_SAME)
+    return sorted(texts)
+
+
+_PARTICULAR = (
+    (r"feature \S*\. ", "feature F. "),
+    (r"'.*?'", "'F'"),
+    (r"directory \S+", "directory D"),
+    (r"(?<= of )\S*\. The", "F. The"),
+    (r"^\S* could|(?<=\. )\S* could", "F could"),
+    (r"feature:\S*", "feature:F"),
+    (r"Feature \S* not", "Feature F not"),
+    (r"-?\d+(-\d+|\+)?", "n"),
+)
+
+
+def _general(text: str) -> str:
+    for pattern, general in _PARTICULAR:
+        text = re.sub(pattern, general, text)
+    return text

@@ -1,0 +1,80 @@
+"""Kafka's own controller classes in a JVM that answers line by line."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from deploy.artifacts import Cache, java_command
+from scripts.java_source import compile_java
+
+_SOURCES = Path(__file__).resolve().parent / "java"
+RELEASES = ("3.9.1", "4.3.0")
+"""The releases that the tests ask."""
+
+ALL_RELEASES = {
+    "3.9.1": "v391",
+    "4.0.0": "v400",
+    "4.1.0": "v430",
+    "4.2.0": "v430",
+    "4.3.0": "v430",
+}
+"""The releases that can be asked, and the folder of what differs between them."""
+
+
+class Kafka:
+    """A running harness; ``java`` is the version of Java that it runs on."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._in = _opened(process.stdin)
+        self._out = _opened(process.stdout)
+        self.java = int(self._line())
+
+    def answers(self, questions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """An answer for each question, in order."""
+        for question in questions:
+            self._in.write(json.dumps(question) + "\n")
+            self._in.flush()
+            yield json.loads(self._line())
+
+    def _line(self) -> str:
+        line: str = self._out.readline()
+        if not line:
+            raise RuntimeError(f"the harness ended with {self._process.wait()}")
+        return line
+
+
+def _opened(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+@contextmanager
+def asking(release: str, cache: Cache, directory: Path) -> Iterator[Kafka]:
+    """Compiles the harness into a directory and runs it until the end of the block."""
+    jars = cache.class_path(release)
+    sources = [
+        _SOURCES / "Harness.java",
+        *sorted((_SOURCES / ALL_RELEASES[release]).glob("*.java")),
+    ]
+    compile_java(sources, directory, cache, jars)
+    command = java_command(
+        [directory, *jars],
+        "org.apache.kafka.controller.Harness",
+        heap_mb=256,
+        options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"],
+    )
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+    try:
+        yield Kafka(process)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

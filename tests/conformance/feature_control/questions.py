@@ -1,0 +1,156 @@
+"""Questions to a controller, what our model answers, and both as JSON."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from controller.kraft.answers import Answer, ConfigRecord, LevelRecord, Record, UpdateRequest
+from controller.kraft.registration import (
+    BrokerRecord,
+    BrokerRequest,
+    Offered,
+    decide_broker,
+    decide_controller,
+)
+from controller.kraft.replay import replay_refusal
+from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
+from controller.kraft.updates import decide_update
+
+_BROKER_RESOURCE = 4
+"""``ConfigResource.Type.BROKER``."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRequest:
+    """A ``ControllerRegistration`` request: nothing of it is checked."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request to a controller in a state."""
+
+    state: ControllerState
+    request: UpdateRequest | BrokerRequest | ControllerRequest
+    epoch: int = 7
+
+
+def answered(release: str, question: Question) -> Json:
+    """What the model says, in the shape of the harness's answer."""
+    state = question.state
+    for feature, level in state.levels.items():
+        if text := replay_refusal(release, state, feature, level):
+            return {"replay": text}
+    match question.request:
+        case UpdateRequest() as request:
+            update = decide_update(release, state, request)
+            if update.answer.error < 0:
+                return {"answer": _pair(update.answer)}
+            own = not update.answer.accepted or release.startswith("4")
+            return {
+                "answer": _pair(update.answer),
+                "results": [] if own else [[name, _pair(one)] for name, one in update.results],
+                "records": [_record(record) for record in update.records],
+                "kraft_version": update.kraft_version,
+            }
+        case BrokerRequest() as request:
+            broker = decide_broker(release, state, request, question.epoch)
+            if broker.record is None:
+                return {"answer": _pair(broker.answer)}
+            return {"answer": _pair(broker.answer), "records": [_broker_record(broker.record)]}
+        case ControllerRequest():
+            answer = decide_controller(release, state)
+            if not answer.accepted:
+                return {"answer": _pair(answer)}
+            return {"answer": _pair(answer), "records": [["controller"]]}
+
+
+def _pair(answer: Answer) -> list[Any]:
+    return [int(answer.error), answer.text]
+
+
+def _record(record: Record) -> list[Any]:
+    match record:
+        case LevelRecord(feature, level):
+            return ["level", feature, level]
+        case ConfigRecord(broker, name, value):
+            return ["config", _BROKER_RESOURCE, broker, name, value]
+        case _:
+            return ["nothing"]
+
+
+def _broker_record(record: BrokerRecord) -> list[Any]:
+    return [
+        "broker",
+        record.version,
+        [list(feature) for feature in record.features],
+        list(record.directories),
+        *(record.epoch, record.fenced, record.shutting_down, record.migrating),
+    ]
+
+
+def asked(question: Question) -> Json:
+    """The question as the harness reads it."""
+    kinds = {UpdateRequest: "update", BrokerRequest: "broker", ControllerRequest: "controller"}
+    ask = kinds[type(question.request)]
+    return {"ask": ask, "state": _state(question.state), "request": _request(question)}
+
+
+def _request(question: Question) -> Json:
+    match question.request:
+        case UpdateRequest(updates, dry_run):
+            listed = [[one.feature, one.level, int(one.kind)] for one in updates]
+            return {"updates": listed, "dry_run": dry_run}
+        case BrokerRequest() as request:
+            return {
+                "id": request.id,
+                "cluster": request.cluster,
+                "incarnation": request.incarnation,
+                "features": request.features,
+                "directories": request.directories,
+                "listeners": request.listeners,
+                "migrating": request.migrating,
+                "epoch": question.epoch,
+            }
+        case ControllerRequest(node):
+            return {"id": node}
+
+
+def _ranges(one: RegisteredBroker | RegisteredController) -> list[Offered]:
+    return [(name, low, high) for name, (low, high) in one.ranges.items()]
+
+
+def _state(state: ControllerState) -> Json:
+    return {
+        "id": state.id,
+        "local": [[name, low, high] for name, (low, high) in state.local.items()],
+        "levels": list(state.levels.items()),
+        "brokers": [
+            {
+                "id": one.id,
+                "ranges": _ranges(one),
+                "fenced": one.fenced,
+                "shutting_down": one.shutting_down,
+                "epoch": one.epoch,
+                "incarnation": one.incarnation,
+                "directories": one.directories,
+                "session": one.session,
+            }
+            for one in state.brokers
+        ],
+        "controllers": [{"id": one.id, "ranges": _ranges(one)} for one in state.controllers],
+        "quorum": state.quorum,
+        "cluster": state.cluster,
+        "kraft_version": state.kraft_version,
+        "voters_support_kraft": state.voters_support_kraft,
+        "migration": int(state.migration),
+        "migration_enabled": state.migration_enabled,
+        "listener": state.listener,
+        "min_insync": {
+            "static": state.min_insync.static,
+            "cluster": state.min_insync.cluster,
+            "brokers": state.min_insync.brokers,
+        },
+    }

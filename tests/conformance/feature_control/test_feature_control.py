@@ -1,0 +1,121 @@
+"""The model against Kafka's own ``FeatureControlManager`` and its checks of registrations.
+
+Both get the same questions by chance and must agree on everything: error codes, texts, records and
+their order. ``python -m tests.conformance.feature_control`` compares more of them.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import SystemRandom
+
+import pytest
+
+from controller.kraft.answers import Update, UpdateRequest
+from controller.kraft.order import hash_map
+from controller.kraft.state import ControllerState
+from controller.kraft.table import release_of
+from deploy.artifacts import Cache
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
+from tests.conformance.feature_control.compare import (
+    Case,
+    Json,
+    Model,
+    cases,
+    differences,
+    kinds,
+)
+from tests.conformance.feature_control.kafka import RELEASES, Kafka, asking
+from tests.conformance.feature_control.questions import Question, answered, asked
+
+pytestmark = pytest.mark.stack
+
+CASES = 1_000
+"""For each release: some seconds."""
+
+TEXTS = {"3.9.1": 24, "4.3.0": 27}
+"""At least this many different texts must have come from Kafka, or the questions are too tame."""
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """A release that is compared."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def kafka(
+    release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kafka]:
+    """Kafka's classes of that release, ready to be asked."""
+    directory: Path = tmp_path_factory.mktemp("harness")
+    with asking(release, stack_cache, directory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def compared(kafka: Kafka, release: str) -> list[Case]:
+    """Kafka's answers to questions that were never asked before."""
+    first = SystemRandom().randrange(1 << 40)
+    return cases(kafka, release, range(first, first + CASES))
+
+
+def test_model_answers_as_kafka_does(compared: list[Case], release: str) -> None:
+    """Updates, registrations and replays are answered alike, texts and records included."""
+    first = compared[0].seed
+    found = differences(compared)
+    assert not found, f"Kafka {release}, first seed {first}: {len(found)} differ\n{found[0]}"
+
+
+def test_questions_reach_every_check(compared: list[Case], release: str) -> None:
+    """The questions are varied enough that Kafka gives nearly each of its answers."""
+    said = kinds(compared)
+    assert len(said) >= TEXTS[release], sorted(said)
+    assert said["accepted"] > CASES // 10
+
+
+def test_a_refused_request_may_have_raised_kraft_version(kafka: Kafka, release: str) -> None:
+    """In 4.3 raft raises kraft.version although another feature of the request is refused."""
+    ranges = release_of(release).ranges()
+    state = ControllerState(NodeId(1), ranges, {METADATA_VERSION: FeatureLevel(21)})
+    after = FeatureName("share.version")
+    assert hash_map([after, KRAFT_VERSION]) == [KRAFT_VERSION, after]
+    updates = (Update(KRAFT_VERSION, FeatureLevel(1)), Update(after, FeatureLevel(7)))
+    question = Question(state, UpdateRequest(updates))
+    (said,) = kafka.answers([asked(question)])
+    assert said == json.loads(json.dumps(answered(release, question)))
+    assert said["kraft_version"] == (1 if release == "4.3.0" else None)
+
+
+def _only_unfenced(release: str, question: Question) -> Json:
+    brokers = tuple(one for one in question.state.brokers if not one.fenced)
+    return answered(release, replace(question, state=replace(question.state, brokers=brokers)))
+
+
+def _controllers_unasked(release: str, question: Question) -> Json:
+    return answered(release, replace(question, state=replace(question.state, controllers=())))
+
+
+def _as_the_other_release(release: str, question: Question) -> Json:
+    (other,) = {*RELEASES} - {release}
+    return answered(other, question)
+
+
+def _without_a_comma(release: str, question: Question) -> Json:
+    said = answered(release, question)
+    code, text = said.get("answer", (0, None))
+    return {**said, "answer": [code, text.replace(",", "")]} if text else said
+
+
+def _dry(release: str, question: Question) -> Json:
+    said = answered(release, question)
+    return {**said, "records": []} if "records" in said else said
+
+
+@pytest.mark.parametrize(
+    "planted", [_only_unfenced, _controllers_unasked, _as_the_other_release, _without_a_comma, _dry]
+)
+def test_a_planted_difference_is_seen(planted: Model, compared: list[Case]) -> None:
+    """A model that is wrong in one respect does not pass the comparison."""
+    assert differences(compared, planted)

@@ -1,0 +1,100 @@
+"""A running controller gives the answers of the model, and does what it says that it does not."""
+
+import time
+from typing import Any
+
+import pytest
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import ApiVersionsResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+
+from controller.kraft.answers import Update, UpdateRequest, UpgradeType
+from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
+from controller.kraft.table import release_of
+from controller.kraft.updates import ELR_VERSION, decide_update
+from deploy.specs import ClusterSpec, NodeSpec
+from deploy.wire import Connection
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
+from tests.conftest import MakeCluster
+
+pytestmark = pytest.mark.stack
+
+UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
+SHARE = FeatureName("share.version")
+NODE = NodeId(1)
+
+
+def finalized(node: Connection) -> dict[FeatureName, FeatureLevel]:
+    """The levels that a node says are finalized."""
+    request: Any = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+    answer = node.ask(request, ApiVersionsResponse)
+    return {
+        FeatureName(one.name): FeatureLevel(one.max_version_level)
+        for one in answer.finalized_features
+    }
+
+
+def said(node: Connection, request: UpdateRequest) -> list[str]:
+    """The texts with which the controller refuses; none if it agrees."""
+    ask: Any = UpdateFeaturesRequest(
+        feature_updates=tuple(
+            FeatureUpdateKey(
+                feature=one.feature, max_version_level=one.level, upgrade_type=one.kind
+            )  # type: ignore[arg-type]
+            for one in request.updates
+        ),
+        validate_only=request.dry_run,
+    )
+    answer = node.ask(ask, UpdateFeaturesResponse)
+    all_said = [(answer.error_code, answer.error_message)]
+    all_said += [(one.error_code, one.error_message) for one in answer.results]
+    return [str(text) for code, text in all_said if int(code.value)]
+
+
+def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> UpdateRequest:
+    """A request, a dry run unless it is said otherwise."""
+    listed = tuple(Update(name, FeatureLevel(level), kind) for name, level, kind in updates)
+    return UpdateRequest(listed, dry_run=dry)
+
+
+HOLE = ((KRAFT_VERSION, 1, UP), (SHARE, 7, UP))
+REQUESTS = (
+    asked((METADATA_VERSION, 30, UP)),
+    asked((METADATA_VERSION, 99, UP)),
+    asked((METADATA_VERSION, 28, UP)),
+    asked((METADATA_VERSION, 22, SAFE)),
+    asked((METADATA_VERSION, 22, UNSAFE)),
+    asked((METADATA_VERSION, 25, SAFE), (ELR_VERSION, 0, SAFE)),
+    asked((FeatureName("foo"), 1, UP)),
+    asked((FeatureName("foo"), 0, SAFE), (SHARE, -1, SAFE), (METADATA_VERSION, 40, UP)),
+    asked(*HOLE),
+)
+
+
+def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster) -> None:
+    """Texts are equal to the last character; a refused request raises kraft.version for good."""
+    cluster = make_cluster(ClusterSpec([NodeSpec(NODE, "4.3.0")], metadata_version="4.2"))
+    host, _, port = cluster.controllers.rpartition(":")
+    ranges = release_of("4.3").ranges()
+    with Connection(host, int(port), timeout_s=30) as node:
+        levels = finalized(node)
+        assert KRAFT_VERSION not in levels
+        state = ControllerState(
+            NODE,
+            ranges,
+            levels,
+            (RegisteredBroker(NODE, ranges),),
+            (RegisteredController(NODE, ranges),),
+            (NODE,),
+        )
+        for request in REQUESTS:
+            wanted = decide_update("4.3", state, request)
+            assert said(node, request) == list(wanted.refusals), request
+        assert finalized(node) == levels
+        wanted = decide_update("4.3", state, asked(*HOLE, dry=False))
+        assert (wanted.accepted, wanted.kraft_version) == (False, 1)
+        assert said(node, asked(*HOLE, dry=False)) == list(wanted.refusals)
+        deadline = time.monotonic() + 30
+        while finalized(node).get(KRAFT_VERSION) != 1:
+            assert time.monotonic() < deadline, "kraft.version was not raised"

@@ -1,0 +1,69 @@
+"""Controllers in a given state, in few words."""
+
+from collections.abc import Mapping
+
+from controller.kraft.answers import Update, UpdateDecision, UpdateRequest, UpgradeType
+from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
+from controller.kraft.table import release_of
+from controller.kraft.updates import decide_update
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+
+UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
+
+FOO = FeatureName("foo")
+TV = FeatureName("transaction.version")
+ELR = FeatureName("eligible.leader.replicas.version")
+
+
+def broker(
+    node: int, ranges: Mapping[FeatureName, Range], *, fenced: bool = False
+) -> RegisteredBroker:
+    """A registered broker."""
+    return RegisteredBroker(NodeId(node), ranges, fenced=fenced)
+
+
+def state(
+    release: str,
+    level: int,
+    *brokers: RegisteredBroker,
+    levels: Mapping[FeatureName, int] | None = None,
+    local: Mapping[FeatureName, Range] | None = None,
+    controllers: Mapping[int, Mapping[FeatureName, Range]] | None = None,
+    quorum: tuple[int, ...] = (),
+    cluster: str = "c",
+) -> ControllerState:
+    """Controller 1 of a release, at a level of metadata.version; brokers as given."""
+    others = (levels or {}).items()
+    return ControllerState(
+        NodeId(1),
+        {**release_of(release).ranges(), **(local or {})},
+        {
+            METADATA_VERSION: FeatureLevel(level),
+            **{name: FeatureLevel(one) for name, one in others},
+        },
+        brokers,
+        tuple(
+            RegisteredController(NodeId(node), ranges)
+            for node, ranges in (controllers or {}).items()
+        ),
+        tuple(NodeId(node) for node in quorum),
+        cluster,
+    )
+
+
+def update(
+    release: str,
+    at: ControllerState,
+    level: int,
+    kind: UpgradeType = UP,
+    feature: FeatureName = METADATA_VERSION,
+) -> UpdateDecision:
+    """The decision about a single feature."""
+    one = Update(feature, FeatureLevel(level), kind)
+    return decide_update(release, at, UpdateRequest((one,)))
+
+
+def reason(decision: UpdateDecision) -> str:
+    """The one refusal, without what Kafka puts before it."""
+    (text,) = decision.refusals
+    return text.rpartition("feature had an error: ")[2]

@@ -1,0 +1,17 @@
+"""The table of levels is what Kafka's classes say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.stack
+def test_table_follows_from_the_jars() -> None:
+    """The generator asks releases 3.3 to 4.3, and writes the table that stands here."""
+    command = [sys.executable, "-m", "scripts.generate_features", "--check"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")

@@ -1,0 +1,113 @@
+"""Registrations, decided as Kafka's controllers decide them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.kraft.answers import Error
+from controller.kraft.registration import (
+    BrokerDecision,
+    BrokerRequest,
+    decide_broker,
+    decide_controller,
+)
+from controller.kraft.replay import replay_refusal
+from controller.kraft.state import ControllerState, RegisteredBroker
+from controller.kraft.table import release_of
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from tests.controller.kraft.states import FOO, TV, state
+
+BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+DIRECTORY = "ZoS2oGkJyKsT2lI5-wZhDQ"
+
+
+def offer(
+    release: str, at: ControllerState, ranges: dict[FeatureName, Range], **more: object
+) -> BrokerDecision:
+    """What becomes of broker 5 that offers these ranges."""
+    features = tuple((name, low, high) for name, (low, high) in ranges.items())
+    request = BrokerRequest(NodeId(5), "c", "a", features, (DIRECTORY,), **more)  # type: ignore[arg-type]
+    return decide_broker(release, at, request, 77)
+
+
+@BOTH
+@pytest.mark.parametrize("level", [17, 21])
+def test_a_broker_must_support_metadata_version(release: str, level: int) -> None:
+    """A range that excludes the finalized level is refused: the broker never gets in (M-42)."""
+    said = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
+    assert said.record is None
+    assert said.answer.error is Error.UNSUPPORTED_VERSION
+    assert said.answer.text == (
+        f"Unable to register because the broker does not support finalized version {level} of "
+        f"metadata.version. The broker wants a version between 7 and {level - 1}, inclusive."
+    )
+
+
+@BOTH
+def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
+    """One that it does not name counts as 0-0 (M-42)."""
+    at = state(release, 21, levels={TV: 2})
+    said = offer(release, at, {METADATA_VERSION: (7, 21)})
+    assert "does not support finalized version 2 of transaction.version" in str(said.answer.text)
+
+
+@BOTH
+def test_a_new_broker_is_fenced(release: str) -> None:
+    """It gets the epoch that was next, and stays fenced until it has caught up."""
+    said = offer(release, state(release, 21), {METADATA_VERSION: (7, 21), FOO: (0, 3)})
+    assert said.record is not None
+    assert (said.record.epoch, said.record.fenced, said.record.version) == (77, True, 3)
+
+
+def test_a_broker_without_metadata_version() -> None:
+    """In 3.9 it is taken to support level 1 alone; since 4.0 it is refused for that."""
+    assert offer("3.9", state("3.9", 1), {}).record is not None
+    assert offer("4.3", state("4.3", 30), {}).answer.text == (
+        "Request features do not contain 'metadata.version'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "fenced", "free"),
+    [
+        ("3.9", False, False),
+        ("3.9", True, True),
+        ("4.3", False, False),
+        ("4.3", True, False),
+    ],
+)
+def test_an_id_that_is_taken(release: str, fenced: bool, free: bool) -> None:
+    """While its holder is heard of, an id is taken; in 3.9 a fenced holder does not count."""
+    ranges = release_of(release).ranges()
+    holder = RegisteredBroker(NodeId(5), ranges, fenced=fenced, incarnation="b", session=True)
+    said = offer(release, state(release, 21, holder), dict(ranges))
+    assert said.answer.accepted is free
+    if not free:
+        assert said.answer.error is Error.DUPLICATE_BROKER_REGISTRATION
+
+
+@BOTH
+def test_controllers_register_from_level_15_on(release: str) -> None:
+    """Before that their record cannot be written, and the request is refused (KIP-919; M-49)."""
+    assert decide_controller(release, state(release, 15)).accepted
+    assert decide_controller(release, state(release, 14)).text == (
+        "The current MetadataVersion is too old to support controller registrations."
+    )
+
+
+@given(low=st.integers(0, 4), width=st.integers(0, 4), level=st.integers(1, 9))
+def test_a_range_includes_both_ends(low: int, width: int, level: int) -> None:
+    """0 ≤ minimum ≤ level ≤ maximum registers, 0 being an ordinary minimum (F-03)."""
+    at = state("4.3", 30, levels={FOO: level})
+    said = offer("4.3", at, {METADATA_VERSION: (7, 30), FOO: (low, low + width)})
+    assert said.answer.accepted == (low <= level <= low + width)
+
+
+def test_an_older_controller_does_not_start_again() -> None:
+    """A level that its software does not know ends it: the point of no return."""
+    old = ControllerState(NodeId(1), release_of("3.8").ranges(), {})
+    assert replay_refusal("3.9", old, METADATA_VERSION, FeatureLevel(20)) is None
+    assert replay_refusal("3.9", old, METADATA_VERSION, FeatureLevel(21)) == (
+        "Tried to apply FeatureLevelRecord FeatureLevelRecord(name='metadata.version', "
+        "featureLevel=21), but this controller only supports versions 1-20"
+    )

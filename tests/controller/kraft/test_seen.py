@@ -1,0 +1,53 @@
+"""A controller's state from the image of a followed cluster."""
+
+from controller.kraft.answers import Update, UpdateRequest
+from controller.kraft.seen import seen_state
+from controller.kraft.updates import decide_update
+from streams.types import FeatureLevel
+from tables.image import ClusterImage
+from tests.simulation import records as r
+from tests.simulation.records import CLUSTER, KV, MV
+from tests.tables.test_fold_log import NEW, OLD, fold_all
+
+
+def upgraded(kraft: int) -> ClusterImage:
+    """Controllers 1 and 2 vote, 2 is old; broker 4 is of the newest release, and 5 is gone."""
+    return fold_all(
+        [
+            r.commit(1, r.leader_change(1, (1, 2, 3)), r.kraft_version(kraft)),
+            r.commit(6, r.level(MV, 21), r.register_controller(1, NEW)),
+            r.commit(8, r.register_controller(2, OLD), r.register(4, NEW, fenced=False)),
+            r.commit(9, r.register(5, OLD)),
+        ]
+    )
+
+
+def test_what_the_log_shows() -> None:
+    """Levels, registrations and voters; kraft.version stands apart from the levels."""
+    state = seen_state(upgraded(0))
+    assert (state.id, state.cluster, dict(state.levels)) == (1, CLUSTER, {MV: 21})
+    assert state.local == NEW
+    assert [(one.id, one.fenced, one.session) for one in state.brokers] == [
+        (4, False, True),
+        (5, True, False),
+    ]
+    assert [one.id for one in state.controllers] == [1, 2]
+    assert state.quorum == (1, 2, 3)
+    assert state.voters_support_kraft
+
+
+def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:
+    """From kraft.version 1 on a controller knows of no voter that has not registered."""
+    state = seen_state(upgraded(1))
+    assert (state.quorum, state.kraft_version) == ((), 1)
+    assert KV not in state.levels
+    assert not state.voters_support_kraft  # nobody supports 2
+
+
+def test_the_answer_to_be_expected() -> None:
+    """The decision follows for the release that the active controller runs, or another."""
+    request = UpdateRequest((Update(MV, FeatureLevel(22)),))
+    (text,) = decide_update("4.3", seen_state(upgraded(0)), request).refusals
+    assert text.endswith("Broker 5 only supports versions 1-21")
+    (text,) = decide_update("3.9", seen_state(upgraded(0), OLD), request).refusals
+    assert text.endswith("Local controller 1 only supports versions 1-21")
