@@ -34,13 +34,14 @@ def alerts(
         bool,
         typer.Option(
             "--check",
-            help="Exit with 3 if any alert fires, with 4 if it cannot be known: a cluster was not "
-            "heard of for a minute, or its source has not caught up.",
+            help="Exit with 3 if any alert fires, with 4 if it cannot be known: a cluster (of the "
+            "configuration, if one is given) was not heard of for a minute, or its source has not "
+            "caught up.",
         ),
     ] = False,
 ) -> None:
     """Show the alerts that fire now."""
-    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+    settings = load(config, bus=options.bus_flags(bus, prefix))
     console = showing.console()
 
     def show(alert: Alert) -> None:
@@ -49,12 +50,15 @@ def alerts(
         else:
             console.print(showing.alert_line(alert), soft_wrap=True)
 
-    with contextlib.closing(Board(settings, cluster)) as board:
+    with contextlib.closing(Board(settings.bus_settings(), cluster)) as board:
         firing = board.firing()
         shown = list(board.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
         unknown = board.unknown(int(time.time() * 1000))
+        unheard = len(settings.clusters) - len(board.snapshots)
+        if not cluster and board.snapshots and unheard > 0:
+            unknown.append(f"{unheard} of {len(settings.clusters)} clusters were never heard of")
         for reason in unknown:
             sys.stderr.write(f"featurewatch: {showing.plain(reason)}\n")
         if not firing and not unknown and not as_json and not follow:
