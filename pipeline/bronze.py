@@ -66,11 +66,11 @@ def _by_place(held: Mapping[Place, int]) -> Column:
 
 
 class Extent(NamedTuple):
-    """The messages that there are of a partition: from ``first``, below ``end``, and how many."""
+    """The messages that there are of a partition: from ``first``, below ``end``, in ``number``."""
 
     first: int
     end: int
-    count: int
+    number: int
 
 
 def extents(messages: DataFrame) -> dict[Place, Extent]:
@@ -182,7 +182,7 @@ class Taking:
 
     def _is_broken(self, place: Place, extent: Extent) -> bool:
         return place[0] in self._complete and (
-            extent.first > self._held.get(place, 0) or extent.count < extent.end - extent.first
+            extent.first > self._held.get(place, 0) or extent.number < extent.end - extent.first
         )
 
     def _report(self, gaps: DataFrame) -> None:

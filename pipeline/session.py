@@ -37,6 +37,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Times on the topics are UTC, whatever the machine's time zone is.
     "spark.sql.session.timeZone": "UTC",
+    # An object with a name twice: the last one counts, as in Python's JSON.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     # The only store that stateful Python functions can use.
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
     # Small batches with few keys: what a row costs matters less than what a batch costs.

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from pipeline.registry import BRONZE
+from pipeline.silver_tables import SILVER
 
 DOCS = Path(__file__).parents[2] / "docs" / "pipeline.md"
 
@@ -12,5 +13,6 @@ def test_the_documentation_lists_the_tables() -> None:
     """Path, meaning and key of each table, in the registry's order."""
     found = re.findall(r"^\| `(\w+/\w+)` \| (.+?) \| (.+?) \|$", DOCS.read_text(), re.MULTILINE)
     assert found == [
-        (table.path, table.about, ", ".join(f"`{name}`" for name in table.key)) for table in BRONZE
+        (table.path, table.about, ", ".join(f"`{name}`" for name in table.key))
+        for table in (*BRONZE, *SILVER)
     ]
