@@ -15,8 +15,9 @@ from cli import options
 from cli.errors import UsageError
 from cli.options import BusServers, ConfigFile, Prefix
 from cli.settings import Settings, load
+from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
-from pipeline.session import JARS, SPARK, spark_session
+from pipeline.session import spark_session
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
@@ -69,7 +70,7 @@ def _lake(root: str, master: str) -> Iterator["Lake"]:
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
     # A cluster has the jars that it was given; for a session of our own they are fetched.
-    jars = Cache(default_cache()).pinned(f"spark-{SPARK}", f"Spark {SPARK}'s connectors", JARS)
+    jars = spark_jars(Cache(default_cache()))
     with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
         session = spark_session(Path(scratch), master, jars)
         from pipeline.lake import Lake

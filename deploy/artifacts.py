@@ -83,40 +83,22 @@ class Cache:
             ArtifactError: if the release is unknown, or jars are missing and cannot be fetched.
         """
         parse_release(release)
-        return self._kept(
-            f"kafka-{release}-{jars}",
-            f"Kafka {release}",
-            lambda context: _resolved(context, _coordinates(release, jars)),
-        )
-
-    def pinned(self, name: str, title: str, coordinates: Sequence[str]) -> list[Path]:
-        """Jars named one by one as ``group:artifact:version``, without what they depend on.
-
-        ``name`` is that of the set in the cache and ``title`` what a person reads.
-
-        Raises:
-            ArtifactError: if jars are missing and cannot be fetched.
-        """
-        return self._kept(name, title, lambda context: [_pinned(context, c) for c in coordinates])
-
-    def _kept(self, name: str, title: str, find: Callable[[Any], list[Any]]) -> list[Path]:
-        """The jars of a marked set; where it is not complete, those that ``find`` names."""
-        if complete := self._complete(name):
+        if complete := self._complete(release, jars):
             return complete
         with self.locked():
-            if complete := self._complete(name):  # another process fetched it meanwhile
+            if complete := self._complete(release, jars):  # another process fetched it meanwhile
                 return complete
             with on_stderr() as reporter:
-                fetched = _fetch(self.repository, title, find, reporter)
-            self._mark(name, fetched)
+                fetched = _fetch(self.repository, release, jars, reporter)
+            self._mark(release, jars, fetched)
             return fetched
 
-    def _marker(self, name: str) -> Path:
-        return self.directory / "class-paths" / f"{name}.json"
+    def _marker(self, release: str, jars: Jars) -> Path:
+        return self.directory / "class-paths" / f"kafka-{release}-{jars}.json"
 
-    def _complete(self, name: str) -> list[Path] | None:
+    def _complete(self, release: str, jars: Jars) -> list[Path] | None:
         try:
-            listed = json.loads(self._marker(name).read_text())
+            listed = json.loads(self._marker(release, jars).read_text())
         except (OSError, ValueError):
             return None
         paths: list[Path] = []
@@ -128,9 +110,9 @@ class Cache:
             paths.append(path)
         return paths
 
-    def _mark(self, name: str, paths: list[Path]) -> None:
+    def _mark(self, release: str, jars: Jars, paths: list[Path]) -> None:
         listed = {str(p.relative_to(self.repository)): p.stat().st_size for p in paths}
-        marker = self._marker(name)
+        marker = self._marker(release, jars)
         marker.parent.mkdir(parents=True, exist_ok=True)
         unfinished = marker.with_suffix(f".{os.getpid()}")
         unfinished.write_text(json.dumps(listed, indent=1))
@@ -192,33 +174,21 @@ def _coordinates(release: str, jars: Jars) -> list[str]:
     return found
 
 
-def _resolved(context: Any, coordinates: Sequence[str]) -> list[Any]:
-    """The artifacts that some depend on at run time, and they themselves."""
-    wanted = [context.create_dependency(c) for c in coordinates]
-    chosen, others = _retried(lambda: context.resolver.resolve(wanted))
-    return [d.artifact for d in (*chosen, *others) if d.scope in (None, "compile", "runtime")]
-
-
-def _pinned(context: Any, coordinate: str) -> Any:
-    group, artifact, version = coordinate.split(":")
-    return context.project(group, artifact).at_version(version).artifact()
-
-
-def _fetch(
-    repository: Path, title: str, find: Callable[[Any], list[Any]], reporter: Reporter
-) -> list[Path]:
+def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> list[Path]:
     try:
         import requests
         from jgo.maven import MavenContext
     except ImportError as error:
         raise ArtifactError(
-            f"fetching {title} needs the package jgo; run: pip install 'featurewatch[stack]'"
+            "fetching Kafka needs the package jgo; run: pip install 'featurewatch[stack]'"
         ) from error
-    reporter.say(f"{title}: finding its jars on Maven Central")
+    reporter.say(f"Kafka {release}: finding its jars on Maven Central")
     try:
         context = MavenContext(resolver=_resolver(repository, reporter), repo_cache=repository)
-        found = find(context)
-        reporter.say(f"{title}: fetching {len(found)} jars to {repository.parent}")
+        wanted = [context.create_dependency(c) for c in _coordinates(release, jars)]
+        chosen, others = _retried(lambda: context.resolver.resolve(wanted))
+        found = [d.artifact for d in (*chosen, *others) if d.scope in (None, "compile", "runtime")]
+        reporter.say(f"Kafka {release}: fetching {len(found)} jars to {repository.parent}")
         with ThreadPoolExecutor(_DOWNLOADS_AT_A_TIME) as pool:
             paths: list[Path] = []
             for path in pool.map(lambda artifact: _retried(artifact.resolve), found):
@@ -226,12 +196,14 @@ def _fetch(
                 reporter.files(len(paths), len(found))
     except (requests.RequestException, OSError) as error:
         raise ArtifactError(
-            f"{title} could not be fetched ({_reason(error)}); Maven Central must be "
+            f"Kafka {release} could not be fetched ({_reason(error)}); Maven Central must be "
             "reachable once, check the network and run it again"
         ) from error
     except RuntimeError as error:
-        raise ArtifactError(f"Maven Central has no complete {title}: {_reason(error)}") from error
-    reporter.say(f"{title}: ready")
+        raise ArtifactError(
+            f"Maven Central has no complete Kafka {release}: {_reason(error)}"
+        ) from error
+    reporter.say(f"Kafka {release}: ready")
     return paths
 
 

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import LakeError
+from pipeline.files import Files
 from pipeline.registry import Table
 from pipeline.session import jvm
 
@@ -43,6 +44,10 @@ class Lake:
     def checkpoint(self, query: str) -> str:
         """Where a query keeps how far it has come."""
         return f"{self.root}/checkpoints/{query}"
+
+    def files(self) -> Files:
+        """The files beside the tables."""
+        return Files(self.session)
 
     def exists(self, table: Table) -> bool:
         """Whether a table has been made."""

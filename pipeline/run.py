@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.bronze import Taking
 from pipeline.errors import PipelineError, RunError
+from pipeline.gold import Telling
 from pipeline.lake import Lake
 from pipeline.silver import Typing
 from streams.bus import BusSettings
@@ -29,7 +30,7 @@ _LOOK_S: Final = 0.2
 
 def stages(lake: Lake, bus: BusSettings) -> list[Stage]:
     """The queries of the pipeline, in the order in which each has what it reads."""
-    return [Taking(lake, bus).writer, Typing(lake).writer]
+    return [Taking(lake, bus).writer, Typing(lake).writer, Telling(lake).writer]
 
 
 def run_once(lake: Lake, stages: Iterable[Stage]) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
 from pipeline.lake import Lake
-from pipeline.session import JARS, SPARK, spark_session
+from pipeline.session import spark_session
 from streams.bus import BusSettings
 
 if TYPE_CHECKING:
@@ -29,17 +30,15 @@ _NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
-def spark_jars(stack_cache: Cache) -> list[Path]:
+def jars(stack_cache: Cache) -> list[Path]:
     """The jars beside Spark, fetched on first use."""
-    return stack_cache.pinned(f"spark-{SPARK}", "Spark's connectors", JARS)
+    return spark_jars(stack_cache)
 
 
 @pytest.fixture(scope="session")
-def spark(
-    spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator["SparkSession"]:
+def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on two cores of this machine."""
-    session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", spark_jars, QUICK)
+    session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, QUICK)
     yield session
     session.stop()
 
