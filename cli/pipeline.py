@@ -1,6 +1,7 @@
 """``featurewatch pipeline``: the history of the topics, as tables of a lake, by Spark."""
 
 import contextlib
+import json
 import os
 import signal
 import tempfile
@@ -13,7 +14,7 @@ import typer
 
 from cli import options
 from cli.errors import UsageError
-from cli.options import BusServers, ConfigFile, Prefix
+from cli.options import AsJson, BusServers, ConfigFile, Prefix
 from cli.settings import Settings, load
 from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
@@ -21,6 +22,7 @@ from pipeline.session import spark_session
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
+    from pipeline.maintain import Upkeep
 
 app = typer.Typer(help="The history of the topics as Delta tables, by Spark.", no_args_is_help=True)
 
@@ -57,6 +59,38 @@ def run(
             run_once(opened, stages(opened, found))
         else:
             run_on(opened, stages(opened, found), every, _stop_at_signal())
+
+
+@app.command()
+def maintain(
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    master: Master = "local[*]",
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", min=1, help="Delete older rows of bronze and silver."),
+    ] = None,
+    vacuum_hours: Annotated[
+        float,
+        typer.Option("--vacuum-hours", min=0, help="Remove files that are unused for so long."),
+    ] = 168.0,
+    as_json: AsJson = False,
+) -> None:
+    """Give tables new columns, delete what is too old, join small files, remove unused ones."""
+    with _lake(lake or default_lake(load(config)), master) as opened:
+        from pipeline.maintain import maintain as maintain_tables
+
+        for done in maintain_tables(opened, keep_days, vacuum_hours):
+            if as_json:
+                print(json.dumps({**done._asdict(), "table": done.table.path}), flush=True)
+            else:
+                print(_told(done), flush=True)
+
+
+def _told(done: "Upkeep") -> str:
+    added = f", added {', '.join(done.columns_added)}" if done.columns_added else ""
+    deleted = f", deleted {done.rows_deleted} rows" if done.rows_deleted else ""
+    return f"{done.table.path}: {done.files_before} files, now {done.files_after}{deleted}{added}"
 
 
 def default_lake(settings: Settings) -> str:

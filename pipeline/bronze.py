@@ -54,10 +54,10 @@ def taken(raw: DataFrame, held: Mapping[Place, int], round_: int) -> DataFrame:
 
 
 def _beyond(held: Mapping[Place, int]) -> Column:
-    return fn.col("offset") >= fn.coalesce(_by_place(held), fn.lit(0))
+    return fn.col("offset") >= fn.coalesce(by_place(held), fn.lit(0))
 
 
-def _by_place(held: Mapping[Place, int]) -> Column:
+def by_place(held: Mapping[Place, int]) -> Column:
     """A row's number in a small map by partition; null where it has none."""
     if not held:
         return fn.lit(None).cast("bigint")
@@ -98,7 +98,7 @@ def gaps_in(messages: DataFrame, held: Mapping[Place, int], complete: list[str])
         .select(
             "topic",
             "partition",
-            fn.coalesce(before, _by_place(held), fn.lit(0)).cast("bigint").alias("from_offset"),
+            fn.coalesce(before, by_place(held), fn.lit(0)).cast("bigint").alias("from_offset"),
             (fn.col("offset") - 1).alias("to_offset"),
             fn.col("taken_at").alias("found_at"),
         )

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
@@ -68,6 +69,10 @@ def alerts(said: DataFrame) -> DataFrame:
     )
 
 
+EXPIRED: Final = "featurewatch.expired"
+"""The property that says of bronze that its oldest messages were deleted."""
+
+
 class Made(NamedTuple):
     """How a table's rows are made, and of which kind of what is said."""
 
@@ -105,10 +110,20 @@ class Telling:
         )
 
     def rebuild(self) -> int:
-        """Folds all of bronze as a batch; the version of bronze that was folded."""
+        """Folds all of bronze as a batch; the version of bronze that was folded.
+
+        Raises:
+            LakeError: Bronze no longer has the beginning, without which the fold comes to another
+                end.
+        """
         path = self._lake.make(MESSAGES)
-        history = DeltaTable.forPath(self._lake.session, path).history(1)
-        version = int(history.select("version").collect()[0]["version"])
+        delta = DeltaTable.forPath(self._lake.session, path)
+        if EXPIRED in delta.detail().select("properties").collect()[0]["properties"]:
+            raise LakeError(
+                f"the checkpoint {self._checkpoint} is lost, and {path} no longer has the messages "
+                "since the beginning: put the checkpoint back, or fill a new lake from the topics"
+            )
+        version = int(delta.history(1).select("version").collect()[0]["version"])
         reader = self._lake.session.read.format("delta").option("versionAsOf", version)
         said = fold_batch(by_cluster(reader.load(path)))
         said = said.persist(StorageLevel.MEMORY_AND_DISK)

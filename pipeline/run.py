@@ -81,6 +81,7 @@ def _wait(query: StreamingQuery) -> None:
 def _why(error: StreamingQueryException) -> str:
     """The innermost reason, in one line: Spark wraps it in its plan and in stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(f"{PipelineError.__module__}.")]
+    errors = f"{PipelineError.__module__}."
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(errors)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (ours or causes[-1:] or lines[:1] or ["no reason is given"])[-1][:500]
+    return (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0][:500]

@@ -108,6 +108,8 @@ def _local(master: str) -> dict[str, str]:
         "spark.default.parallelism": str(cores),
         # The log of a small table is read in one part instead of fifty.
         "spark.databricks.delta.snapshotPartitions": str(cores),
+        # A vacuum lists files in so many tasks, ten thousand by default.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
     }
 
 

@@ -200,9 +200,7 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
 
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "append", fail)
-        with pytest.raises(
-            RunError, match=r"the query bronze failed: .*the disk is full"
-        ) as raised:
+        with pytest.raises(RunError, match="the query bronze failed: the disk is full") as raised:
             take_once(lake, bus)
     assert "\n" not in str(raised.value)
     take_once(lake, bus)
@@ -212,7 +210,7 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
 def test_a_kill_loses_nothing_and_doubles_nothing(
     lake: Lake, own_bus: MakeBus, tmp_path: Path
 ) -> None:
-    """The process is killed in the middle of its work, twice; every message is there once."""
+    """The command is killed in the middle of its work; every message is there once."""
     bus = own_bus()
     ensure_topics(bus)
     put(bus, some(20))
@@ -227,8 +225,7 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
     feeder = threading.Thread(target=feed)
     feeder.start()
     try:
-        for commits in (2, 3):
-            _run_and_kill(lake, bus, commits, tmp_path / "run.log")
+        _run_and_kill(lake, bus, 3, tmp_path / "run.log")
     finally:
         stop.set()
         feeder.join()
@@ -245,7 +242,7 @@ def _run_and_kill(lake: Lake, bus: BusSettings, commits: int, log: Path) -> None
     command = [sys.executable, "-m", "cli", "pipeline", "run", "--every", "0.1"]
     command += ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", lake.root]
     # A session that lives for seconds starts faster with the first compiler alone.
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(log.parent)}
     with log.open("ab") as said:
         process = subprocess.Popen(command, env={**os.environ, **quick}, stderr=said, stdout=said)
         try:
