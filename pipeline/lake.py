@@ -94,9 +94,13 @@ class Lake:
         if table.pruned and days:
             listed = ", ".join(f"DATE'{day}'" for day in sorted(days))
             same += ["old.day = new.day", f"old.day IN ({listed})"]
-        target = DeltaTable.forPath(self.session, self.make(table)).alias("old")
-        distinct = rows.dropDuplicates([*table.key]).alias("new")
-        target.merge(distinct, " AND ".join(same)).whenNotMatchedInsertAll().execute()
+        target = DeltaTable.forPath(self.session, self.make(table))
+        distinct = rows.dropDuplicates([*table.key])
+        if target.detail().select("numFiles").collect()[0]["numFiles"] == 0:
+            self.append(table, distinct)  # nothing to look through
+            return
+        merge = target.alias("old").merge(distinct.alias("new"), " AND ".join(same))
+        merge.whenNotMatchedInsertAll().execute()
 
     def lock(self) -> None:
         """Keeps other processes from filling this lake until the session's JVM has ended.

@@ -53,9 +53,9 @@ def _judge_all(
 def read_events(messages: DataFrame) -> DataFrame:
     """Input messages as events: ``event`` has the fields of `shapes.EVENT`.
 
-    ``reason`` is null where the message can be read; where not, ``id`` is null and ``event`` holds
-    nothing that counts. ``at`` is the time of the event's cause, null where it is not known, and
-    ``day`` follows from it: two messages of one cause have one day.
+    ``reason`` is null where the message can be read; where not, ``id`` is null, ``event`` holds
+    nothing that counts, and ``value`` is there. ``at`` is the time of the event's cause, null where
+    it is not known, and ``day`` follows from it: two messages of one cause have one day.
     """
     judged = pandas_udf(_judge_all, _JUDGED)(short_topic(), "key", "value")  # type: ignore[call-overload]
     event = fn.from_json(fn.col("value").cast("string"), ddl(EVENT))
@@ -67,7 +67,8 @@ def read_events(messages: DataFrame) -> DataFrame:
     at_ms = fn.coalesce("event.append_ms", "event.seen_ms")
     at = fn.when(at_ms >= 0, fn.timestamp_millis(at_ms))
     return typed.select(
-        *("topic", "partition", "offset", "kafka_time", "key", "value", "event"),
+        *("topic", "partition", "offset", "kafka_time", "key", "event"),
+        fn.when(fn.col("judged.reason").isNotNull(), fn.col("value")).alias("value"),
         fn.col("judged.id").alias("id"),
         fn.col("judged.reason").alias("reason"),
         at.alias("at"),

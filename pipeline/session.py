@@ -43,6 +43,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
     # Small batches with few keys: what a row costs matters less than what a batch costs.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # What is merged comes from files that do not change: read twice it is the same.
+    "spark.databricks.delta.merge.materializeSource": "none",
     # A table is known to nobody but by its path: no metastore is left behind.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",

@@ -95,7 +95,7 @@ class Typing:
         events = read_events(messages).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             found = summary(events)
-            records = by_record.records(events)
+            records = by_record.records(events).persist(StorageLevel.MEMORY_AND_DISK)
             for table, made, types in FROM_RECORDS:
                 if found.types & {*types}:
                     self._lake.add_new(table, made(records), found.days)
@@ -103,6 +103,7 @@ class Typing:
                 if found.kinds & {*kinds}:
                     self._lake.add_new(table, made(events), found.days)
             self._quarantine(events, records, found)
+            records.unpersist()
         finally:
             events.unpersist()
 

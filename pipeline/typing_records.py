@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline.shapes import CONTROL_RECORD, LEVEL_RECORD, NODE_RECORD, ddl
+from streams.events import UNREADABLE
 
 _REGISTERS: Final = ("REGISTER_BROKER_RECORD", "REGISTER_CONTROLLER_RECORD")
 _UNREGISTERS: Final = "UNREGISTER_BROKER_RECORD"
@@ -20,26 +21,37 @@ CONTROL_TYPES: Final = (
     "ZK_MIGRATION_STATE_RECORD",
 )
 
+_TYPES: Final = (
+    *(*REGISTRATION_TYPES, *FENCING_TYPES, *LEVEL_TYPES, *CONTROL_TYPES),
+    UNREADABLE,
+)
+
 CAUSE: Final = ("cluster", "id", "index", "at", "seen_at", "day", "topic", "partition", "offset")
 LOG: Final = ("log_offset", "leader_epoch", "from_snapshot")
 
 
 def records(events: DataFrame) -> DataFrame:
-    """The records of commits and snapshots, one a row, with their cause."""
+    """The records of commits and snapshots that some table holds, one a row, with their cause."""
+    # Nine in ten records of a log are of no table: they are left out before they are rows.
+    numbered = fn.transform(
+        "event.records",
+        lambda record, index: fn.struct(index.alias("index"), record.alias("record")),
+    )
+    wanted = fn.filter(numbered, lambda one: one["record"]["type"].isin(*_TYPES))
     exploded = events.where("reason IS NULL AND event.records IS NOT NULL").select(
-        *("id", "at", "day", "topic", "partition", "offset", "kafka_time", "event"),
-        fn.posexplode("event.records").alias("index", "record"),
+        *("id", "at", "day", "topic", "partition", "offset", "kafka_time"),
+        *("event.cluster", "event.seen_ms", "event.leader_epoch", "event.end_offset"),
+        fn.explode(wanted).alias("one"),
     )
     return exploded.select(
-        fn.col("event.cluster").alias("cluster"),
-        *("id", "index", "at"),
-        fn.timestamp_millis("event.seen_ms").alias("seen_at"),
+        *("cluster", "id", "one.index", "at"),
+        fn.timestamp_millis("seen_ms").alias("seen_at"),
         *("day", "topic", "partition", "offset", "kafka_time"),
-        fn.col("record.offset").alias("log_offset"),
-        fn.col("event.leader_epoch").alias("leader_epoch"),
-        fn.col("event.end_offset").isNotNull().alias("from_snapshot"),
-        fn.col("record.type").alias("type"),
-        fn.col("record.data").alias("data"),
+        fn.col("one.record.offset").alias("log_offset"),
+        "leader_epoch",
+        fn.col("end_offset").isNotNull().alias("from_snapshot"),
+        fn.col("one.record.type").alias("type"),
+        fn.col("one.record.data").alias("data"),
     )
 
 
@@ -127,7 +139,7 @@ def broken_records(records: DataFrame) -> DataFrame:
     node = fn.coalesce("found.brokerId", "found.controllerId", "found.id")
     no_level = fn.col("found.name").isNull() | fn.col("found.featureLevel").isNull()
     reason = (
-        fn.when(fn.col("type") == "UNREADABLE", fn.coalesce("found.reason", fn.lit("no reason")))
+        fn.when(fn.col("type") == UNREADABLE, fn.coalesce("found.reason", fn.lit("no reason")))
         .when(fn.col("type").isin(*REGISTRATION_TYPES, *FENCING_TYPES) & node.isNull(), lacking)
         .when(fn.col("type").isin(*LEVEL_TYPES) & no_level, lacking)
     )
