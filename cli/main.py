@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cli import alerts, changes, demo, epochs, logs, stack, state, up, watch, worker
+from cli import alerts, changes, demo, epochs, logs, pipeline, stack, state, up, watch, worker
 from cli.errors import Exit, UsageError
 from deploy.errors import StackError
+from pipeline.errors import PipelineError
 from streams.bus import BusError
 from streams.errors import PortTakenError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 for command in (up, watch, worker, state, changes, alerts, epochs, demo):
     command.register(app)
 app.add_typer(stack.app, name="stack")
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def _version(asked: bool) -> None:
@@ -50,7 +52,7 @@ def main() -> None:
         _fail(str(error), Exit.USAGE)
     except PortTakenError as error:
         _fail(f"{error} (web.source_port and web.worker_port)", Exit.FAILED)
-    except (BusError, StackError) as error:
+    except (BusError, PipelineError, StackError) as error:
         _fail(str(error), Exit.FAILED)
     except KeyboardInterrupt:
         sys.exit(130)

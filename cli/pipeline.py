@@ -1,0 +1,129 @@
+"""``featurewatch pipeline``: the history of the topics, as tables of a lake, by Spark."""
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli import options
+from cli.errors import UsageError
+from cli.options import AsJson, BusServers, ConfigFile, Prefix
+from cli.settings import Settings, load
+from cli.spark_jars import spark_jars
+from deploy.artifacts import Cache, default_cache
+from pipeline.session import spark_session
+
+if TYPE_CHECKING:
+    from pipeline.lake import Lake
+    from pipeline.maintain import Upkeep
+
+app = typer.Typer(help="The history of the topics as Delta tables, by Spark.", no_args_is_help=True)
+
+LakeRoot = Annotated[
+    str, typer.Option("--lake", help="Directory or URI of the lake.", show_default=False)
+]
+Master = Annotated[
+    str, typer.Option("--master", help="Spark's master: local[*] runs in this process.")
+]
+
+
+@app.command()
+def run(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    lake: LakeRoot = "",
+    master: Master = "local[*]",
+    once: Annotated[
+        bool, typer.Option("--once", help="Take in what is there now, and end.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", min=0.1, help="Seconds from one batch to the next.")
+    ] = 1.0,
+) -> None:
+    """Fill the lake from the topics, until Ctrl-C; `--once`: up to what is there now."""
+    settings = load(config, bus=options.bus_flags(bus, prefix))
+    found = settings.bus_settings()
+    with _lake(lake or default_lake(settings), master) as opened:
+        # Here, since Spark has to be there for it.
+        from pipeline.run import run_on, run_once, stages
+
+        if once:
+            run_once(opened, stages(opened, found))
+        else:
+            run_on(opened, stages(opened, found), every, _stop_at_signal())
+
+
+@app.command()
+def maintain(
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    master: Master = "local[*]",
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", min=1, help="Delete older rows of bronze and silver."),
+    ] = None,
+    vacuum_hours: Annotated[
+        float,
+        typer.Option("--vacuum-hours", min=0, help="Remove files that are unused for so long."),
+    ] = 168.0,
+    as_json: AsJson = False,
+) -> None:
+    """Give tables new columns, delete what is too old, join small files, remove unused ones."""
+    with _lake(lake or default_lake(load(config)), master) as opened:
+        from pipeline.maintain import maintain as maintain_tables
+
+        for done in maintain_tables(opened, keep_days, vacuum_hours):
+            if as_json:
+                print(json.dumps({**done._asdict(), "table": done.table.path}), flush=True)
+            else:
+                print(_told(done), flush=True)
+
+
+def _told(done: "Upkeep") -> str:
+    added = f", added {', '.join(done.columns_added)}" if done.columns_added else ""
+    deleted = f", deleted {done.rows_deleted} rows" if done.rows_deleted else ""
+    return f"{done.table.path}: {done.files_before} files, now {done.files_after}{deleted}{added}"
+
+
+def default_lake(settings: Settings) -> str:
+    """Where the lake is if nobody says so."""
+    return str(settings.worker.data_directory / "lake")
+
+
+@contextlib.contextmanager
+def _lake(root: str, master: str) -> Iterator["Lake"]:
+    """The lake, with a Spark session that ends with the context."""
+    if not root.strip():
+        raise UsageError("the lake has no place: give a directory or a URI with --lake")
+    # A cluster has the jars that it was given; for a session of our own they are fetched.
+    jars = spark_jars(Cache(default_cache()))
+    with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
+        session = spark_session(Path(scratch), master, jars)
+        from pipeline.lake import Lake
+
+        try:
+            yield Lake(session, root)
+        finally:
+            session.stop()
+
+
+def _stop_at_signal() -> threading.Event:
+    """Set by SIGINT and SIGTERM; the second one ends the process as it is."""
+    stop = threading.Event()
+
+    def ask(number: int, _: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask)
+    return stop

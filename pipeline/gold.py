@@ -1,0 +1,157 @@
+"""Gold: what the shared fold says of each cluster's messages, in the lake's order.
+
+The fold reads bronze and not silver: it takes events, by the decoder of the live worker, and so
+comes to what the worker said.
+
+A query without a checkpoint folds what lies there as a batch and goes on from the state that comes
+of it. Whatever is folded twice on the way is passed over by the fold itself, and what is said twice
+has the same id.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from delta.tables import DeltaTable
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pipeline.errors import LakeError
+from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
+from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from pipeline.lake import Lake
+from pipeline.registry import MESSAGES, Table
+from pipeline.shapes import ddl
+from pipeline.spark_fold import SAID, by_cluster, fold_batch, fold_stream
+
+
+def _typed(said: DataFrame, kind: str, fields: dict[str, str]) -> DataFrame:
+    output = fn.from_json(fn.col("value").cast("string"), ddl(fields)).alias("said")
+    return said.where(fn.col("kind") == kind).select("cluster", "id", output)
+
+
+def _time(name: str) -> Column:
+    """A time of an output: milliseconds, -1 where it is not known."""
+    at = fn.col(name)
+    return fn.when(at >= 0, fn.timestamp_millis(at))
+
+
+def _columns(table: Table, *others: str) -> list[str]:
+    return [f"said.{name}" for name in table.columns if name not in ("cluster", "id", *others)]
+
+
+def epochs(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.EPOCHS` from rows of `SAID`."""
+    return _typed(said, SNAPSHOT, {**EPOCHS.columns, "at_ms": "bigint"}).select(
+        "cluster", "id", *_columns(EPOCHS, "at"), _time("said.at_ms").alias("at")
+    )
+
+
+def feature_changes(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.FEATURE_CHANGES` from rows of `SAID`."""
+    times = {"append_ms": "bigint", "seen_ms": "bigint"}
+    return _typed(said, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
+        *("cluster", "id", *_columns(FEATURE_CHANGES, "appended_at", "seen_at")),
+        _time("said.append_ms").alias("appended_at"),
+        _time("said.seen_ms").alias("seen_at"),
+    )
+
+
+def alerts(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.ALERTS` from rows of `SAID`."""
+    times = {"since_ms": "bigint", "at_ms": "bigint"}
+    return _typed(said, ALERT, {**ALERTS.columns, **times}).select(
+        *("cluster", "id", *_columns(ALERTS, "alert_id", "since", "at")),
+        fn.col("said.id").alias("alert_id"),
+        _time("said.since_ms").alias("since"),
+        _time("said.at_ms").alias("at"),
+    )
+
+
+EXPIRED: Final = "featurewatch.expired"
+"""The property that says of bronze that its oldest messages were deleted."""
+
+
+class Made(NamedTuple):
+    """How a table's rows are made, and of which kind of what is said."""
+
+    table: Table
+    made: Callable[[DataFrame], DataFrame]
+    kind: str
+
+
+TABLES: Final = (
+    Made(EPOCHS, epochs, SNAPSHOT),
+    Made(FEATURE_CHANGES, feature_changes, CHANGE),
+    Made(ALERTS, alerts, ALERT),
+)
+
+
+class Telling:
+    """The query that makes gold of bronze."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._checkpoint = lake.checkpoint("gold")
+        self._start = lake.checkpoint("gold-start")
+
+    def writer(self) -> DataStreamWriter:
+        """The query; it wants a trigger and to be started. Without a checkpoint it folds what lies
+        there first."""
+        options = {} if self._has_begun() else {"startingVersion": str(self.rebuild())}
+        start = self._lake.session.read.schema(SAID).parquet(self._start)
+        messages = by_cluster(self._lake.follow(MESSAGES, **options))
+        return (
+            fold_stream(messages, start)
+            .writeStream.queryName("gold")
+            .option("checkpointLocation", self._checkpoint)
+            .foreachBatch(lambda said, _: self._tell(said))
+        )
+
+    def rebuild(self) -> int:
+        """Folds all of bronze as a batch; the version of bronze that was folded.
+
+        Raises:
+            LakeError: Bronze no longer has the beginning, without which the fold comes to another
+                end.
+        """
+        path = self._lake.make(MESSAGES)
+        delta = DeltaTable.forPath(self._lake.session, path)
+        if EXPIRED in delta.detail().select("properties").collect()[0]["properties"]:
+            raise LakeError(
+                f"the checkpoint {self._checkpoint} is lost, and {path} no longer has the messages "
+                "since the beginning: put the checkpoint back, or fill a new lake from the topics"
+            )
+        version = int(delta.history(1).select("version").collect()[0]["version"])
+        reader = self._lake.session.read.format("delta").option("versionAsOf", version)
+        said = fold_batch(by_cluster(reader.load(path)))
+        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            self._add(said)
+            rows = said.where(fn.col("kind") == STATE_ROW)
+            rows.write.mode("overwrite").parquet(self._start)
+        finally:
+            said.unpersist()
+        return version
+
+    def _has_begun(self) -> bool:
+        """Whether a batch was finished with this checkpoint: what had only begun begins anew."""
+        files = self._lake.files()
+        if files.has_any(f"{self._checkpoint}/commits"):
+            return True
+        files.remove(self._checkpoint)
+        return False
+
+    def _tell(self, said: DataFrame) -> None:
+        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            self._add(said)
+        finally:
+            said.unpersist()
+
+    def _add(self, said: DataFrame) -> None:
+        kinds = {row["kind"] for row in said.select("kind").distinct().collect()}
+        for table, made, kind in TABLES:
+            if kind in kinds:
+                self._lake.add_new(table, made(said))

@@ -1,0 +1,84 @@
+"""The tables of gold."""
+
+from typing import Final
+
+from pipeline.registry import Layer, Table
+
+_KEY: Final = ("cluster", "id")
+_PROVENANCE: Final = (
+    "struct<offset: bigint, leader_epoch: int, append_ms: bigint,"
+    " role: string, node_id: int, epoch: bigint, seen_ms: bigint>"
+)
+_CLASSES: Final = (
+    "array<struct<role: string, ranges: map<string, array<int>>, complete: boolean,"
+    " nodes: array<int>, fenced: array<int>, silent: array<int>>>"
+)
+_INCOMPATIBLE: Final = (
+    "array<struct<role: string, node_id: int, feature: string, level: int, range: array<int>,"
+    " verdict: string>>"
+)
+
+EPOCHS: Final = Table(
+    Layer.GOLD,
+    "epochs",
+    "a snapshot of a cluster's state for each feature revision",
+    {
+        "cluster": "string",
+        "id": "string",
+        "revision": "bigint",
+        "epoch": "bigint",
+        "at": "timestamp",
+        "ready": "boolean",
+        "leader_id": "int",
+        "leader_epoch": "int",
+        "finalized": "map<string, int>",
+        "classes": _CLASSES,
+        "incompatible": _INCOMPATIBLE,
+        "sources": "map<string, string>",
+        "provenance": _PROVENANCE,
+        "digest": "string",
+    },
+    key=_KEY,
+)
+FEATURE_CHANGES: Final = Table(
+    Layer.GOLD,
+    "feature_changes",
+    "each change of a finalized level",
+    {
+        "cluster": "string",
+        "id": "string",
+        "feature": "string",
+        "before": "int",
+        "after": "int",
+        "kind": "string",
+        "epoch": "bigint",
+        "revision": "bigint",
+        "from_snapshot": "boolean",
+        "appended_at": "timestamp",
+        "seen_at": "timestamp",
+        "provenance": _PROVENANCE,
+    },
+    key=_KEY,
+)
+ALERTS: Final = Table(
+    Layer.GOLD,
+    "alerts",
+    "alerts that fired, said more, or were resolved",
+    {
+        "cluster": "string",
+        "id": "string",
+        "alert_id": "string",
+        "rule": "string",
+        "severity": "string",
+        "state": "string",
+        "subject": "map<string, string>",
+        "summary": "string",
+        "evidence": "string",
+        "since": "timestamp",
+        "at": "timestamp",
+        "cause": "string",
+    },
+    key=_KEY,
+)
+
+GOLD: Final = (EPOCHS, FEATURE_CHANGES, ALERTS)

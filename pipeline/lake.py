@@ -1,0 +1,160 @@
+"""The lake: a directory or URI of Delta tables, each made when it is first needed."""
+
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.errors import LakeError
+from pipeline.files import Files
+from pipeline.registry import Table
+from pipeline.session import jvm
+
+LOG: Final = logging.getLogger("featurewatch.pipeline")
+
+_LOCK_S: Final = 20.0
+_LOCK_POLL_S: Final = 0.2
+
+
+class Lake:
+    """The tables below a root, and the checkpoints of the queries that fill them."""
+
+    def __init__(self, session: SparkSession, root: str) -> None:
+        self.session = session
+        self.root = root.rstrip("/")
+        self._known: set[str] = set()
+        self._lock: Any = None
+
+    @property
+    def directory(self) -> Path | None:
+        """The root where it is a directory of this machine (None: it is a URI of another kind)."""
+        if "://" not in self.root:
+            return Path(self.root)
+        return Path(self.root.removeprefix("file://")) if self.root.startswith("file:") else None
+
+    def path(self, table: Table) -> str:
+        """Where a table is."""
+        return f"{self.root}/{table.path}"
+
+    def checkpoint(self, query: str) -> str:
+        """Where a query keeps how far it has come."""
+        return f"{self.root}/checkpoints/{query}"
+
+    def files(self) -> Files:
+        """The files beside the tables."""
+        return Files(self.session)
+
+    def exists(self, table: Table) -> bool:
+        """Whether a table has been made."""
+        return DeltaTable.isDeltaTable(self.session, self.path(table))
+
+    def make(self, table: Table) -> str:
+        """The path of a table, which is made if it is not there; raises `LakeError`."""
+        path = self.path(table)
+        if table.path not in self._known:
+            if not self.exists(table):
+                builder = DeltaTable.createIfNotExists(self.session).location(path)
+                for name, kind in table.columns.items():
+                    builder = builder.addColumn(name, kind)
+                builder.comment(table.about).partitionedBy(*table.partitioned).execute()
+            self._check(table)
+            self._known.add(table.path)
+        return path
+
+    def read(self, table: Table) -> DataFrame:
+        """A table's rows."""
+        return self.session.read.format("delta").load(self.make(table))
+
+    def follow(self, table: Table, **options: str) -> DataFrame:
+        """A table's rows as a stream.
+
+        What maintenance rewrites or removes is no news, and is passed over.
+        """
+        reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
+        return reader.options(**options).load(self.make(table))
+
+    def append(self, table: Table, rows: DataFrame) -> None:
+        """Adds rows in one commit."""
+        rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(
+            self.make(table)
+        )
+
+    def add_new(self, table: Table, rows: DataFrame, days: Iterable[str] = ()) -> None:
+        """Adds the rows whose key the table does not have, in one commit; of equal ones, one.
+
+        ``days`` are those of the rows, where the table is ``pruned``: doubles are looked for in no
+        others.
+        """
+        same = [f"old.`{name}` <=> new.`{name}`" for name in table.key]
+        if table.pruned and days:
+            listed = ", ".join(f"DATE'{day}'" for day in sorted(days))
+            same += ["old.day = new.day", f"old.day IN ({listed})"]
+        target = DeltaTable.forPath(self.session, self.make(table))
+        distinct = rows.dropDuplicates([*table.key])
+        if target.detail().select("numFiles").collect()[0]["numFiles"] == 0:
+            self.append(table, distinct)  # nothing to look through
+            return
+        merge = target.alias("old").merge(distinct.alias("new"), " AND ".join(same))
+        merge.whenNotMatchedInsertAll().execute()
+
+    def lock(self) -> None:
+        """Keeps other processes from filling this lake until the session's JVM has ended.
+
+        The JVM holds the lock and not this process: when this one is killed, a write of the JVM may
+        still be on its way, and who comes next waits for its end. A lake that is no directory of
+        this machine has no lock: see to it that one process fills it.
+
+        Raises:
+            LakeError: Another process fills it, or the directory cannot be written.
+        """
+        if self.directory is None or self._lock is not None:
+            return
+        file = self.directory / "lock"
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        except OSError as error:
+            raise LakeError(
+                f"the lake {self.directory} cannot be written ({error.strerror}): "
+                "choose another with --lake"
+            ) from None
+        channel = jvm(self.session).java.io.RandomAccessFile(str(file), "rw").getChannel()
+        deadline = time.monotonic() + _LOCK_S
+        while (held := self._try_lock(channel)) is None:
+            if time.monotonic() > deadline:
+                raise LakeError(
+                    f"another process fills the lake {self.directory}: wait for its end, or stop it"
+                )
+            time.sleep(_LOCK_POLL_S)
+        self._lock = held
+
+    def unlock(self) -> None:
+        """Lets others fill the lake."""
+        if self._lock is not None:
+            self._lock.channel().close()
+            self._lock = None
+
+    @staticmethod
+    def _try_lock(channel: Any) -> Any:
+        try:
+            return channel.tryLock()
+        except Py4JJavaError as error:
+            if "OverlappingFileLockException" in str(error.java_exception):
+                return None  # this very JVM holds it, for another `Lake`
+            raise
+
+    def _check(self, table: Table) -> None:
+        """A table of a newer featurewatch may have more columns, and may not lack any."""
+        schema = self.session.read.format("delta").load(self.path(table)).schema
+        found = {field.name: field.dataType.simpleString() for field in schema}
+        missing = [name for name in table.columns if name not in found]
+        if missing:
+            raise LakeError(
+                f"the table {self.path(table)} has no column {', '.join(missing)}: it was made by "
+                "an older featurewatch; run: featurewatch pipeline maintain"
+            )

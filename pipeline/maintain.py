@@ -1,0 +1,102 @@
+"""What tables need from time to time: new columns, an end of their rows, fewer and larger files.
+
+Nothing here changes what a row says, and the queries that follow a table take none of it for news.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from delta.tables import DeltaTable
+from pyspark.sql import functions as fn
+
+from pipeline.bronze import by_place, extents
+from pipeline.gold import EXPIRED
+from pipeline.gold_tables import GOLD
+from pipeline.lake import Lake
+from pipeline.registry import BRONZE, MESSAGES, Table
+from pipeline.silver_tables import SILVER
+
+TABLES: Final = (*BRONZE, *SILVER, *GOLD)
+"""All tables, in the order in which data flows."""
+
+VACUUM_H: Final = 168.0
+"""Hours after which files that no version needs any more are removed: readers may still be at it,
+and a query that stood still has to read what it missed."""
+
+_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class Upkeep(NamedTuple):
+    """What was done to a table."""
+
+    table: Table
+    columns_added: tuple[str, ...]
+    rows_deleted: int
+    files_before: int
+    files_after: int
+
+
+def maintain(
+    lake: Lake, keep_days: int | None = None, vacuum_h: float = VACUUM_H
+) -> Iterator[Upkeep]:
+    """Maintains each table that there is, and says what was done.
+
+    ``keep_days``: rows of bronze and silver of earlier days are deleted; the newest message of each
+    partition stays, since it says how far the lake came. Gold is kept.
+
+    Raises:
+        LakeError: Another process fills the lake.
+    """
+    lake.lock()
+    for table in TABLES:
+        if lake.exists(table):
+            yield _maintain(lake, table, keep_days, vacuum_h)
+
+
+def _maintain(lake: Lake, table: Table, keep_days: int | None, vacuum_h: float) -> Upkeep:
+    added = _add_columns(lake, table)
+    deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
+    delta = DeltaTable.forPath(lake.session, lake.path(table))
+    before = _files(delta)
+    delta.optimize().executeCompaction()
+    # Delta asks for a week at least; here it is the caller who says how long readers take.
+    lake.session.conf.set(_CHECK, "false")
+    try:
+        delta.vacuum(vacuum_h)
+    finally:
+        lake.session.conf.unset(_CHECK)
+    return Upkeep(table, added, deleted, before, _files(delta))
+
+
+def _files(delta: DeltaTable) -> int:
+    return int(delta.detail().select("numFiles").collect()[0]["numFiles"])
+
+
+def _add_columns(lake: Lake, table: Table) -> tuple[str, ...]:
+    """Columns that the table was made without; old rows have nulls there."""
+    path = lake.path(table)
+    there = lake.session.read.format("delta").load(path).columns
+    missing = {name: kind for name, kind in table.columns.items() if name not in there}
+    if missing:
+        listed = ", ".join(f"`{name}` {kind}" for name, kind in missing.items())
+        lake.session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({listed})")
+    return tuple(missing)
+
+
+def _expire(lake: Lake, table: Table, keep_days: int) -> int:
+    if "day" not in table.partitioned:
+        return 0
+    path = lake.path(table)
+    old = fn.col("day") < fn.date_sub(fn.current_date(), keep_days)
+    rows = lake.session.read.format("delta").load(path)
+    if table is MESSAGES:
+        ends = {place: extent.end for place, extent in extents(rows).items()}
+        old &= fn.col("offset") + 1 < by_place(ends)
+    count = rows.where(old).count()
+    if count:
+        if table is MESSAGES:
+            # First: from now on gold cannot be made from the beginning.
+            properties = f"'{EXPIRED}' = 'true'"
+            lake.session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
+        DeltaTable.forPath(lake.session, path).delete(old)
+    return count

@@ -1,0 +1,87 @@
+"""Runs the queries that fill a lake: once, up to what is there now, or for as long as it is wanted.
+
+Each layer is a query of its own with a checkpoint of its own, so that one may be rebuilt without
+the others. Run once, they follow each other; run on, they work side by side.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pipeline.bronze import Taking
+from pipeline.errors import PipelineError, RunError
+from pipeline.gold import Telling
+from pipeline.lake import Lake
+from pipeline.silver import Typing
+from streams.bus import BusSettings
+
+LOG: Final = logging.getLogger("featurewatch.pipeline")
+
+Stage = Callable[[], DataStreamWriter]
+"""Gives a query that wants a trigger and to be started."""
+
+_LOOK_S: Final = 0.2
+
+
+def stages(lake: Lake, bus: BusSettings) -> list[Stage]:
+    """The queries of the pipeline, in the order in which each has what it reads."""
+    return [Taking(lake, bus).writer, Typing(lake).writer, Telling(lake).writer]
+
+
+def run_once(lake: Lake, stages: Iterable[Stage]) -> None:
+    """Takes in what is there now, layer by layer, and ends.
+
+    Raises:
+        PipelineError: The lake is filled by somebody else, or a query failed.
+    """
+    lake.lock()
+    for stage in stages:
+        query = stage().trigger(availableNow=True).start()
+        _wait(query)
+        rows = sum(progress["numInputRows"] for progress in query.recentProgress)
+        LOG.info("%s: took in %d rows", query.name, rows)
+
+
+def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.Event) -> None:
+    """Takes in what comes, every so many seconds, until ``stop`` is set.
+
+    Raises:
+        PipelineError: The lake is filled by somebody else, or a query failed; the others are
+            stopped then.
+    """
+    lake.lock()
+    running: list[StreamingQuery] = []
+    try:
+        for stage in stages:
+            trigger = f"{round(every_s * 1000)} milliseconds"
+            running.append(stage().trigger(processingTime=trigger).start())
+        LOG.info("following: %s", ", ".join(str(query.name) for query in running))
+        while not stop.wait(_LOOK_S):
+            for query in running:
+                if not query.isActive:
+                    _wait(query)
+                    raise RunError(f"the query {query.name} ended by itself: start again")
+    finally:
+        for query in running:
+            query.stop()
+
+
+def _wait(query: StreamingQuery) -> None:
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        raise RunError(f"the query {query.name} failed: {_why(error)}") from error
+
+
+def _why(error: StreamingQueryException) -> str:
+    """The innermost reason, in one line: Spark wraps it in its plan and in stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = f"{PipelineError.__module__}."
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(errors)]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0][:500]

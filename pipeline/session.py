@@ -1,0 +1,130 @@
+"""The Spark session: one release of Spark, Delta and the Kafka connector, and sane local defaults.
+
+The jars are pinned one by one, and not resolved: Spark brings all else that they need, and one list
+says what runs. They are handed in, so that who fetches them is not this package's business.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.errors import SparkMissingError
+from pipeline.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK: Final = "4.0.0"
+DELTA: Final = "4.0.0"
+
+JARS: Final = (
+    f"io.delta:delta-spark_2.13:{DELTA}",
+    f"io.delta:delta-storage:{DELTA}",
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
+    f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{SPARK}",
+    "org.apache.kafka:kafka-clients:3.9.0",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+"""What Spark needs beside what its Python package brings, as Maven coordinates."""
+
+_STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Times on the topics are UTC, whatever the machine's time zone is.
+    "spark.sql.session.timeZone": "UTC",
+    # An object with a name twice: the last one counts, as in Python's JSON.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    # The only store that stateful Python functions can use.
+    "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+    # Small batches with few keys: what a row costs matters less than what a batch costs.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # What is merged comes from files that do not change: read twice it is the same.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    # A table is known to nobody but by its path: no metastore is left behind.
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|ssl[.]key",
+}
+
+
+def spark_session(
+    scratch: Path,
+    master: str = "local[*]",
+    jars: Sequence[Path] = (),
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """A session on a master: ``local[*]`` runs in this process' JVM, an address names a cluster.
+
+    ``scratch`` is a directory for what Spark writes down while it runs; ``jars`` are those of
+    `JARS`, empty where the cluster has them; ``settings`` go before the defaults.
+
+    Raises:
+        SparkMissingError: Spark is not installed, or there is no Java for it.
+    """
+    if find_spec("pyspark") is None or find_spec("delta") is None:
+        raise SparkMissingError("Spark is not installed; run: pip install 'featurewatch[pipeline]'")
+    os.environ["JAVA_HOME"] = str(java_home())
+    # Workers take the python3 on PATH otherwise, which may be another than this one.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        # Nobody but this machine speaks with a session of this process.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("featurewatch")
+    named = {**_SETTINGS, **_paths(scratch, jars), **_local(master), **(settings or {})}
+    for name, value in named.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _paths(scratch: Path, jars: Sequence[Path]) -> dict[str, str]:
+    scratch.mkdir(parents=True, exist_ok=True)
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+    found = {
+        "spark.sql.warehouse.dir": (scratch / "warehouse").absolute().as_uri(),
+        "spark.local.dir": str((scratch / "spark").absolute()),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+    }
+    if jars:
+        found["spark.jars"] = ",".join(str(jar) for jar in jars)
+    return found
+
+
+def _local(master: str) -> dict[str, str]:
+    """What suits one machine: as many parts as cores, since more only cost."""
+    cores = local_cores(master)
+    if cores is None:
+        return {}
+    return {
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.default.parallelism": str(cores),
+        # The log of a small table is read in one part instead of fifty.
+        "spark.databricks.delta.snapshotPartitions": str(cores),
+        # A vacuum lists files in so many tasks, ten thousand by default.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
+    }
+
+
+def local_cores(master: str) -> int | None:
+    """The cores that a local master names (None: it is no local one)."""
+    if not master.startswith("local"):
+        return None
+    named = master.removeprefix("local").strip("[]").partition(",")[0]
+    if named in ("", "*"):
+        return 1 if named == "" else os.cpu_count() or 1
+    return int(named) if named.isdigit() else 1
+
+
+def jvm(session: "SparkSession") -> Any:
+    """The session's JVM, as py4j shows it."""
+    return session.sparkContext._jvm

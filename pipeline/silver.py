@@ -1,0 +1,124 @@
+"""Silver: what the messages say, as typed rows, each cause once.
+
+A cause that was published twice has one id, and a row's key is that id and its place in the event;
+rows are added where the key is new. What cannot be read goes to the quarantine with its reason.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pipeline import silver_tables as to
+from pipeline import typing_events as by_event
+from pipeline import typing_records as by_record
+from pipeline.lake import Lake
+from pipeline.reading import of_inputs, read_events
+from pipeline.registry import MESSAGES, Table
+
+LOG: Final = logging.getLogger("featurewatch.pipeline")
+
+
+class Made(NamedTuple):
+    """How a table's rows are made, and from which kinds of events or types of records."""
+
+    table: Table
+    made: Callable[[DataFrame], DataFrame]
+    of: tuple[str, ...]
+
+
+FROM_RECORDS: Final = (
+    Made(to.REGISTRATIONS, by_record.registrations, by_record.REGISTRATION_TYPES),
+    Made(to.FENCING, by_record.fencing, by_record.FENCING_TYPES),
+    Made(to.LEVELS, by_record.levels, by_record.LEVEL_TYPES),
+    Made(to.CONTROL_RECORDS, by_record.control_records, by_record.CONTROL_TYPES),
+)
+FROM_EVENTS: Final = (
+    Made(to.LOG_GAPS, by_event.log_gaps, ("gap",)),
+    Made(to.ZNODE_CHANGES, by_event.znode_changes, ("znode-change", "znode-snapshot")),
+    Made(to.ANSWERS, by_event.answers, ("node-answer", "node-silent")),
+    Made(to.DISAGREEMENTS, by_event.disagreements, ("disagreement",)),
+    Made(to.SOURCE_STATES, by_event.source_states, ("status",)),
+)
+
+
+class Summary(NamedTuple):
+    """What a batch holds: all of it small, however many rows it has."""
+
+    kinds: frozenset[str]
+    types: frozenset[str]
+    days: frozenset[str]
+    kafka_days: frozenset[str]
+    unreadable: int
+
+
+def summary(events: DataFrame) -> Summary:
+    """One look at what `read_events` gave. Collects one row."""
+    types = fn.transform("event.records", lambda record: record["type"])
+    found: Row = events.agg(
+        fn.collect_set(fn.when(fn.col("reason").isNull(), fn.col("event.kind"))).alias("kinds"),
+        fn.array_distinct(fn.flatten(fn.collect_set(fn.array_distinct(types)))).alias("types"),
+        fn.collect_set(fn.col("day").cast("string")).alias("days"),
+        fn.collect_set(fn.to_date("kafka_time").cast("string")).alias("kafka_days"),
+        fn.count("reason").alias("unreadable"),
+    ).collect()[0]
+    return Summary(
+        kinds=frozenset(found["kinds"]),
+        types=frozenset(found["types"]),
+        days=frozenset(found["days"]),
+        kafka_days=frozenset(found["kafka_days"]),
+        unreadable=found["unreadable"],
+    )
+
+
+class Typing:
+    """The query that makes silver of bronze."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def writer(self) -> DataStreamWriter:
+        """The query; it wants a trigger and to be started."""
+        return (
+            of_inputs(self._lake.follow(MESSAGES))
+            .writeStream.queryName("silver")
+            .option("checkpointLocation", self._lake.checkpoint("silver"))
+            .foreachBatch(lambda batch, _: self.take(batch))
+        )
+
+    def take(self, messages: DataFrame) -> None:
+        """Adds what some input messages say; those that were added before say nothing new."""
+        events = read_events(messages).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            found = summary(events)
+            records = by_record.records(events).persist(StorageLevel.MEMORY_AND_DISK)
+            for table, made, types in FROM_RECORDS:
+                if found.types & {*types}:
+                    self._lake.add_new(table, made(records), found.days)
+            for table, made, kinds in FROM_EVENTS:
+                if found.kinds & {*kinds}:
+                    self._lake.add_new(table, made(events), found.days)
+            self._quarantine(events, records, found)
+            records.unpersist()
+        finally:
+            events.unpersist()
+
+    def _quarantine(self, events: DataFrame, records: DataFrame, found: Summary) -> None:
+        broken = [by_event.broken_messages(events)] if found.unreadable else []
+        if found.types:
+            broken.append(by_record.broken_records(records))
+        if found.kinds & {"znode-change", "znode-snapshot"}:
+            broken.append(by_event.broken_znodes(events))
+        if not broken:
+            return
+        rows = broken[0]
+        for more in broken[1:]:
+            rows = rows.unionByName(more)
+        count = rows.count()
+        if count:
+            self._lake.add_new(to.QUARANTINE, rows, found.kafka_days)
+            LOG.warning("%d messages or records could not be read: see table quarantine", count)

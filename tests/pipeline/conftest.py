@@ -1,0 +1,66 @@
+"""One Spark session for all tests of the pipeline, and lakes of their own on it."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.spark_jars import spark_jars
+from deploy.artifacts import Cache
+from deploy.cluster import Cluster
+from pipeline.lake import Lake
+from pipeline.session import spark_session
+from streams.bus import BusSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A session that lives for minutes: the first compiler alone starts it in half the time.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+QUICK = {
+    # Small tables and many different plans: what is compiled would run but once.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def jars(stack_cache: Cache) -> list[Path]:
+    """The jars beside Spark, fetched on first use."""
+    return spark_jars(stack_cache)
+
+
+@pytest.fixture(scope="session")
+def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A session on two cores of this machine."""
+    session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, QUICK)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def lake(spark: "SparkSession", tmp_path: Path) -> Iterator[Lake]:
+    """An empty lake."""
+    made = Lake(spark, str(tmp_path / "lake"))
+    yield made
+    made.unlock()
+
+
+@pytest.fixture
+def own_bus(bus: Cluster) -> Callable[[], BusSettings]:
+    """Gives settings with a prefix that nobody else uses; no topic is made."""
+
+    def settings() -> BusSettings:
+        return BusSettings(
+            bus.bootstrap_servers,
+            prefix=f"pipeline-{next(_NUMBERS)}",
+            partitions=3,
+            replication_factor=1,
+        )
+
+    return settings

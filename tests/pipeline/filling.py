@@ -1,0 +1,72 @@
+"""Events onto a bus, and what a lake holds of them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from confluent_kafka import Producer
+
+from pipeline.lake import Lake
+from pipeline.registry import MESSAGES, Table
+from streams.bus import BusSettings
+from streams.codec import encode
+from streams.events import Event
+from streams.topics import METADATA_LOG, Topic
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:
+    """Publishes events and waits until they are on the topic; its own partition for each key."""
+    producer = Producer(bus.client())
+    for event in events:
+        message = encode(topic, event)
+        producer.produce(bus.topic(topic), message.value, message.key, headers=message.headers)
+    assert producer.flush(30) == 0
+
+
+def put_bytes(bus: BusSettings, topic: Topic, key: bytes | None, value: bytes | None) -> None:
+    """Publishes a message as somebody else would write it."""
+    producer = Producer(bus.client())
+    producer.produce(bus.topic(topic), value, key)
+    assert producer.flush(30) == 0
+
+
+class Messages:
+    """Messages as the topics' own offsets would number them, without a bus."""
+
+    def __init__(self) -> None:
+        self._ends: Counter[str] = Counter()
+        self._found: list[tuple[Any, ...]] = []
+        self._round = 0
+
+    def add(
+        self, topic: Topic, key: bytes | None, value: bytes | None, time_ms: int | None = None
+    ) -> None:
+        """A message, at a time in milliseconds (its offset in seconds, if none is given)."""
+        name, offset = topic.name(), self._ends[topic.name()]
+        self._ends[name] += 1
+        time = EPOCH + timedelta(milliseconds=offset * 1000 if time_ms is None else time_ms)
+        place = (name, 0, offset, time, key, value, [])
+        self._found.append((*place, time, self._round, time.date()))
+
+    def add_events(self, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:
+        """Events as their sources encode them."""
+        for event in events:
+            message = encode(topic, event)
+            self.add(topic, message.key, message.value)
+
+    def into(self, lake: Lake) -> None:
+        """Appends what was added since the last time, as one round of bronze."""
+        self._round += 1
+        found = [(*row[:8], self._round, row[9]) for row in self._found]
+        self._found.clear()
+        lake.append(MESSAGES, lake.session.createDataFrame(found, MESSAGES.ddl))
+
+
+def rows(lake: Lake, table: Table, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of a table's rows, sorted."""
+    names = columns or tuple(table.columns)
+    found = lake.read(table).select(*names).collect()
+    return sorted((tuple(row) for row in found), key=repr)

@@ -1,0 +1,260 @@
+"""Bronze: every message of the topics, once, whatever happens to who takes them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from pipeline.errors import LakeError, RunError, TopicError
+from pipeline.kafka import topic_spans
+from pipeline.lake import Lake
+from pipeline.registry import GAPS, MESSAGES
+from pipeline.run import run_on, run_once, stages
+from streams.bus import BusSettings, ensure_topics
+from streams.codec import encode
+from streams.topics import ALERTS, API_VERSIONS, METADATA_LOG
+from streams.types import ClusterId
+from tests.agents.events import levels
+from tests.pipeline.filling import put, put_bytes, rows
+
+pytestmark = pytest.mark.stack
+
+MakeBus = Callable[[], BusSettings]
+PLACE = ("topic", "partition", "offset")
+
+
+def take_once(lake: Lake, bus: BusSettings) -> None:
+    """Takes in what the bus has now."""
+    run_once(lake, stages(lake, bus)[:1])
+
+
+def some(count: int, first: int = 0) -> list[object]:
+    """Events of several clusters, so that they spread over the partitions."""
+    return [
+        levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))
+        for at in range(first, first + count)
+    ]
+
+
+def on_the_bus(bus: BusSettings) -> int:
+    """How many messages the taken topics have."""
+    return sum(span.end - span.start for span in topic_spans(bus).values())
+
+
+def test_messages_come_as_they_are(lake: Lake, own_bus: MakeBus) -> None:
+    """Key, value, headers and place stand in the lake byte for byte; what has none has none."""
+    bus = own_bus()
+    ensure_topics(bus)
+    event = levels(5, {"metadata.version": 14})
+    put(bus, [event])
+    put_bytes(bus, ALERTS, b"a key", None)
+    put_bytes(bus, API_VERSIONS, None, b"\xff\x00 not text")
+    take_once(lake, bus)
+    message = encode(METADATA_LOG, event)
+    headers = [(name, value) for name, value in message.headers]
+    found = rows(lake, MESSAGES, "topic", "key", "value", "headers")
+    assert [(t, k, v, [tuple(h) for h in hs or []]) for t, k, v, hs in found] == sorted(
+        [
+            (bus.topic(METADATA_LOG), message.key, message.value, headers),
+            (bus.topic(ALERTS), b"a key", None, []),
+            (bus.topic(API_VERSIONS), None, b"\xff\x00 not text", []),
+        ],
+        key=repr,
+    )
+
+
+def test_a_lost_or_old_checkpoint_makes_no_double_and_no_hole(
+    lake: Lake, own_bus: MakeBus, tmp_path: Path
+) -> None:
+    """The table says how far it came: a checkpoint may be lost, or be one of long ago."""
+    bus = own_bus()
+    ensure_topics(bus)
+    checkpoint, old = Path(lake.checkpoint("bronze")), tmp_path / "old"
+    put(bus, some(10))
+    take_once(lake, bus)
+    shutil.copytree(checkpoint, old)
+    put(bus, some(10, first=10))
+    take_once(lake, bus)
+    shutil.rmtree(checkpoint)
+    put(bus, some(10, first=20))
+    take_once(lake, bus)
+    assert len(rows(lake, MESSAGES)) == 30
+    shutil.rmtree(checkpoint)
+    shutil.copytree(old, checkpoint)
+    put(bus, some(10, first=30))
+    take_once(lake, bus)
+    places = rows(lake, MESSAGES, *PLACE)
+    assert len(places) == len(set(places)) == on_the_bus(bus) == 40
+    assert rows(lake, GAPS) == []
+
+
+def test_a_topic_may_come_later(lake: Lake, own_bus: MakeBus) -> None:
+    """Without any topic a run ends at once; a topic that appears while it follows is taken in."""
+    bus = own_bus()
+    take_once(lake, bus)
+    assert rows(lake, MESSAGES) == []
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def follow() -> None:
+        try:
+            run_on(lake, stages(lake, bus)[:1], 0.2, stop)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        ensure_topics(bus, topics=(METADATA_LOG,))
+        put(bus, some(5))
+        deadline = time.monotonic() + 60
+        while len(rows(lake, MESSAGES)) < 5 and not failures:
+            assert time.monotonic() < deadline, "the new topic was not taken in"
+    finally:
+        stop.set()
+        thread.join()
+    assert failures == []
+
+
+def test_what_retention_deleted_is_a_gap_and_no_stop(
+    lake: Lake, own_bus: MakeBus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Offsets that were deleted before they were read are a line and a row; the rest comes."""
+    bus = own_bus()
+    admin = AdminClient(bus.client())
+    name = bus.topic(METADATA_LOG)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result()
+    delete = admin.delete_records
+    put(bus, some(10))
+    delete([TopicPartition(name, 0, 4)])[TopicPartition(name, 0)].result()
+    take_once(lake, bus)
+    put(bus, some(10, first=10))
+    delete([TopicPartition(name, 0, 13)])[TopicPartition(name, 0)].result()
+    take_once(lake, bus)
+    take_once(lake, bus)
+    gaps = rows(lake, GAPS, "partition", "from_offset", "to_offset")
+    assert gaps == [(0, 0, 3), (0, 10, 12)]
+    assert [offset for (offset,) in sorted(rows(lake, MESSAGES, "offset"))] == [
+        *range(4, 10),
+        *range(13, 20),
+    ]
+    told = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
+    assert len(told) == 2
+    assert f"{name} partition 0: offsets 10 to 12 were deleted" in told[1]
+
+
+def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:
+    """A topic that ends before the lake does is another topic: nothing is mixed."""
+    bus = own_bus()
+    admin = AdminClient(bus.client())
+    name = bus.topic(METADATA_LOG)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result()
+    put(bus, some(3))
+    take_once(lake, bus)
+    admin.delete_topics([name])[name].result()
+    deadline = time.monotonic() + 30
+    while name in admin.list_topics(timeout=5).topics:
+        assert time.monotonic() < deadline
+    ensure_topics(bus, topics=(METADATA_LOG,))
+    with pytest.raises(TopicError, match="the topic was made anew; fill a new lake"):
+        take_once(lake, bus)
+
+
+def test_two_cannot_fill_one_lake(
+    lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is told so, and does nothing."""
+    monkeypatch.setattr("pipeline.lake._LOCK_S", 0.1)
+    lake.lock()
+    other = Lake(lake.session, lake.root)
+    with pytest.raises(LakeError, match="another process fills the lake"):
+        run_once(other, stages(other, own_bus()))
+
+
+def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would try for minutes."""
+    monkeypatch.setattr("pipeline.kafka._REACH_S", 1.0)
+    with pytest.raises(TopicError, match=r"the bus at 127.0.0.1:1 does not answer"):
+        take_once(lake, BusSettings("127.0.0.1:1"))
+
+
+def test_a_failing_batch_ends_the_run_with_its_reason(
+    lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in a batch is told in one line; the batch comes again at the next run."""
+    bus = own_bus()
+    ensure_topics(bus, topics=(METADATA_LOG,))
+    put(bus, some(3))
+
+    def fail(*_: object) -> None:
+        raise LakeError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "append", fail)
+        with pytest.raises(RunError, match="the query bronze failed: the disk is full") as raised:
+            take_once(lake, bus)
+    assert "\n" not in str(raised.value)
+    take_once(lake, bus)
+    assert len(rows(lake, MESSAGES)) == 3
+
+
+def test_a_kill_loses_nothing_and_doubles_nothing(
+    lake: Lake, own_bus: MakeBus, tmp_path: Path
+) -> None:
+    """The command is killed in the middle of its work; every message is there once."""
+    bus = own_bus()
+    ensure_topics(bus)
+    put(bus, some(20))
+    stop = threading.Event()
+
+    def feed() -> None:
+        at = 20
+        while not stop.wait(0.05):
+            put(bus, some(5, first=at))
+            at += 5
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        _run_and_kill(lake, bus, 3, tmp_path / "run.log")
+    finally:
+        stop.set()
+        feeder.join()
+    take_once(lake, bus)
+    assert len(rows(lake, MESSAGES, "round")) > 20
+    places = rows(lake, MESSAGES, *PLACE)
+    assert len(places) == len(set(places)) == on_the_bus(bus)
+    assert rows(lake, GAPS) == []
+
+
+def _run_and_kill(lake: Lake, bus: BusSettings, commits: int, log: Path) -> None:
+    """Runs the command until it has made so many commits, and kills it in the next batch."""
+    before = _commits(lake)
+    command = [sys.executable, "-m", "cli", "pipeline", "run", "--every", "0.1"]
+    command += ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", lake.root]
+    # A session that lives for seconds starts faster with the first compiler alone.
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(log.parent)}
+    with log.open("ab") as said:
+        process = subprocess.Popen(command, env={**os.environ, **quick}, stderr=said, stdout=said)
+        try:
+            deadline = time.monotonic() + 120
+            while _commits(lake) < before + commits:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.01)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def _commits(lake: Lake) -> int:
+    return len([*Path(lake.path(MESSAGES)).glob("_delta_log/*.json")])

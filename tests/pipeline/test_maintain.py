@@ -1,0 +1,97 @@
+"""Maintenance: tables need it, and nobody who reads them notices."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from pipeline import silver_tables as to
+from pipeline.errors import LakeError
+from pipeline.gold import Telling
+from pipeline.gold_tables import FEATURE_CHANGES
+from pipeline.lake import Lake
+from pipeline.maintain import Upkeep, maintain
+from pipeline.registry import MESSAGES
+from pipeline.run import run_once
+from pipeline.silver import Typing
+from streams.topics import METADATA_LOG
+from tests.pipeline.filling import Messages, rows
+from tests.simulation import records as r
+from tests.simulation.records import MV
+
+pytestmark = pytest.mark.stack
+
+NOW_MS = 4_000_000_000_000
+"""A time that is after today's, whenever this runs: no day of it is too old."""
+
+
+def make(lake: Lake) -> None:
+    """Silver and gold of what bronze has."""
+    run_once(lake, [Typing(lake).writer, Telling(lake).writer])
+
+
+def kept(lake: Lake, keep_days: int | None = None, vacuum_h: float = 168) -> dict[str, Upkeep]:
+    """Maintains, by table."""
+    return {done.table.name: done for done in maintain(lake, keep_days, vacuum_h)}
+
+
+def test_files_become_fewer_and_queries_go_on(lake: Lake) -> None:
+    """After compaction and vacuum every row is there once, old files are gone, and the queries go
+    on behind it as if it had not been."""
+    messages = Messages()
+    for level in range(1, 4):
+        messages.add_events([r.commit(level, r.level(MV, level)), r.following(level)])
+        messages.into(lake)
+    make(lake)
+    before = rows(lake, MESSAGES)
+    done = kept(lake, vacuum_h=0)
+    assert (done["messages"].files_before, done["messages"].files_after) == (3, 1)
+    assert done["messages"].rows_deleted == 0
+    assert rows(lake, MESSAGES) == before
+    messages.add_events([r.commit(9, r.level(MV, 9))])
+    messages.into(lake)
+    make(lake)
+    assert rows(lake, to.LEVELS, "level") == [(1,), (2,), (3,), (9,)]
+    changes = rows(lake, FEATURE_CHANGES, "revision", "before", "after")
+    assert changes == [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 3, 9)]
+
+
+def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
+    """Rows of earlier days go, the newest message of a partition stays, and so does gold; that gold
+    cannot be made anew from the rest is said, and not tried."""
+    messages = Messages()
+    old = [r.commit(1, r.level(MV, 1)), r.following(1), r.commit(2, r.level(MV, 2))]
+    messages.add_events(old)
+    messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
+    messages.into(lake)
+    run_once(lake, [Typing(lake).writer])
+    Telling(lake).rebuild()
+    gold = rows(lake, FEATURE_CHANGES)
+    assert len(gold) == 2
+    done = kept(lake, keep_days=30)
+    assert done["messages"].rows_deleted == 3
+    assert done["levels"].rows_deleted == 2
+    assert rows(lake, to.LEVELS) == []
+    assert rows(lake, MESSAGES, "offset", "value") == [(3, b"poison of today")]
+    assert [day > date(2026, 1, 1) for (day,) in rows(lake, to.QUARANTINE, "day")] == [True]
+    assert rows(lake, FEATURE_CHANGES) == gold
+    messages.add_events([r.commit(3, r.level(MV, 3))])
+    messages.into(lake)
+    run_once(lake, [Typing(lake).writer])
+    assert rows(lake, to.LEVELS, "level") == [(3,)]
+    kept(lake, keep_days=30)
+    assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
+    with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
+        Telling(lake).writer()
+
+
+def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
+    """Until then a run says what to do; after it old rows have nulls there."""
+    columns = {name: kind for name, kind in to.LEVELS.columns.items() if name != "leader_epoch"}
+    old = replace(to.LEVELS, columns=columns)
+    made = Lake(lake.session, lake.root)
+    made.make(old)
+    with pytest.raises(LakeError, match=r"no column leader_epoch: .* featurewatch pipeline main"):
+        lake.make(to.LEVELS)
+    assert kept(lake)["levels"].columns_added == ("leader_epoch",)
+    assert lake.read(to.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"
