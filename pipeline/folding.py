@@ -8,11 +8,11 @@ from streams.codec import MalformedEvent, decode
 from streams.events import DeadLetter
 from streams.output_codec import Output, encode_output
 from streams.outputs import Alert, FeatureChange
-from streams.topics import API_VERSIONS, METADATA_LOG
+from streams.topics import INPUTS
 from streams.types import ClusterId
 from tables.image import ClusterDelta, Delivery
 
-FOLDED: Final = {topic.short_name: topic for topic in (METADATA_LOG, API_VERSIONS)}
+FOLDED: Final = {topic.short_name: topic for topic in INPUTS}
 """The input topics that the fold takes in, by short name."""
 
 CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
@@ -54,6 +54,8 @@ def rows_of(state: MonitorState) -> dict[str, bytes]:
         nodes=dict(image.nodes.nodes),
         answers=dict(image.answers.nodes),
         pending=dict(image.resync.nodes.nodes) if image.resync else {},
+        znodes=dict(image.znodes.nodes),
+        reading=dict(image.reading.nodes.nodes) if image.reading else {},
     )
     outcome = Outcome(state, everything, said=dict(state.firing))
     rows = rows_of_step(MonitorState.of(image.cluster), outcome)

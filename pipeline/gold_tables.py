@@ -7,14 +7,15 @@ from pipeline.registry import Layer, Table
 _KEY: Final = ("cluster", "id")
 _PROVENANCE: Final = (
     "struct<offset: bigint, leader_epoch: int, append_ms: bigint,"
-    " role: string, node_id: int, epoch: bigint, seen_ms: bigint>"
+    " role: string, node_id: int, epoch: bigint, seen_ms: bigint,"
+    " path: string, czxid: bigint, zxid: bigint, version: int>"
 )
 _CLASSES: Final = (
-    "array<struct<role: string, ranges: map<string, array<int>>, complete: boolean,"
+    "array<struct<role: string, ranges: map<string, array<bigint>>, complete: boolean,"
     " nodes: array<int>, fenced: array<int>, silent: array<int>>>"
 )
 _INCOMPATIBLE: Final = (
-    "array<struct<role: string, node_id: int, feature: string, level: int, range: array<int>,"
+    "array<struct<role: string, node_id: int, feature: string, level: bigint, range: array<bigint>,"
     " verdict: string>>"
 )
 
@@ -31,7 +32,7 @@ EPOCHS: Final = Table(
         "ready": "boolean",
         "leader_id": "int",
         "leader_epoch": "int",
-        "finalized": "map<string, int>",
+        "finalized": "map<string, bigint>",
         "classes": _CLASSES,
         "incompatible": _INCOMPATIBLE,
         "sources": "map<string, string>",
@@ -48,8 +49,8 @@ FEATURE_CHANGES: Final = Table(
         "cluster": "string",
         "id": "string",
         "feature": "string",
-        "before": "int",
-        "after": "int",
+        "before": "bigint",
+        "after": "bigint",
         "kind": "string",
         "epoch": "bigint",
         "revision": "bigint",

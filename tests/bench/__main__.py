@@ -1,7 +1,7 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, reference.
+taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, reference, pipeline.
 """
 
 import sys
@@ -16,7 +16,16 @@ import orjson
 from deploy.cluster import Cluster
 from deploy.specs import single_bus
 from streams.bus import BusSettings
-from tests.bench import decode, event_cost, latency, reference, restart, worker, zookeeper
+from tests.bench import (
+    decode,
+    event_cost,
+    latency,
+    pipeline,
+    reference,
+    restart,
+    worker,
+    zookeeper,
+)
 
 Measures = Iterator[dict[str, Any]]
 
@@ -48,6 +57,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "zookeeper": zookeeper.first_image,
     "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
     "reference": reference.run,
+    "pipeline": pipeline.run,
 }
 
 

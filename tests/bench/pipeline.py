@@ -109,10 +109,3 @@ def run() -> Iterator[dict[str, Any]]:
         "gold_s": round(gold_s, 2),
         "bare_s": round(bare_s, 2),
     }
-
-
-if __name__ == "__main__":
-    import orjson
-
-    for measure in run():
-        print(orjson.dumps(measure).decode())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from agents.timers import topic_of
 from controller.monitor import MonitorState, step
 from pipeline.folding import Message, Said, fold_message, rows_of, state_of
 from pipeline.gold import Telling
@@ -21,9 +22,17 @@ from pipeline.run import run_once, stages
 from streams import topics
 from streams.bus import BusSettings, ensure_topics
 from streams.codec import encode
-from streams.events import Disagreement, Event, NodeAnswer, NodeSilent
+from streams.events import (
+    Disagreement,
+    Event,
+    NodeAnswer,
+    NodeSilent,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+)
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
-from streams.topics import API_VERSIONS, METADATA_LOG, Topic
+from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
 from streams.types import ClusterId
 from tests.pipeline.filling import Messages, put, put_bytes, rows
 from tests.processes import Process, wait_ready
@@ -37,9 +46,15 @@ Line = tuple[Topic, bytes | None, bytes | None]
 def history(seed: int, steps: int = 40) -> Iterator[tuple[Topic, Event]]:
     """What the sources of a small cluster publish, in which everything happens; its own name."""
     for event in World(Random(seed)).history(steps):
-        answers = isinstance(event, (NodeAnswer, NodeSilent, Disagreement))
-        topic = API_VERSIONS if answers else METADATA_LOG
-        yield topic, replace(event, cluster=ClusterId(f"cluster-{seed}"))
+        yield _topic(event), replace(event, cluster=ClusterId(f"cluster-{seed}"))
+
+
+def _topic(event: Event) -> Topic:
+    if isinstance(event, SourceStatus):
+        return topic_of(event.source)
+    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
+        return API_VERSIONS
+    return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
 
 
 def lines(seeds: range) -> list[Line]:
@@ -59,7 +74,7 @@ def lines(seeds: range) -> list[Line]:
 def folded(of: list[Line]) -> list[Said]:
     """What plain calls of the fold say, one after the other."""
     states: dict[str, MonitorState] = {}
-    ends = {METADATA_LOG.name(): 0, API_VERSIONS.name(): 0}
+    ends = {topic.name(): 0 for topic in INPUTS}
     said: list[Said] = []
     for time_ms, (topic, key, value) in enumerate(of):
         cluster = (key or b"").decode() or "unknown"
@@ -85,16 +100,7 @@ def summary(said: list[tuple[str, str, bytes]]) -> dict[str, list[tuple[Any, ...
         else:
             shot = decode_snapshot(value)
             found[kind].append((id_, shot.revision, shot.digest, dict(shot.finalized)))
-    found["alert"] = comparable(found["alert"])
     return {kind: sorted(items, key=repr) for kind, items in found.items()}
-
-
-def comparable(alerts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Alerts without those of which each process says again what it said, in its own order.
-
-    The evidence of this rule lists classes of nodes in the order of a map by identity.
-    """
-    return [alert for alert in alerts if alert[2] != "level-above-support"]
 
 
 def gold(lake: Lake) -> dict[str, list[tuple[Any, ...]]]:
@@ -102,7 +108,7 @@ def gold(lake: Lake) -> dict[str, list[tuple[Any, ...]]]:
     change = ("id", "feature", "before", "after", "kind", "revision", "epoch", "from_snapshot")
     return {
         "change": rows(lake, FEATURE_CHANGES, *change),
-        "alert": comparable(rows(lake, ALERTS, "id", "alert_id", "rule", "state", "summary")),
+        "alert": rows(lake, ALERTS, "id", "alert_id", "rule", "state", "summary"),
         "snapshot": rows(lake, EPOCHS, "id", "revision", "digest", "finalized"),
     }
 
