@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from cli import alerts, changes, demo, epochs, logs, pipeline, stack, state, up, watch, worker
+from cli import (
+    alerts,
+    changes,
+    demo,
+    epochs,
+    logs,
+    pipeline,
+    retire,
+    stack,
+    state,
+    up,
+    watch,
+    worker,
+)
 from cli.errors import Exit, UsageError
 from deploy.errors import StackError
 from pipeline.errors import PipelineError
@@ -21,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (up, watch, worker, state, changes, alerts, epochs, demo):
+for command in (up, watch, worker, state, changes, alerts, epochs, retire, demo):
     command.register(app)
 app.add_typer(stack.app, name="stack")
 app.add_typer(pipeline.app, name="pipeline")

@@ -107,7 +107,8 @@ def _touched(
     """The subjects whose findings may differ, each once, in a fixed order."""
     subjects: dict[Subject, None] = {}
     if before.sources is not after.sources:
-        subjects.update((Subject(SubjectKind.SOURCE, name), None) for name in after.sources)
+        sources = sorted({*before.sources, *after.sources})
+        subjects.update((Subject(SubjectKind.SOURCE, name), None) for name in sources)
     if before.unreadable is not after.unreadable:
         names = sorted({*before.unreadable, *after.unreadable})
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)

@@ -111,6 +111,8 @@ class SourceState(StrEnum):
     """The source runs and cannot read: ``detail`` says why and what to do."""
     SILENT = "silent"
     """Nothing was heard of the source for too long; said by the worker, not by the source."""
+    RETIRED = "retired"
+    """The source will not come back; said by a person. One that does is taken up again."""
 
 
 @dataclass(frozen=True, slots=True)

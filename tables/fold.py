@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import assert_never
 
+from immutables import Map
+
 from streams.events import (
     Disagreement,
     Event,
@@ -20,7 +22,9 @@ from streams.types import Role
 from tables.fold_answers import fold_answer, fold_disagreement, fold_silence
 from tables.fold_log import end_resync, fold_chunk, fold_commit, fold_gap
 from tables.fold_znodes import fold_reading, fold_znode
-from tables.image import NOTHING, Authority, ClusterDelta, ClusterImage, Unreadable
+from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, Unreadable
+from tables.nodes import NO_NODES, Node, NodeKey
+from tables.zookeeper import NO_ZOOKEEPER
 
 
 def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
@@ -88,6 +92,8 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     The word *following* alone does not say so: a source that was following when the log went
     backwards may keep the word for a moment while it reads.
     """
+    if event.state is SourceState.RETIRED:
+        return _without_source(image, event.source)
     image = image.with_source(event)
     reading_log = image.resync is not None and image.resync.reads_log
     at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
@@ -95,3 +101,31 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     if event.source == Authority.LOG and following and reading_log:
         return end_resync(image)
     return image, NOTHING
+
+
+def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:
+    """The image without a source that will not come back, and without what only it told.
+
+    What the source of authority told stays as the last that is known; it is not ready then.
+    """
+    if source not in image.sources:
+        return image, SKIPPED
+    after = replace(
+        image, sources=image.sources.delete(source), caught_up=image.caught_up - {source}
+    )
+    if source == image.authority:
+        return after, NOTHING
+    if source == Authority.ZOOKEEPER:
+        gone: dict[NodeKey, Node | None] = dict.fromkeys(image.znodes.nodes)
+        after = replace(
+            after,
+            znodes=NO_NODES,
+            unregistered=Map(),
+            zookeeper=NO_ZOOKEEPER,
+            reading=None,
+        )
+        return after, ClusterDelta(znodes=gone)
+    if source == Authority.ANSWERS:
+        gone = dict.fromkeys(image.answers.nodes)
+        return replace(after, answers=NO_NODES, disagreements=Map()), ClusterDelta(answers=gone)
+    return after, NOTHING

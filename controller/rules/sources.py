@@ -15,6 +15,8 @@ def _stalled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     status = image.sources.get(str(subject.key))
     if status is not None and status.state in _BAD:
         summary = f"The source {status.source} is {status.state}: {status.detail}"
+        if status.state is SourceState.SILENT:
+            summary += " If it was taken out of the configuration: featurewatch retire."
         # Where it stands is left out: it may move all the same, and each move would be an alert.
         yield Finding(summary, Severity.CRITICAL, {"state": str(status.state)})
 

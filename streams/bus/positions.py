@@ -24,6 +24,7 @@ class LogPosition:
 
 
 _START: Final = LogPosition(-1, -1)
+_SAID_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
 _TRANSIENT: Final = {
@@ -69,7 +70,7 @@ def position_said_by(
             return LogPosition(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
             return _START
-        case SourceStatus() if event.source == source and event.state != SourceState.SILENT:
+        case SourceStatus() if event.source == source and event.state not in _SAID_BY_OTHERS:
             if event.offset >= 0 and event.offset_epoch >= 0:
                 return LogPosition(event.offset, event.offset_epoch)
     return None

@@ -1,0 +1,77 @@
+"""``featurewatch retire``: a source will not come back."""
+
+import asyncio
+import contextlib
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from agents.timers import topic_of
+from cli import options
+from cli.board import Board
+from cli.errors import UsageError
+from cli.options import BusServers, ConfigFile, Prefix
+from cli.settings import load
+from streams.bus import BusSettings, Publisher
+from streams.events import SourceState, SourceStatus
+from streams.types import ClusterId
+
+_TAKEN_S = 15.0
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(retire)
+
+
+def retire(
+    cluster: Annotated[str, typer.Option("--cluster", help="The cluster's id.")],
+    source: Annotated[
+        str, typer.Option("--source", help="kraft, zookeeper or api-versions, as `state` shows it.")
+    ],
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+) -> None:
+    """Forget a source that was taken out of the configuration, and what only it told.
+
+    Stop what runs it first: a source that speaks again is taken up again. Of the source that
+    levels are taken from the last that was told stays, and the cluster is not ready.
+    """
+    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+    with contextlib.closing(Board(settings, cluster)) as board:
+        known = board.snapshots.get(cluster)
+        if known is None or source not in known.sources:
+            there = ", ".join(sorted(known.sources)) if known else "none"
+            raise UsageError(f"cluster {cluster} has no source {source}: it has {there}")
+        asyncio.run(_say(settings, ClusterId(cluster), source))
+        deadline = time.monotonic() + _TAKEN_S
+        while source in board.snapshots[cluster].sources:
+            if time.monotonic() > deadline:
+                sys.stderr.write(
+                    "featurewatch: it is said, and no worker has taken it in yet, or the source "
+                    "still runs: look at `featurewatch state`\n"
+                )
+                return
+            for _ in board.coming(0.5):
+                pass
+    sys.stderr.write(f"featurewatch: {source} of {cluster} is retired\n")
+
+
+async def _say(settings: BusSettings, cluster: ClusterId, source: str) -> None:
+    status = SourceStatus(
+        cluster=cluster,
+        source=source,
+        state=SourceState.RETIRED,
+        offset=-1,
+        offset_epoch=-1,
+        high_watermark=-1,
+        leader_id=-1,
+        leader_epoch=-1,
+        detail="retired by a person",
+        seen_ms=time.time_ns() // 1_000_000,
+    )
+    async with Publisher(settings) as publisher:
+        await (await publisher.publish(topic_of(source), status))

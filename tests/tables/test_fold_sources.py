@@ -1,0 +1,65 @@
+"""A source that will not come back is forgotten, with what only it told."""
+
+from controller.monitor import MonitorState, step
+from streams.events import Event, SourceState
+from tables.image import Authority
+from tests.simulation import records as r
+from tests.simulation import znodes as z
+
+
+def after(*events: Event) -> MonitorState:
+    """The state after some events of one cluster."""
+    state = MonitorState.of(r.CLUSTER)
+    for event in events:
+        state = step(state, event).state
+    return state
+
+
+def retired(source: str) -> Event:
+    """A person's word."""
+    return r.status(SourceState.RETIRED, -1, source=source, seen_ms=99)
+
+
+MOVED = (
+    *z.reading("s1", [z.broker(1, {}, czxid=10), z.migration(3000)], 50),
+    z.following(),
+    r.commit(3, r.level("metadata.version", 21)),
+    r.following(3),
+    z.status(SourceState.SILENT, 50),
+)
+"""A cluster that has come from ZooKeeper, which was switched off then."""
+
+
+def test_what_only_the_source_told_goes_with_it() -> None:
+    """The znodes of a ZooKeeper that was switched off after a migration are no longer shown."""
+    before = after(*MOVED)
+    assert len(before.image.znodes) == 1
+    assert {alert.rule for alerts in before.firing.values() for alert in alerts} >= {
+        "source-stalled"
+    }
+    outcome = step(before, retired("zookeeper"))
+    image = outcome.state.image
+    assert set(image.sources) == {"kraft"}
+    assert (len(image.znodes), dict(image.zookeeper.held)) == (0, {})
+    assert list(outcome.delta.znodes.values()) == [None]
+    assert image.ready
+    assert not outcome.state.firing
+
+
+def test_the_word_of_the_authority_stays() -> None:
+    """What the log told is the last that is known, and nobody vouches for it any more."""
+    image = after(*MOVED, retired("kraft")).image
+    assert image.authority is Authority.LOG
+    assert dict(image.features.levels) == {"metadata.version": 21}
+    assert not image.ready
+
+
+def test_a_source_that_speaks_again_is_taken_up() -> None:
+    """Retiring is no ban."""
+    image = after(*MOVED, retired("zookeeper"), z.following(100)).image
+    assert set(image.sources) == {"kraft", "zookeeper"}
+
+
+def test_nobody_is_retired_twice() -> None:
+    """A source that is not there changes nothing."""
+    assert step(after(*MOVED, retired("zookeeper")), retired("zookeeper")).delta.skipped
