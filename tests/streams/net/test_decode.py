@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.api_versions import v0 as api_versions_0
 from kio.schema.api_versions import v3 as api_versions_3
@@ -96,7 +96,7 @@ def name_of(kind: Any) -> str:
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_response_is_read_as_it_was_written(kind, data):
     """Every field of every response that a source reads comes back, tagged ones too."""
     message = data.draw(instances(kind))
@@ -106,7 +106,7 @@ def test_a_response_is_read_as_it_was_written(kind, data):
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_response_that_was_cut_off_is_refused(kind, data):
     """Wherever it ends early: an error, and neither a wrong message nor anything worse."""
     content = written(data.draw(instances(kind)))
@@ -117,7 +117,7 @@ def test_a_response_that_was_cut_off_is_refused(kind, data):
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(st.binary(max_size=200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_do_harm(kind, content):
     """Anything is a message or an `UnreadableError`: a length is no reason to take memory."""
     for hostile in (content, content + b"\xff\xff\xff\xff\x0f" * 4, b"\x7f" * 4 + content):
