@@ -11,6 +11,7 @@ from streams.bus import BusSettings, Publisher
 from streams.events import SourceState, SourceStatus
 from streams.output_codec import encode_output
 from streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
+from streams.types import ClusterId
 from tables.image import Authority, ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -65,20 +66,33 @@ def topic_of(source: str) -> Topic:
     return topics.get(source, API_VERSIONS)
 
 
+def said_of(
+    cluster: ClusterId, source: str, state: SourceState, detail: str, now_ms: int
+) -> SourceStatus:
+    """What somebody else says of a source: no position and no leader."""
+    return SourceStatus(
+        cluster=cluster,
+        source=source,
+        state=state,
+        offset=-1,
+        offset_epoch=-1,
+        high_watermark=-1,
+        leader_id=-1,
+        leader_epoch=-1,
+        detail=detail,
+        seen_ms=now_ms,
+    )
+
+
 def silences(image: ClusterImage, silent_s: Mapping[str, float], now_ms: int) -> list[SourceStatus]:
     """What to say of a cluster's sources that were not heard of for so many seconds each."""
     return [
-        SourceStatus(
-            cluster=image.cluster,
-            source=name,
-            state=SourceState.SILENT,
-            offset=-1,
-            offset_epoch=-1,
-            high_watermark=-1,
-            leader_id=-1,
-            leader_epoch=-1,
-            detail=f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
-            seen_ms=now_ms,
+        said_of(
+            image.cluster,
+            name,
+            SourceState.SILENT,
+            f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
+            now_ms,
         )
         for name, status in image.sources.items()
         if name in silent_s and status.state is not SourceState.SILENT

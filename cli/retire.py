@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from agents.timers import topic_of
+from agents.timers import said_of, topic_of
 from cli import options
 from cli.board import Board
 from cli.errors import UsageError
 from cli.options import BusServers, ConfigFile, Prefix
 from cli.settings import load
 from streams.bus import BusSettings, Publisher
-from streams.events import SourceState, SourceStatus
+from streams.clocks import wall_clock_ms
+from streams.events import SourceState
 from streams.types import ClusterId
 
 _TAKEN_S = 15.0
@@ -61,17 +62,6 @@ def retire(
 
 
 async def _say(settings: BusSettings, cluster: ClusterId, source: str) -> None:
-    status = SourceStatus(
-        cluster=cluster,
-        source=source,
-        state=SourceState.RETIRED,
-        offset=-1,
-        offset_epoch=-1,
-        high_watermark=-1,
-        leader_id=-1,
-        leader_epoch=-1,
-        detail="retired by a person",
-        seen_ms=time.time_ns() // 1_000_000,
-    )
+    status = said_of(cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms())
     async with Publisher(settings) as publisher:
         await (await publisher.publish(topic_of(source), status))

@@ -219,9 +219,7 @@ class _Drama:
             f"broker {successor.node_id if successor else '?'} is elected, controller epoch "
             f"{image.zookeeper.controller_epoch}"
         )
-        self._wait(
-            lambda image: NodeKey(Role.BROKER, NodeId(node.node_id)) not in image.nodes.nodes
-        )
+        self._wait_gone(NodeId(node.node_id))
         self._narrator.did(f"broker {node.node_id} is gone with its session")
 
     def _show(self) -> None:
