@@ -4,10 +4,11 @@ import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import LakeError
@@ -17,8 +18,19 @@ from pipeline.session import jvm
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
+_AT_ONCE: Final = 4
+"""Tables that are written side by side: much of a commit is waiting for the one before it in the
+table's log, and cores stand idle meanwhile."""
 _LOCK_S: Final = 20.0
 _LOCK_POLL_S: Final = 0.2
+
+
+class Addition(NamedTuple):
+    """New rows of a table; ``days`` as `Lake.add_new` takes them."""
+
+    table: Table
+    rows: DataFrame
+    days: tuple[str, ...] = ()
 
 
 class Lake:
@@ -101,6 +113,37 @@ class Lake:
             return
         merge = target.alias("old").merge(distinct.alias("new"), " AND ".join(same))
         merge.whenNotMatchedInsertAll().execute()
+
+    def add_all(self, additions: Iterable[Addition]) -> None:
+        """Adds to several tables as `add_new` does, side by side; each table stands once at most.
+
+        All are waited for. The first error is raised then: what was added stays, and adding all of
+        it again adds what is missing.
+        """
+        todo = [*additions]
+        for addition in todo:
+            self.make(addition.table)  # one by one: tables are made rarely, and remembered here
+        waiting = todo[::-1]
+        failed: list[BaseException] = []
+
+        def add() -> None:
+            while waiting and not failed:
+                try:
+                    self.add_new(*waiting.pop())
+                except IndexError:
+                    return  # another one took the last
+                except BaseException as error:  # noqa: BLE001 - raised where all are waited for
+                    failed.append(error)
+
+        # These take the caller's query with them, so that its end is theirs.
+        adding = [InheritableThread(target=add) for _ in range(min(_AT_ONCE, len(todo)) - 1)]
+        for thread in adding:
+            thread.start()
+        add()
+        for thread in adding:
+            thread.join()
+        if failed:
+            raise failed[0]
 
     def lock(self) -> None:
         """Keeps other processes from filling this lake until the session's JVM has ended.
