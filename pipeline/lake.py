@@ -40,6 +40,7 @@ class Lake:
         self.session = session
         self.root = root.rstrip("/")
         self._known: set[str] = set()
+        self._filled: set[str] = set()
         self._lock: Any = None
 
     @property
@@ -106,13 +107,24 @@ class Lake:
         if table.pruned and days:
             listed = ", ".join(f"DATE'{day}'" for day in sorted(days))
             same += ["old.day = new.day", f"old.day IN ({listed})"]
-        target = DeltaTable.forPath(self.session, self.make(table))
         distinct = rows.dropDuplicates([*table.key])
-        if target.detail().select("numFiles").collect()[0]["numFiles"] == 0:
+        if self._is_empty(table):
             self.append(table, distinct)  # nothing to look through
             return
+        target = DeltaTable.forPath(self.session, self.make(table))
         merge = target.alias("old").merge(distinct.alias("new"), " AND ".join(same))
         merge.whenNotMatchedInsertAll().execute()
+
+    def _is_empty(self, table: Table) -> bool:
+        """Whether a table has no file. It may have rows for another process at any time, so that
+        only its having some is remembered."""
+        if table.path in self._filled:
+            return False
+        delta = DeltaTable.forPath(self.session, self.make(table))
+        empty = bool(delta.detail().select("numFiles").collect()[0]["numFiles"] == 0)
+        if not empty:
+            self._filled.add(table.path)
+        return empty
 
     def add_all(self, additions: Iterable[Addition]) -> None:
         """Adds to several tables as `add_new` does, side by side; each table stands once at most.
@@ -127,12 +139,14 @@ class Lake:
         failed: list[BaseException] = []
 
         def add() -> None:
-            while waiting and not failed:
+            while not failed:
                 try:
-                    self.add_new(*waiting.pop())
+                    addition = waiting.pop()
                 except IndexError:
-                    return  # another one took the last
-                except BaseException as error:  # noqa: BLE001 - raised where all are waited for
+                    return
+                try:
+                    self.add_new(*addition)
+                except BaseException as error:  # raised where all are waited for
                     failed.append(error)
 
         # These take the caller's query with them, so that its end is theirs.
