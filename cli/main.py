@@ -2,42 +2,38 @@
 
 import sys
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from cli import (
-    alerts,
-    changes,
-    demo,
-    epochs,
-    logs,
-    pipeline,
-    retire,
-    stack,
-    state,
-    up,
-    watch,
-    worker,
-)
+from cli import logs
 from cli.errors import Exit, UsageError
-from deploy.errors import StackError
-from pipeline.errors import PipelineError
-from streams.bus import BusError
-from streams.errors import PortTakenError
+from cli.lazy import group_of
+
+COMMANDS: Final = (
+    "up",
+    "watch",
+    "worker",
+    "state",
+    "changes",
+    "alerts",
+    "epochs",
+    "retire",
+    "demo",
+    "stack",
+    "pipeline",
+)
+"""In the order of the help; each stands in the module of its name and is imported when it runs."""
 
 app = typer.Typer(
     name="featurewatch",
+    cls=group_of(COMMANDS),
     help="Follows the feature levels of Kafka clusters live: what changed, which node is "
     "incompatible, what blocks the next level.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (up, watch, worker, state, changes, alerts, epochs, retire, demo):
-    command.register(app)
-app.add_typer(stack.app, name="stack")
-app.add_typer(pipeline.app, name="pipeline")
 
 
 def _version(asked: bool) -> None:
@@ -63,12 +59,26 @@ def main() -> None:
         app()
     except UsageError as error:
         _fail(str(error), Exit.USAGE)
-    except PortTakenError as error:
-        _fail(f"{error} (web.source_port and web.worker_port)", Exit.FAILED)
-    except (BusError, PipelineError, StackError) as error:
-        _fail(str(error), Exit.FAILED)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        text = _expected(error)
+        if text is None:
+            raise
+        _fail(text, Exit.FAILED)
+
+
+def _expected(error: Exception) -> str | None:
+    """What to say of a failure that is no defect; None if it is one."""
+    # Here, so that a command that does not fail need not import what others may fail of.
+    from deploy.errors import StackError
+    from pipeline.errors import PipelineError
+    from streams.bus import BusError
+    from streams.errors import PortTakenError
+
+    if isinstance(error, PortTakenError):
+        return f"{error} (web.source_port and web.worker_port)"
+    return str(error) if isinstance(error, BusError | PipelineError | StackError) else None
 
 
 def _fail(text: str, code: Exit) -> None:

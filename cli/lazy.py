@@ -1,0 +1,60 @@
+"""Commands that are imported when they are asked for: a short one need not wait for the engines."""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+
+class Commands(MutableMapping[str, Any]):
+    """The commands of a group by name, in order; ``a-b`` stands in the module ``cli.a_b``.
+
+    A module either registers its command (``register(app)``) or is a group itself (``app``).
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._found: dict[str, Any] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Any:
+        if self._found[name] is None:
+            self._found[name] = _imported(name)
+        return self._found[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._found[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found  # without an import
+
+
+def group_of(names: Sequence[str]) -> type[TyperGroup]:
+    """The class of a group that has these commands; for ``typer.Typer(cls=...)``."""
+
+    class Lazy(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = Commands(names)
+
+    return Lazy
+
+
+def _imported(name: str) -> Any:
+    module = import_module("cli." + name.replace("-", "_"))
+    holder = typer.Typer()
+    if hasattr(module, "app"):
+        holder.add_typer(module.app, name=name)
+    else:
+        module.register(holder)
+    return get_group(holder).commands[name]
