@@ -1,0 +1,207 @@
+"""A cluster as it was at a moment, from the tables of gold.
+
+`epochs` holds a snapshot for each feature revision; between two revisions nodes come and go, so
+that nodes are taken from the intervals of their capabilities.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pipeline.errors import LakeError
+from pipeline.history_cuts import OFFSET, Cut, found
+from pipeline.moments import AtTime, Moment, shown
+from pipeline.reader import (
+    ALERTS,
+    CAPABILITY_INTERVALS,
+    EPOCHS,
+    INCOMPATIBILITIES,
+    SOURCE_STATES,
+    LakeReader,
+    Row,
+    Sql,
+    sql,
+)
+
+Ranges = Mapping[str, list[int]]
+
+_LAG: Final = timedelta(minutes=1)
+"""A lake that is filled may be so far behind without a word about it."""
+_NAMED_CLUSTERS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes of one role that supported the same.
+
+    ``release``: the one whose ranges these are; None: none known. ``complete`` is false where the
+    answers may have left supported features out.
+    """
+
+    role: str
+    release: str | None
+    ranges: Ranges
+    complete: bool
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A cluster at a moment.
+
+    ``revision`` began at ``since``; ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
+    ``provenance`` are those of its snapshot (revision 0: there was none, and they are unknown).
+    ``doubt``: why more may have happened than the lake holds.
+    """
+
+    cluster: str
+    at: datetime
+    moment: str
+    revision: int
+    since: datetime | None
+    epoch: int | None
+    leader_id: int | None
+    leader_epoch: int | None
+    levels: Mapping[str, int]
+    classes: tuple[NodeClass, ...]
+    incompatible: tuple[Row, ...]
+    alerts: tuple[Row, ...]
+    digest: str | None
+    provenance: Mapping[str, Any]
+    doubt: str | None
+
+
+def clusters(lake: LakeReader) -> list[str]:
+    """The ids of all clusters that the lake has heard of, sorted."""
+    found = lake.ask(
+        "SELECT cluster FROM epochs UNION SELECT cluster FROM capability_intervals",
+        *(EPOCHS, CAPABILITY_INTERVALS),
+    )
+    return sorted(row["cluster"] for row in found)
+
+
+def cluster_of(lake: LakeReader, asked: str) -> str:
+    """The cluster that is meant: the one that was asked for, or the only one.
+
+    Raises:
+        LakeError: There is none, or more than one and none was named.
+    """
+    found = clusters(lake)
+    if asked:
+        if asked in found:
+            return asked
+        raise LakeError(f"the lake {lake.root} has no cluster {asked!r}: {_has(found)}")
+    if len(found) == 1:
+        return found[0]
+    raise LakeError(f"name a cluster with --cluster: the lake {lake.root} {_has(found)}")
+
+
+def _has(found: list[str]) -> str:
+    named = ", ".join(found[:_NAMED_CLUSTERS])
+    more = f" and {len(found) - _NAMED_CLUSTERS:,} more" if len(found) > _NAMED_CLUSTERS else ""
+    return f"holds {named}{more}" if found else "holds none yet"
+
+
+def show(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> State:
+    """A cluster at a moment; ``now`` is aware.
+
+    Raises:
+        UnknownMomentError: The history does not reach there.
+        LakeError: The lake cannot be read.
+    """
+    cut, row = found(lake, cluster, at, now)
+    row = row or {}
+    provenance = row.get("provenance") or {}
+    return State(
+        cluster=cluster,
+        at=cut.time,
+        moment=str(at),
+        revision=row.get("revision", 0),
+        since=row.get("at"),
+        epoch=row.get("epoch"),
+        leader_id=_known(row.get("leader_id")),
+        leader_epoch=_known(row.get("leader_epoch")),
+        levels=dict(sorted((row.get("finalized") or {}).items())),
+        classes=classes_of(_intervals(lake, cluster, cut)),
+        incompatible=_incompatible(lake, cluster, cut),
+        alerts=tuple(firing(lake, cluster, cut)),
+        digest=row.get("digest"),
+        provenance={name: value for name, value in provenance.items() if value is not None},
+        doubt=_doubt(lake, cut) if isinstance(at, AtTime) else None,
+    )
+
+
+def _known(number: int | None) -> int | None:
+    return number if number is not None and number >= 0 else None
+
+
+def classes_of(intervals: Iterable[Row]) -> tuple[NodeClass, ...]:
+    """Nodes that supported the same, by role and then by their ids."""
+    members: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for row in intervals:
+        ranges = tuple((name, *bounds) for name, bounds in sorted((row["ranges"] or {}).items()))
+        members[(row["role"], row["release"], row["complete"], ranges)].append(row["node_id"])
+    found = [
+        NodeClass(
+            role,
+            release,
+            {name: bounds for name, *bounds in ranges},
+            complete,
+            tuple(sorted(nodes)),
+        )
+        for (role, release, complete, ranges), nodes in members.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.role, each.nodes)))
+
+
+def _intervals(lake: LakeReader, cluster: str, cut: Cut) -> Iterator[Row]:
+    rows = lake.ask(
+        "SELECT role, node_id, ranges, complete, release, since, until, since_cause, until_cause"
+        " FROM capability_intervals WHERE cluster = $cluster AND $near",
+        CAPABILITY_INTERVALS,
+        parts={"near": cut.near()},
+        cluster=cluster,
+    )
+    return filter(cut.open, rows)
+
+
+def _incompatible(lake: LakeReader, cluster: str, cut: Cut) -> tuple[Row, ...]:
+    rows = lake.ask(
+        "SELECT role, node_id, feature, level, range, verdict, why, since, until, since_cause,"
+        " until_cause FROM incompatibilities WHERE cluster = $cluster AND $near"
+        " ORDER BY role, node_id, feature",
+        INCOMPATIBILITIES,
+        parts={"near": cut.near()},
+        cluster=cluster,
+    )
+    left_out = ("until", "since_cause", "until_cause")
+    return tuple(
+        {name: value for name, value in row.items() if name not in left_out}
+        for row in filter(cut.open, rows)
+    )
+
+
+def firing(lake: LakeReader, cluster: str, cut: Cut) -> list[Row]:
+    """The alerts that had begun and not ended, the critical ones first."""
+    where = sql("at <= $at", at=cut.time)
+    if cut.offset is not None:
+        where = Sql(f"{where} AND coalesce({OFFSET}, -1) <= {cut.offset}")
+    return lake.ask(
+        "SELECT alert_id AS id, rule, severity, subject, summary, since FROM ("
+        " SELECT *, row_number() OVER"
+        " (PARTITION BY alert_id ORDER BY at DESC, since DESC, state DESC) AS nth"
+        " FROM alerts WHERE cluster = $cluster AND $where"
+        ") WHERE nth = 1 AND state = 'firing' ORDER BY severity, since, alert_id",
+        ALERTS,
+        parts={"where": where},
+        cluster=cluster,
+    )
+
+
+def _doubt(lake: LakeReader, cut: Cut) -> str | None:
+    newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
+    if newest is None or cut.time <= newest + _LAG:
+        return None
+    return f"the lake ends at {shown(newest)}: what happened after it is not known"
