@@ -7,8 +7,18 @@ from functools import lru_cache
 
 from immutables import Map
 
+from controller.kraft.state import KRAFT_VERSION_0
+from controller.kraft.support import NOT_AT_ALL, includes
 from controller.levels import CONTROLLER_REGISTRATION
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
+from streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+    Role,
+)
 from tables.image import ClusterImage
 from tables.nodes import Capabilities, ClassKey, NodeKey, is_range
 
@@ -24,18 +34,20 @@ class Verdict(StrEnum):
 def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> Verdict:
     """Whether nodes with these capabilities can work with a level that is finalized.
 
-    A node that lacks the feature supports 0-0 of it (KIP-584; `QuorumFeatures` in Kafka). Unknown
-    are a range that is none (`tables.nodes.is_range`), and a feature that may have been left out.
+    Level 0 is *not finalized*, and Kafka's controller asks for it as for any other: a node whose
+    minimum is above 0 cannot register while the feature is not finalized
+    (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
+    (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none (`tables.nodes.is_range`),
+    and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:
-        if level == 0:
+        if includes(NOT_AT_ALL, level):
             return Verdict.YES
         return Verdict.NO if known.complete else Verdict.UNKNOWN
     if not is_range(supported):
         return Verdict.UNKNOWN
-    low, high = supported
-    return Verdict.YES if level == 0 or low <= level <= high else Verdict.NO
+    return Verdict.YES if includes(supported, level) else Verdict.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +92,9 @@ def blockers(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> 
     """Every node because of which Kafka's controller would refuse a level, in the order it asks.
 
     All registered brokers count, the fenced ones too; controllers count from metadata.version 15
-    on, and then voters that have not registered as well (``FeatureControlManager.updateFeature``,
-    which names the first of them only).
+    on, and then, while the voters are those of ``controller.quorum.voters``, those of them that
+    have not registered as well (``FeatureControlManager.reasonNotSupported``, which names the first
+    of all of them only; `controller.kraft.decide_update` says which).
     """
     found = sorted(_excluded(image, feature, level), key=lambda blocker: blocker.node)
     return (*found, *_unregistered(image))
@@ -90,7 +103,7 @@ def blockers(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> 
 def _excluded(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> Iterator[Blocker]:
     for key in image.nodes.classes:
         verdict = supports(key.capabilities, feature, level)
-        if verdict is Verdict.YES or (key.role is Role.CONTROLLER and not _asks_controllers(image)):
+        if verdict is Verdict.YES or (key.role is Role.CONTROLLER and not asks_controllers(image)):
             continue
         for node in image.nodes.members(key):
             supported = key.capabilities.ranges.get(feature)
@@ -100,15 +113,17 @@ def _excluded(image: ClusterImage, feature: FeatureName, level: FeatureLevel) ->
 
 
 def _unregistered(image: ClusterImage) -> Iterator[Blocker]:
-    if not _asks_controllers(image):
+    """The voters that have not registered; a quorum that keeps them itself does not tell them."""
+    if not asks_controllers(image) or image.features.levels.get(KRAFT_VERSION, KRAFT_VERSION_0):
         return
     for voter in image.quorum.voters:
         key = NodeKey(Role.CONTROLLER, NodeId(voter))
-        if image.nodes.get(key) is None:
+        if image.nodes.get(key) is None and voter != image.quorum.leader_id:
             yield Blocker(key, registered=False, fenced=False, range=None, verdict=Verdict.UNKNOWN)
 
 
-def _asks_controllers(image: ClusterImage) -> bool:
+def asks_controllers(image: ClusterImage) -> bool:
+    """Whether controllers register, and are asked before a level changes (KIP-919)."""
     finalized = image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
     return finalized >= CONTROLLER_REGISTRATION
 

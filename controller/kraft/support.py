@@ -1,13 +1,14 @@
 """Who does not support a level: ``FeatureControlManager.reasonNotSupported``."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from controller.kraft.order import by_id
 from controller.kraft.state import ControllerState
 from controller.kraft.table import CONTROLLER_REGISTRATION
 from streams.types import FeatureLevel, FeatureName, NodeId, Range
 
-_NOT_AT_ALL: Range = (0, 0)
+NOT_AT_ALL: Final[Range] = (0, 0)
 """What a node supports of a feature that it does not name (``QuorumFeatures.DISABLED``)."""
 
 _NO_LIMIT = 32767
@@ -43,25 +44,31 @@ def _first(
     role: str, known: Mapping[NodeId, Mapping[FeatureName, Range]], feature: FeatureName, level: int
 ) -> str | None:
     """The node that is asked first of those that object; finding that there is none is quick."""
-    objections = {
-        node: text
+    objecting = {
+        node
         for node, ranges in known.items()
-        if (text := _excluded(f"{role} {node}", ranges, feature, level))
+        if not includes(ranges.get(feature, NOT_AT_ALL), level)
     }
-    if not objections:
+    if not objecting:
         return None
-    return next(text for node in by_id(list(known)) if (text := objections.get(NodeId(node))))
+    first = NodeId(next(node for node in by_id(list(known)) if node in objecting))
+    return _excluded(f"{role} {first}", known[first], feature, level)
+
+
+def includes(bounds: Range, level: int) -> bool:
+    """Whether a level lies within a supported range; level 0 is no exception."""
+    return bounds[0] <= level <= bounds[1]
 
 
 def _excluded(
     who: str, ranges: Mapping[FeatureName, Range], feature: FeatureName, level: int
 ) -> str | None:
-    low, high = ranges.get(feature, _NOT_AT_ALL)
-    if low <= level <= high:
+    bounds = ranges.get(feature, NOT_AT_ALL)
+    if includes(bounds, level):
         return None
-    if high == 0:
+    if bounds[1] == 0:
         return f"{who} does not support this feature."
-    return f"{who} only supports versions {range_text((low, high))}"
+    return f"{who} only supports versions {range_text(bounds)}"
 
 
 def range_text(bounds: Range) -> str:
