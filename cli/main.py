@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "demo",
     "stack",
     "pipeline",
+    "history",
 )
 """In the order of the help; each stands in the module of its name and is imported when it runs."""
 

@@ -1,0 +1,181 @@
+"""``featurewatch history``: what was, from the tables of the lake, without a JVM."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from cli.errors import Exit, UsageError
+from cli.options import AsJson, OnlyCluster
+
+if TYPE_CHECKING:
+    from pipeline.moments import Moment
+    from pipeline.reader import LakeReader
+
+# What commands need is imported where they run: half of their time is imports.
+
+app = typer.Typer(
+    help="What was: a cluster at any moment, what changed, its upgrades, and a picture of it all.",
+    no_args_is_help=True,
+)
+
+LakeRoot = Annotated[
+    str, typer.Option("--lake", help="Directory or URI of the lake.", show_default=False)
+]
+_MOMENT = "a time (ISO 8601, UTC without a zone; '2 days ago'), offset:N, epoch:N or revision:N"
+T = TypeVar("T")
+
+
+@app.command()
+def show(
+    lake: LakeRoot = "",
+    cluster: OnlyCluster = "",
+    at: Annotated[
+        str,
+        typer.Option("--at", help="A time: ISO 8601, UTC without a zone; or '2 days ago'."),
+    ] = "",
+    offset: Annotated[
+        int | None, typer.Option("--offset", min=0, help="After this offset of the metadata log.")
+    ] = None,
+    epoch: Annotated[
+        int | None, typer.Option("--epoch", min=0, help="While the cluster said this epoch.")
+    ] = None,
+    revision: Annotated[
+        int | None, typer.Option("--revision", min=1, help="When this revision began.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a cluster as it was: levels, nodes and their releases, alerts.
+
+    Without a moment: as it is by the newest word in the lake. Exits with 4 where the history does
+    not reach.
+    """
+    numbered = {"offset": offset, "epoch": epoch, "revision": revision}
+    given = [at] if at else []
+    given += [f"{name}:{number}" for name, number in numbered.items() if number is not None]
+    if len(given) > 1:
+        raise UsageError("give one of --at, --offset, --epoch and --revision")
+    now = datetime.now(UTC)
+    from pipeline.moments import time_of
+
+    moment = _moment(given[0] if given else "now", now)
+    if at:
+        _usage(lambda: time_of(at, now))
+    from pipeline import history
+
+    with _answering():
+        found = opened(lake)
+        state = history.show(found, history.cluster_of(found, cluster), moment, now)
+    from cli import history_view, showing
+
+    if as_json:
+        showing.print_json(state)
+    else:
+        for part in history_view.state_parts(state):
+            showing.console().print(part, soft_wrap=not hasattr(part, "columns"))
+
+
+@app.command()
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help=f"A moment: {_MOMENT}.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another.")] = "now",
+    lake: LakeRoot = "",
+    cluster: OnlyCluster = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between two moments of a cluster: levels, nodes, releases, alerts.
+
+    Exits with 4 where the history does not reach.
+    """
+    now = datetime.now(UTC)
+    moments = [_moment(before, now), _moment(after, now)]
+    from pipeline import history, history_diff
+
+    with _answering():
+        found = opened(lake)
+        name = history.cluster_of(found, cluster)
+        states = [history.show(found, name, moment, now) for moment in moments]
+    differs = history_diff.diff(*states)
+    from cli import history_view, showing
+
+    if as_json:
+        showing.print_json(differs)
+    else:
+        for line in history_view.diff_lines(differs):
+            showing.console().print(line, soft_wrap=True)
+
+
+@app.command()
+def upgrades(
+    lake: LakeRoot = "",
+    cluster: OnlyCluster = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Only those that went on at this time or later.")
+    ] = "",
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="The time of each node's restart, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show each roll of a cluster, or of all: when, how long, which levels, the way back."""
+    from pipeline import history, history_diff
+    from pipeline.moments import time_of
+
+    from_time = _usage(lambda: time_of(since, datetime.now(UTC))) if since else None
+    with _answering():
+        found = opened(lake)
+        name = history.cluster_of(found, cluster) if cluster else ""
+        rolls = history_diff.upgrades(found, name, from_time)
+    from cli import history_view, showing
+
+    console = showing.console()
+    for roll in rolls:
+        if as_json:
+            showing.print_json(roll)
+        else:
+            for line in history_view.roll_lines(roll, nodes=nodes):
+                console.print(line, soft_wrap=True)
+    if not rolls and not as_json:
+        console.print("no upgrade is known")
+
+
+def opened(root: str) -> "LakeReader":
+    """The lake that is meant: without a name, that which `pipeline run` fills."""
+    from pipeline.reader import LakeReader
+
+    if not root.strip():
+        from cli.settings import load
+
+        root = str(load(None).worker.data_directory / "lake")
+    return LakeReader(root)
+
+
+def _moment(given: str, now: datetime) -> "Moment":
+    from pipeline.moments import moment_of
+
+    return _usage(lambda: moment_of(given, now))
+
+
+def _usage(work: Callable[[], T]) -> T:
+    """What a function gives; what is no moment is wrong usage."""
+    from pipeline.moments import MomentError
+
+    try:
+        return work()
+    except MomentError as error:
+        raise UsageError(str(error)) from None
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """What the history does not know is one line and an exit code of its own."""
+    from pipeline.moments import UnknownMomentError
+
+    try:
+        yield
+    except UnknownMomentError as error:
+        sys.stderr.write(f"featurewatch: {error}\n")
+        raise typer.Exit(Exit.UNKNOWN) from None
