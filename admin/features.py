@@ -1,41 +1,315 @@
-"""Asks a cluster to change finalized levels: ``UpdateFeatures`` (KIP-584, KIP-778)."""
+"""Reads and changes the finalized levels of a cluster. A shell: it owns connections and time.
 
+    async with FeatureAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+        known = await admin.describe()
+        result = await admin.update([Update(METADATA_VERSION, FeatureLevel(30))], dry_run=True)
+        result.check()
+
+The same calls serve clusters in KRaft mode, in ZooKeeper mode and of the reference system. A change
+is sent to the controller, which Metadata tells (KIP-584), or, through controllers' listeners,
+DescribeCluster; a controller that has moved meanwhile is looked for again until the time is up.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
-from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.static.primitive import i8, i16
-
+from admin import drafts, finding, released
+from admin.drafts import Dialect
+from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
+from admin.metadata import FeatureMetadata, NodeAnswer, read_metadata
+from admin.updates import Update, UpdateResult, UpgradeType, same_for_all
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureName, NodeId, Role
 
-UPDATE_FEATURES: Final = 57
+__all__ = [
+    "Bootstrap",
+    "Dialect",
+    "FeatureAdmin",
+    "Update",
+    "UpdateRefusedError",
+    "UpgradeType",
+    "update_features",
+]
 
-
-class UpgradeType(IntEnum):
-    """What an update may do (``FeatureUpdate.UpgradeType``)."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
-
-
-class UpdateRefusedError(Exception):
-    """The controller refused; the text is its own. Nothing of a 4.x request was applied."""
+_REQUEST_TIMED_OUT: Final = 7
+_NOT_CONTROLLER: Final = 41
+_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """A level to set; 0 removes the feature."""
+class Bootstrap:
+    """Where a cluster is reached: brokers, or with ``controllers`` the controllers' listeners."""
 
-    feature: FeatureName
-    level: FeatureLevel
-    kind: UpgradeType = UpgradeType.UPGRADE
+    addresses: tuple[Address, ...]
+    controllers: bool = False
+    security: Security = PLAINTEXT
+
+
+class FeatureAdmin:
+    """One cluster's features; use as an asynchronous context, which closes the connections.
+
+    ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        *,
+        dialect: Dialect = Dialect.RELEASED,
+        timeout_s: float = 60.0,
+        connect_timeout_s: float = 10.0,
+    ) -> None:
+        if not bootstrap.addresses:
+            raise RequestError("nobody to ask: give the address of a broker or of a controller")
+        self._bootstrap = bootstrap
+        self._dialect = dialect
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = min(connect_timeout_s, timeout_s)
+        self._open: dict[Address, Connection] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        for connection in self._open.values():
+            await connection.close()
+        self._open.clear()
+
+    async def describe(
+        self, *, node_id: NodeId | None = None, controller: bool = False
+    ) -> FeatureMetadata:
+        """What a node supports, and the finalized levels as it knows them.
+
+        Without ``node_id``: the first broker that answers, with ``controller`` the controller that
+        it names; of controllers the active one.
+
+        Raises:
+            UnreachableError: The node does not answer, or there is none of that id.
+        """
+        if node_id is not None:
+            return await self._node(node_id)
+        if controller or self._bootstrap.controllers:
+            connection = await self._controller()
+        else:
+            connection = await self._first()
+        return await self._ask(connection)
+
+    async def describe_all(self) -> tuple[NodeAnswer, ...]:
+        """Every node's answer, or why there is none; ordered by role and id.
+
+        Brokers, and the controllers as far as the cluster lists them: a broker does so from 3.9 on
+        (DESCRIBE on the cluster), a controller from 3.7 on (ALTER).
+
+        Raises:
+            UnreachableError: Nobody says which nodes there are.
+        """
+        from admin.nodes import list_nodes  # not needed to ask one node
+
+        nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
+        answers = (self._answer(role, node_id, where) for (role, node_id), where in nodes.items())
+        return tuple(await asyncio.gather(*answers))
+
+    async def update(self, updates: Iterable[Update], *, dry_run: bool = False) -> UpdateResult:
+        """Asks the controller to change levels, or with ``dry_run`` what it would say.
+
+        Returns its word on each feature; nothing is raised for a refusal.
+
+        Raises:
+            RequestError: There is nothing to change, or the cluster has no such request.
+            UnreachableError: The controller was not reached in time. Nothing was changed.
+            OutcomeUnknownError: It was sent and not answered. Only of a real change.
+        """
+        asked = tuple(updates)
+        if not asked:
+            raise RequestError("there is nothing to change: name a feature and its level")
+        if self._dialect is Dialect.RELEASED:
+            return await self._sent(lambda node: self._update(node, asked, dry_run))
+        if dry_run:
+            raise RequestError("the drafts of KIP-584 have no dry run")
+        return await self._sent(lambda node: self._draft_update(node, asked))
+
+    async def delete(self, features: Iterable[FeatureName]) -> UpdateResult:
+        """Removes features by DELETE_FEATURES of the early draft: no level or range is checked.
+
+        Raises as `update` does.
+        """
+        names = tuple(features)
+        if self._dialect is not Dialect.EARLY or not names:
+            raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
+        return await self._sent(lambda node: self._draft_delete(node, names))
+
+    async def _sent(self, send: Any) -> UpdateResult:
+        """Sends to the controller, and to the next one where it was not the controller."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            # One that is about to fall to another node may not be named, or not listen, for a time.
+            try:
+                connection = await self._controller()
+            except _AwayError as error:
+                why = str(error)
+            else:
+                result: UpdateResult = await send(connection)
+                if all(one.error != _NOT_CONTROLLER for one in result.results):
+                    return result
+                why = f"{connection.address} is not the controller any more"
+            if time.monotonic() + _PAUSE_S > deadline:
+                raise UnreachableError(
+                    f"no controller took the request in {self._timeout_s:g} s: {why}"
+                )
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _update(
+        self, connection: Connection, updates: tuple[Update, ...], dry_run: bool
+    ) -> UpdateResult:
+        version = released.version_for(connection.api_versions)
+        if version is None:
+            raise RequestError(_no_updates(connection))
+        request, form = released.update_request(
+            updates, version, dry_run=dry_run, timeout_s=self._timeout_s
+        )
+        answer = await self._exchange(connection, request, form, changes=not dry_run)
+        result = released.read_update(answer, updates)
+        self._check_timeout(result, connection, changes=not dry_run)
+        return result
+
+    async def _draft_update(
+        self, connection: Connection, updates: tuple[Update, ...]
+    ) -> UpdateResult:
+        request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
+        answer = await self._exchange(connection, request, form, changes=True)
+        names = (update.feature for update in updates)
+        result = same_for_all(names, int(answer.error_code), answer.error_message)
+        self._check_timeout(result, connection, changes=True)
+        return result
+
+    async def _draft_delete(
+        self, connection: Connection, names: tuple[FeatureName, ...]
+    ) -> UpdateResult:
+        request, form = drafts.delete_request(names, self._timeout_s)
+        answer = await self._exchange(connection, request, form, changes=True)
+        result = same_for_all(names, int(answer.error_code), answer.error_message)
+        self._check_timeout(result, connection, changes=True)
+        return result
+
+    async def _exchange(
+        self, connection: Connection, request: Any, form: Any, *, changes: bool
+    ) -> Any:
+        try:
+            return await connection.request(request, form, self._timeout_s)
+        except NodeError as error:
+            if not changes:
+                raise UnreachableError(f"no answer to the dry run: {error}") from error
+            raise OutcomeUnknownError(
+                f"whether the change was applied is unknown: {error}"
+            ) from error
+
+    @staticmethod
+    def _check_timeout(result: UpdateResult, connection: Connection, *, changes: bool) -> None:
+        """A server that gave up waiting does not know either."""
+        if changes and any(one.error == _REQUEST_TIMED_OUT for one in result.results):
+            raise OutcomeUnknownError(
+                f"whether the change was applied is unknown: {connection.address} gave up waiting"
+            )
+
+    async def _node(self, node_id: NodeId) -> FeatureMetadata:
+        from admin.nodes import list_nodes
+
+        role = Role.CONTROLLER if self._bootstrap.controllers else Role.BROKER
+        nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
+        where = nodes.get((role, node_id))
+        if where is None:
+            there = ", ".join(str(known) for kind, known in nodes if kind is role) or "none"
+            raise UnreachableError(f"there is no {role} {node_id}: the cluster has {there}")
+        return await self._ask(await self._connection(where))
+
+    async def _answer(self, role: Role, node_id: NodeId, where: Address) -> NodeAnswer:
+        try:
+            metadata = await self._ask(await self._connection(where))
+        except NodeError as error:
+            return NodeAnswer(role, node_id, trouble=str(error))
+        return NodeAnswer(role, node_id, metadata)
+
+    async def _ask(self, connection: Connection) -> FeatureMetadata:
+        """A node's features; of released Kafka the first answer came with the connection."""
+        timeout_s = self._connect_timeout_s
+        try:
+            if self._dialect is Dialect.RELEASED:
+                first, connection.last_api_versions = connection.last_api_versions, None
+                answer = first or await connection.ask_api_versions(timeout_s)
+                return read_metadata(answer, connection.address)
+            request, form = drafts.features_request(self._dialect)
+            told = await connection.request(request, form, timeout_s)
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        return read_metadata(told, connection.address, drafts.level_field(self._dialect))
+
+    async def _first(self) -> Connection:
+        """A connection to the first of the bootstrap addresses that answers."""
+        troubles = []
+        for address in self._bootstrap.addresses:
+            try:
+                return await self._connection(address)
+            except UnreachableError as error:
+                troubles.append(str(error))
+        raise UnreachableError("; ".join(troubles))
+
+    async def _connection(self, address: Address) -> Connection:
+        known = self._open.get(address)
+        if known is not None and not known.closed:
+            return known
+        try:
+            found = await open_connection(
+                address, self._bootstrap.security, timeout_s=self._connect_timeout_s
+            )
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        self._open[address] = found
+        return found
+
+    async def _controller(self) -> Connection:
+        """A connection to the controller that a node names.
+
+        Raises:
+            UnreachableError: No node answers.
+            _AwayError: There is none now, or it does not answer: another may be elected.
+        """
+        connection = await self._first()
+        try:
+            if self._bootstrap.controllers:
+                where = await finding.active_controller(connection, self._connect_timeout_s)
+            else:
+                where = await finding.named_controller(connection, self._connect_timeout_s)
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        if where is None:
+            raise _AwayError(f"{connection.address} knows of no controller")
+        if where == connection.address:
+            return connection
+        try:
+            return await self._connection(where)
+        except UnreachableError as error:
+            raise _AwayError(f"the controller cannot be reached: {error}") from error
+
+
+class _AwayError(UnreachableError):
+    """The controller is not there now."""
+
+
+def _no_updates(connection: Connection) -> str:
+    draft = 48 in connection.api_versions
+    hint = ": give --dialect if it speaks a draft of KIP-584" if draft else ""
+    return f"{connection.address} has no UpdateFeatures, which Kafka 2.7 and later have{hint}"
 
 
 async def update_features(
@@ -55,35 +329,13 @@ async def update_features(
     """
     connection = await open_connection(address, security, timeout_s=timeout_s)
     try:
-        await _update(connection, updates, dry_run, timeout_s)
+        version = released.version_for(connection.api_versions)
+        if version is None:
+            raise NodeError(_no_updates(connection))
+        request, form = released.update_request(
+            updates, version, dry_run=dry_run, timeout_s=timeout_s
+        )
+        answer = await connection.request(request, form, timeout_s)
     finally:
         await connection.close()
-
-
-async def _update(
-    connection: Connection,
-    updates: tuple[Update, ...],
-    dry_run: bool,
-    timeout_s: float,
-) -> None:
-    # Version 1 is what every release from 3.3 on takes. A broker of a mixed cluster may offer more
-    # than the active controller that it forwards to, and then closes the connection.
-    if connection.version_of(UPDATE_FEATURES, (1, 1)) is None:
-        raise NodeError(f"{connection.address} does not offer UpdateFeatures 1: Kafka 3.3+ does")
-    request = UpdateFeaturesRequest(
-        feature_updates=tuple(
-            FeatureUpdateKey(
-                feature=update.feature,
-                max_version_level=i16(update.level),
-                upgrade_type=i8(update.kind),
-            )
-            for update in updates
-        ),
-        validate_only=dry_run,
-    )
-    answer = await connection.request(request, UpdateFeaturesResponse, timeout_s)
-    said = [(answer.error_code, answer.error_message)]
-    said += [(result.error_code, result.error_message) for result in answer.results]
-    refusals = [text or code.name for code, text in said if code is not ErrorCode.none]
-    if refusals:
-        raise UpdateRefusedError("; ".join(refusals))
+    released.read_update(answer, updates).check()

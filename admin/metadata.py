@@ -1,0 +1,54 @@
+"""What a node answers about features: ``FeatureMetadata`` of KIP-584, read from ApiVersions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streams.net.address import Address
+from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMetadata:
+    """One node's answer: its own supported ranges, and the finalized levels as it knows them.
+
+    ``epoch`` is None where the node has none, and the levels are empty then. ``node`` is where the
+    answer came from: the address that was asked.
+    """
+
+    supported: Mapping[FeatureName, Range]
+    finalized: Mapping[FeatureName, FeatureLevel]
+    epoch: int | None
+    node: Address
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """A node of a cluster and its answer; ``trouble`` says in one line why there is none."""
+
+    role: Role
+    node_id: NodeId
+    metadata: FeatureMetadata | None = None
+    trouble: str | None = None
+
+
+def read_metadata(answer: Any, node: Address, level: str = "max_version_level") -> FeatureMetadata:
+    """What an ApiVersions answer of any version says; before version 3 it says nothing.
+
+    ``level`` is the field that a finalized level stands in. Levels without an epoch do not count
+    (KIP-778); a level of 0 or less is told, since the drafts of KIP-584 have level 0.
+    """
+    epoch = int(getattr(answer, "finalized_features_epoch", -1))
+    known = epoch >= 0
+    return FeatureMetadata(
+        supported={
+            FeatureName(each.name): (int(each.min_version), int(each.max_version))
+            for each in getattr(answer, "supported_features", ())
+        },
+        finalized={
+            FeatureName(each.name): FeatureLevel(int(getattr(each, level)))
+            for each in (getattr(answer, "finalized_features", ()) if known else ())
+        },
+        epoch=epoch if known else None,
+        node=node,
+    )

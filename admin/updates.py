@@ -1,0 +1,132 @@
+"""What can be asked of finalized levels, and what comes of it; plain values (KIP-584, KIP-778)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+from admin.errors import UpdateRefusedError
+from streams.types import FeatureLevel, FeatureName
+
+
+class UpgradeType(IntEnum):
+    """What an update may do (``FeatureUpdate.UpgradeType``, UpdateFeatures from version 1 on)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class DowngradeType(IntEnum):
+    """What KIP-778 calls it in its text; released Kafka counts from one more."""
+
+    NONE = 0
+    SAFE = 1
+    UNSAFE = 2
+
+    @property
+    def upgrade_type(self) -> UpgradeType:
+        """What the same is called on the wire."""
+        return UpgradeType(self + 1)
+
+
+class Reading(Enum):
+    """Whose word on the boolean that update types replaced."""
+
+    WRITTEN = "KIP-778, to the letter"
+    RELEASED = "Kafka 3.3 and later"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A level to set; 0 removes the feature."""
+
+    feature: FeatureName
+    level: FeatureLevel
+    kind: UpgradeType = UpgradeType.UPGRADE
+
+    @classmethod
+    def of_boolean(
+        cls,
+        feature: FeatureName,
+        level: FeatureLevel,
+        allow_downgrade: bool,
+        reading: Reading = Reading.RELEASED,
+    ) -> "Update":
+        """The deprecated form, made of a level and whether it may be lower (``FeatureUpdate``).
+
+        True is a safe downgrade. False is an upgrade in released Kafka; KIP-778 as written gives
+        a safe downgrade for either.
+        """
+        safe = allow_downgrade or reading is Reading.WRITTEN
+        return cls(feature, level, UpgradeType.SAFE_DOWNGRADE if safe else UpgradeType.UPGRADE)
+
+    def allows_downgrade(self, reading: Reading = Reading.RELEASED) -> bool:
+        """The deprecated ``allowDowngrade()``: as written it is true for safe downgrades alone."""
+        if reading is Reading.WRITTEN:
+            return self.kind is UpgradeType.SAFE_DOWNGRADE
+        return self.kind is not UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureResult:
+    """What came of one update: ``error`` is 0, or Kafka's number with the text for people."""
+
+    feature: FeatureName
+    error: int = 0
+    text: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the controller agreed."""
+        return self.error == 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResult:
+    """What came of a request, for each feature in the order of their names.
+
+    Controllers of 3.x apply those that are accepted though others are not; from 4.0 on, and in the
+    drafts of KIP-584, one refusal refuses all, and every feature has its text.
+    """
+
+    results: tuple[FeatureResult, ...]
+
+    @property
+    def refused(self) -> tuple[FeatureResult, ...]:
+        """Those that the controller refused."""
+        return tuple(result for result in self.results if not result.accepted)
+
+    def check(self) -> None:
+        """Does nothing if all was accepted.
+
+        Raises:
+            UpdateRefusedError: With the texts of the refused ones, each text once.
+        """
+        texts = dict.fromkeys(result.text or str(result.error) for result in self.refused)
+        if texts:
+            raise UpdateRefusedError("; ".join(texts))
+
+
+def same_for_all(features: Iterable[FeatureName], error: int, text: str | None) -> UpdateResult:
+    """The result of a request that was answered as a whole."""
+    told = None if error == 0 else text or error_text(error)
+    return UpdateResult(tuple(FeatureResult(name, error, told) for name in sorted(set(features))))
+
+
+def error_text(error: int) -> str:
+    """What Kafka's clients say of an error that came without a text (``Errors``)."""
+    return _TEXTS.get(error) or f"The server answered with error {error}."
+
+
+_TEXTS: Final = {
+    -1: "The server experienced an unexpected error when processing the request.",
+    7: "The request timed out.",
+    31: "Cluster authorization failed.",
+    35: "The version of API is not supported.",
+    41: "This is not the correct controller for this cluster.",
+    42: "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details.",
+    95: "The given update version was invalid.",
+    96: "Unable to update finalized features due to an unexpected server error.",
+}
