@@ -215,3 +215,16 @@ class Lake:
                 f"the table {self.path(table)} has no column {', '.join(missing)}: it was made by "
                 "an older featurewatch; run: featurewatch pipeline maintain"
             )
+
+    def merge_intervals(self, table: Table, rows: DataFrame, replaced: str) -> None:
+        """Adds the rows whose key the table does not have, and puts others in the place of theirs.
+
+        No two of the rows have one key. ``replaced`` is a condition on ``old`` and ``new``.
+        """
+        if self._is_empty(table):
+            self.append(table, rows)
+            return
+        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
+        target = DeltaTable.forPath(self.session, self.make(table))
+        merge = target.alias("old").merge(rows.alias("new"), same)
+        merge.whenMatchedUpdateAll(replaced).whenNotMatchedInsertAll().execute()
