@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "stack",
     "pipeline",
     "history",
+    "fleet",
 )
 """In the order of the help; each stands in the module of its name and is imported when it runs."""
 

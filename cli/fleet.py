@@ -1,0 +1,147 @@
+"""``featurewatch fleet``: all clusters of a lake, and where they are not as they shall be."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import Exit, UsageError
+from cli.history import LakeRoot, opened
+from cli.options import AsJson
+
+if TYPE_CHECKING:
+    from pipeline.desired import Desired
+    from pipeline.fleet import ClusterLine, Fleet
+    from pipeline.fleet_drift import Drift
+
+app = typer.Typer(
+    help="All clusters of a lake: how each is, and where levels are not as they shall be.",
+    no_args_is_help=True,
+)
+
+DesiredFile = Annotated[
+    Path | None,
+    typer.Option("--desired", help="YAML file with environments, their clusters and levels."),
+]
+
+
+@app.command("list")
+def list_clusters(
+    lake: LakeRoot = "", desired: DesiredFile = None, as_json: AsJson = False
+) -> None:
+    """Show each cluster on a line: levels, releases, incompatible nodes, alerts, last heard.
+
+    With `--desired` clusters are called by their names, and their environment is shown.
+    """
+    from pipeline.desired import read_desired
+    from pipeline.fleet import fleet
+
+    with _right_usage():
+        wanted = read_desired(desired) if desired else None
+        found = fleet(opened(lake))
+        rows = [_line(line, found, wanted) for line in found.clusters.values()]
+    if as_json:
+        from cli.showing import print_json
+
+        for line in found.clusters.values():
+            print_json(line)
+        return
+    title = ("cluster", "environment", "revision", "nodes", "incompatible", "alerts", "heard")
+    _print([(*title, "levels"), *rows])
+
+
+@app.command()
+def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = False) -> None:
+    """Show each level that is not as the file wants it, and each cluster that is not known.
+
+    Exits with 3 if any level differs, with 4 if some cluster's levels cannot be known, else with 0.
+    """
+    if desired is None:
+        raise UsageError("give the levels that clusters shall have with --desired FILE")
+    from pipeline.desired import read_desired
+    from pipeline.fleet import fleet
+    from pipeline.fleet_drift import drift as drift_of
+
+    with _right_usage():
+        found = drift_of(fleet(opened(lake)), read_desired(desired), datetime.now(UTC))
+    if as_json:
+        from cli.showing import print_json
+
+        for each in found:
+            print_json(each)
+    elif found:
+        _print([("cluster", "environment", "verdict", ""), *map(_drift, found)])
+    else:
+        print("every cluster has the levels that it shall have")
+    if any(each.verdict.known for each in found):
+        raise typer.Exit(Exit.NO)
+    if found:
+        raise typer.Exit(Exit.UNKNOWN)
+
+
+@contextmanager
+def _right_usage() -> Iterator[None]:
+    """A file that is not what it must be is wrong usage."""
+    from pipeline.desired import DesiredError
+
+    try:
+        yield
+    except DesiredError as error:
+        raise UsageError(str(error)) from None
+
+
+def _line(line: "ClusterLine", fleet: "Fleet", desired: "Desired | None") -> tuple[str, ...]:
+    from cli.history_view import level
+    from pipeline.moments import shown
+
+    levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
+    releases = ", ".join(
+        f"{release}" if len(line.releases) == 1 else f"{count} {release}"
+        for release, count in line.releases.items()
+    )
+    alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
+    heard = shown(line.heard) if line.heard else "silent" if fleet.ends else "?"
+    return (
+        _called(line.cluster, desired.named(line.cluster).name if desired else ""),
+        (desired.environment_of(line.cluster) or "-") if desired else "",
+        str(line.revision),
+        f"{line.nodes} ({releases})" if line.nodes else "0",
+        str(line.incompatible or "-"),
+        alerts or "-",
+        heard.partition(".")[0],
+        levels or "nothing finalized",
+    )
+
+
+def _drift(each: "Drift") -> tuple[str, ...]:
+    from cli.history_view import level
+
+    detail = each.detail
+    if each.feature is not None:
+        wanted, found = level(each.feature, each.wanted or 0), level(each.feature, each.found or 0)
+        detail = f"{each.feature} is {found}, shall be {wanted}"
+    return (
+        *(_called(each.cluster, each.name), each.environment or "-", str(each.verdict), detail),
+    )
+
+
+def _called(cluster: str, name: str) -> str:
+    return f"{name} ({cluster})" if name else cluster
+
+
+def _print(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns as wide as they must be, without those in which nothing stands."""
+    from cli.showing import plain
+
+    cells = [[plain(cell) for cell in row] for row in rows]
+    columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    lines: Iterable[str] = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,160 @@
+"""The levels that clusters shall have: a file for people, checked where it is read."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from controller.kraft import UnknownReleaseError, release_of
+from pipeline.errors import PipelineError
+from streams.types import METADATA_VERSION, FeatureName
+
+
+class DesiredError(PipelineError):
+    """The file cannot be taken: the text names the field and what it must be."""
+
+
+def _names(value: Any) -> Any:
+    """A list, where one is given without brackets too."""
+    return [value] if isinstance(value, str) else value
+
+
+def _levels(value: Any) -> Any:
+    """Levels as numbers, where some are given by the name of a release."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _level(str(name), given) for name, given in value.items()}
+
+
+def _level(feature: str, given: Any) -> int:
+    text = str(given).strip()
+    if text.isdecimal():
+        return int(text)
+    try:
+        release = release_of(text)
+    except UnknownReleaseError as error:
+        raise ValueError(
+            f"{feature} {text!r} is neither a number nor the name of a release or of a level "
+            f"({error})"
+        ) from None
+    newest = release.newest(METADATA_VERSION)
+    if feature != METADATA_VERSION:
+        return release.defaults(newest).get(FeatureName(feature), 0)
+    named = [one.level for one in release.levels if one.name == text]
+    if "IV" in text and not named:
+        raise ValueError(f"Kafka {release.name} has no level {text}")
+    return named[0] if named else newest
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Named(_Strict):
+    """What is said of a cluster besides its id."""
+
+    name: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Environment(_Strict):
+    """Clusters that shall have the same levels.
+
+    ``clusters`` are ids, names, or patterns of either (``orders-*``); a cluster that has all
+    ``labels`` belongs to it too. A level of 0 says that the feature shall not be finalized.
+    """
+
+    clusters: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list)
+    labels: dict[str, str] = Field(default_factory=dict)
+    levels: Annotated[dict[str, Annotated[int, Field(ge=0, le=32767)]], BeforeValidator(_levels)]
+
+    def holds(self, cluster: str, named: Named) -> bool:
+        """Whether a cluster belongs to it."""
+        if self.labels and self.labels.items() <= named.labels.items():
+            return True
+        names = [name for name in (cluster, named.name) if name]
+        return any(fnmatchcase(name, pattern) for name in names for pattern in self.clusters)
+
+
+class Desired(_Strict):
+    """Environments by name, and the clusters that have a name or labels by their id."""
+
+    environments: dict[str, Environment] = Field(min_length=1)
+    clusters: dict[str, Named] = Field(default_factory=dict)
+
+    def named(self, cluster: str) -> Named:
+        """What is said of a cluster."""
+        return self.clusters.get(cluster, _NOTHING)
+
+    def environment_of(self, cluster: str) -> str | None:
+        """The environment that a cluster belongs to (None: to none).
+
+        Raises:
+            DesiredError: It belongs to more than one.
+        """
+        named = self.named(cluster)
+        found = [name for name, each in self.environments.items() if each.holds(cluster, named)]
+        if len(found) > 1:
+            raise DesiredError(
+                f"cluster {named.name or cluster} belongs to {' and to '.join(found)}: a cluster has "
+                "one environment"
+            )
+        return found[0] if found else None
+
+    def expected(self, known: Iterable[str]) -> dict[str, str]:
+        """What the file names and the lake does not know, and the environment that names it."""
+        present = set(known)
+        names = {self.named(cluster).name for cluster in present} | present
+        missing = {}
+        for cluster in self.clusters.keys() - present:
+            missing[cluster] = self.environment_of(cluster) or ""
+        named = {self.named(cluster).name for cluster in missing} | missing.keys()
+        for environment, each in self.environments.items():
+            for pattern in each.clusters:
+                if not any(fnmatchcase(name, pattern) for name in names | named if name):
+                    missing[pattern] = environment
+        return dict(sorted(missing.items()))
+
+
+_NOTHING: Final = Named()
+
+
+def desired_of(content: str, file: str) -> Desired:
+    """The levels that a file's text asks for; ``file`` is its name.
+
+    Raises:
+        DesiredError: It is no YAML, or not what it must be.
+    """
+    try:
+        # Scalars as they are written: 4.10 is a release, and not the number 4.1.
+        loaded = yaml.load(content, yaml.BaseLoader)  # noqa: S506 - it makes nothing but strings
+    except yaml.MarkedYAMLError as error:
+        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise DesiredError(f"{file} is no YAML{line}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise DesiredError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(loaded, dict):
+        raise DesiredError(f"{file} must have the section environments on its first level")
+    try:
+        return Desired.model_validate(loaded)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            raise DesiredError(f"{file}: there is no field {place}") from None
+        text = first["msg"].removeprefix("Value error, ")
+        raise DesiredError(f"{file}: {place} is wrong: {text[:1].lower()}{text[1:]}") from None
+
+
+def read_desired(file: Path) -> Desired:
+    """The levels that a file asks for; raises `DesiredError`."""
+    try:
+        content = file.read_text()
+    except UnicodeDecodeError:
+        raise DesiredError(f"{file} is no YAML: it is not text") from None
+    except OSError as error:
+        raise DesiredError(f"{file} cannot be read: {error.strerror}") from None
+    return desired_of(content, str(file))
