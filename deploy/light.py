@@ -156,6 +156,7 @@ class LightNodes:
         Raises:
             RefusedError: with Kafka's text, e.g. for an unknown broker.
         """
+        self.forget(ids)  # before: a heartbeat after it would be refused
 
         def one(broker_id: int) -> None:
             what = f"unregistering broker {broker_id}"
@@ -166,7 +167,6 @@ class LightNodes:
             )
 
         self._pool.each(one, ids)
-        self.forget(ids)
 
     def register_controller(
         self, controller_id: int, ranges: Ranges, incarnation: uuid.UUID | None = None
@@ -215,7 +215,7 @@ class LightNodes:
         def beat() -> None:
             while not done.wait(interval_s):
                 try:
-                    self.heartbeat()
+                    self._pool.each(self._heartbeat_if_known, self.ids)
                 except StackError as error:
                     failed.append(error)
                     return
@@ -245,14 +245,23 @@ class LightNodes:
     ) -> None:
         self.close()
 
+    def _heartbeat_if_known(self, broker_id: int) -> None:
+        """A heartbeat; whoever is forgotten meanwhile may be refused."""
+        try:
+            self._heartbeat(broker_id)
+        except StackError:
+            if broker_id in self._epochs:
+                raise
+
     def _heartbeat(
         self, broker_id: int, *, want_fence: bool = False, want_shut_down: bool = False
     ) -> BrokerHeartbeatResponse:
-        if broker_id not in self._epochs:
+        epoch = self._epochs.get(broker_id)
+        if epoch is None:
             raise StackError(f"light broker {broker_id} is not registered")
         request = requests.heartbeat(
             broker_id,
-            self._epochs[broker_id],
+            epoch,
             want_fence=want_fence,
             want_shut_down=want_shut_down,
         )

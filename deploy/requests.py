@@ -2,14 +2,15 @@
 
 import datetime
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4 import request as broker
 from kio.schema.controller_registration.v0 import request as controller
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i32Timedelta, i64, u16
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64, u16
 
 from deploy.ports import LOOPBACK
 
@@ -96,4 +97,14 @@ def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsReque
     )
     return CreateTopicsRequest(
         topics=(topic,), timeout=i32Timedelta.parse(datetime.timedelta(seconds=60))
+    )
+
+
+def update_features(updates: Iterable[tuple[str, int, int]]) -> UpdateFeaturesRequest:
+    """UpdateFeatures v1 (3.3 and newer): feature, level, upgrade type."""
+    return UpdateFeaturesRequest(
+        feature_updates=tuple(
+            FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))
+            for feature, level, kind in updates
+        )
     )
