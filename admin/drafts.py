@@ -8,7 +8,6 @@ features has KIP-482.
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -19,17 +18,10 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32Timedelta, i64
 
+from admin.dialect import Dialect
 from admin.updates import Update, UpgradeType
 from streams.net.connection import CLIENT_ID, CLIENT_VERSION
 from streams.types import FeatureName
-
-
-class Dialect(StrEnum):
-    """How a cluster is spoken to: as Kafka 2.7 and later, or as a draft of KIP-584 has it."""
-
-    RELEASED = "released"
-    EARLY = "early"
-    LATE = "late"
 
 
 UPDATE: Final = 48

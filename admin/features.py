@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from admin import drafts, finding, released
-from admin.drafts import Dialect
+from admin.dialect import Dialect
 from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
 from admin.metadata import FeatureMetadata, NodeAnswer, read_metadata
 from admin.updates import Update, UpdateResult, UpgradeType, same_for_all
@@ -174,7 +174,7 @@ class FeatureAdmin:
     ) -> UpdateResult:
         version = released.version_for(connection.api_versions)
         if version is None:
-            raise RequestError(_no_updates(connection))
+            raise UnreachableError(_no_updates(connection))
         request, form = released.update_request(
             updates, version, dry_run=dry_run, timeout_s=self._timeout_s
         )

@@ -10,17 +10,18 @@ from typer.main import get_group
 
 
 class Commands(MutableMapping[str, Any]):
-    """The commands of a group by name, in order; ``a-b`` stands in the module ``cli.a_b``.
+    """The commands of a group by name, in order; ``a-b`` stands in the module ``a_b``.
 
     A module either registers its command (``register(app)``) or is a group itself (``app``).
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], package: str) -> None:
         self._found: dict[str, Any] = dict.fromkeys(names)
+        self._package = package
 
     def __getitem__(self, name: str) -> Any:
         if self._found[name] is None:
-            self._found[name] = _imported(name)
+            self._found[name] = _imported(name, self._package)
         return self._found[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -39,19 +40,19 @@ class Commands(MutableMapping[str, Any]):
         return name in self._found  # without an import
 
 
-def group_of(names: Sequence[str]) -> type[TyperGroup]:
-    """The class of a group that has these commands; for ``typer.Typer(cls=...)``."""
+def group_of(names: Sequence[str], package: str = "cli") -> type[TyperGroup]:
+    """The class of a group of commands in a package's modules; for ``typer.Typer(cls=...)``."""
 
     class Lazy(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = Commands(names)
+            self.commands = Commands(names, package)
 
     return Lazy
 
 
-def _imported(name: str) -> Any:
-    module = import_module("cli." + name.replace("-", "_"))
+def _imported(name: str, package: str) -> Any:
+    module = import_module(f"{package}.{name.replace('-', '_')}")
     holder = typer.Typer()
     if hasattr(module, "app"):
         holder.add_typer(module.app, name=name)

@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "demo",
     "stack",
     "pipeline",
+    "features",
     "history",
     "fleet",
 )

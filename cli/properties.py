@@ -1,15 +1,29 @@
 """Java properties files, as far as Kafka's tools are configured by them."""
 
+import difflib
+import json
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from cli.errors import UsageError
 
-_LINE = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[=:\s]\s*(.*)")
+if TYPE_CHECKING:
+    from streams.net.security import Security
+
+_LINE = re.compile(r"\s*((?:[^\s=:#!\\]|\\.)(?:[^\s=:\\]|\\.)*)(?:\s*[=:]\s*|\s+|$)(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """The properties of a file; lines that end in a backslash go on in the next.
+    r"""The properties of a file, read as ``java.util.Properties`` does.
+
+    A line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX`` and the like
+    stand for what they do in Java.
 
     Raises:
         UsageError: The file cannot be read, or a line is no property.
@@ -21,11 +35,101 @@ def read_properties(file: Path) -> dict[str, str]:
     except UnicodeDecodeError:
         raise UsageError(f"{file} is no properties file: it is not text") from None
     found: dict[str, str] = {}
-    for number, line in enumerate(re.sub(r"\\\r?\n\s*", "", text).splitlines(), start=1):
-        if not line.strip() or line.lstrip()[0] in "#!":
-            continue
+    for number, line in _logical(text):
         match = _LINE.fullmatch(line)
-        if match is None:
+        if match is None or not re.search(r"[=:\s]", line.strip()):
             raise UsageError(f"{file} line {number} is no property: write name=value")
-        found[match[1]] = match[2].strip()
+        found[_plain(match[1])] = _plain(match[2]).strip()
+    return found
+
+
+def _logical(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that they go on in, and the number of the first; no comments."""
+    lines = enumerate(text.splitlines(), start=1)
+    for number, line in lines:
+        whole = line
+        if not whole.strip() or whole.lstrip()[0] in "#!":
+            continue
+        while _goes_on(whole):
+            whole = whole[:-1] + next(lines, (0, ""))[1].lstrip()
+        yield number, whole
+
+
+def _goes_on(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _plain(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda match: chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2]), text
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What a client's properties say: how to log in, how long to wait, and what is not used."""
+
+    security: "Security"
+    timeout_s: float | None = None
+    connect_timeout_s: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def read_client_config(file: Path | None) -> ClientConfig:
+    """The file that Kafka's tools take as ``--command-config``; without one: no login.
+
+    Raises:
+        UsageError: It cannot be read, a key is misspelt, or a value cannot be used.
+    """
+    from streams.net.security import PLAINTEXT, SecurityError, from_properties
+
+    if file is None:
+        return ClientConfig(PLAINTEXT)
+    properties = read_properties(file)
+    warnings = tuple(_check_keys(file, properties))
+    try:
+        security = from_properties(properties)
+    except SecurityError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return ClientConfig(
+        security,
+        _seconds(file, properties, "default.api.timeout.ms"),
+        _seconds(file, properties, "socket.connection.setup.timeout.ms"),
+        warnings,
+    )
+
+
+def _seconds(file: Path, properties: Mapping[str, str], key: str) -> float | None:
+    value = properties.get(key)
+    if value is None:
+        return None
+    if not (value.isdecimal() and int(value) > 0):
+        raise UsageError(f"{file}: {key}={value} is no number of milliseconds above 0")
+    return int(value) / 1000
+
+
+def _check_keys(file: Path, properties: Mapping[str, str]) -> Iterator[str]:
+    """A warning for each key without effect; raises where a login may depend on it."""
+    keys = _keys()
+    for key in properties:
+        if key in keys["used"] or key in keys["harmless"]:
+            continue
+        if key in keys["unused"] or key.startswith(_UNUSED_GROUPS):
+            yield f"{file}: {key} has no effect here"
+            continue
+        close = difflib.get_close_matches(key, keys["used"], n=1, cutoff=0.8)
+        if close or key.startswith(("sasl.", "ssl.", "security.")):
+            hint = f"did you mean {close[0]}?" if close else "Kafka has none of that name"
+            raise UsageError(f"{file}: there is no setting {key}: {hint}")
+        yield f"{file}: {key} is no setting of an admin client and has no effect"
+
+
+_UNUSED_GROUPS: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
+
+
+def _keys() -> dict[str, list[str]]:
+    """An admin client's keys: ``used``, without effect (``unused``), and those that merely tune."""
+    found: dict[str, list[str]] = json.loads(
+        files(__package__).joinpath("properties.json").read_text()
+    )
     return found

@@ -1,0 +1,66 @@
+"""``featurewatch features describe``: what a node supports and what is finalized."""
+
+from typing import Annotated
+
+import typer
+
+from admin.dialect import Dialect
+from admin.features import FeatureAdmin
+from admin.metadata import FeatureMetadata
+from cli.errors import Exit
+from cli.features import tool
+from cli.features.documents import document, print_document
+from cli.features.options import on_a_cluster
+from cli.features.target import Target, fail
+from streams.types import NodeId
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(describe)
+
+
+@on_a_cluster
+def describe(
+    target: Target,
+    node_id: Annotated[
+        int | None,
+        typer.Option("--node-id", help="Ask this broker (or controller); otherwise any."),
+    ] = None,
+    controller: Annotated[
+        bool,
+        typer.Option(
+            "--controller", "--from-controller", help="Ask the controller that a broker names."
+        ),
+    ] = False,
+) -> None:
+    """Show each feature's supported range and finalized level, as one node knows them."""
+    if node_id is not None and node_id < 0:
+        fail(f"Invalid node id {node_id}: must be non-negative.", Exit.FAILED)
+    known = target.run(_describe(target.admin(), node_id, controller))
+    if target.as_json:
+        print_document(document(known, target.dialect))
+    elif target.dialect is not Dialect.RELEASED:
+        print_document(document(known, target.dialect), indent=4)
+    else:
+        print_features(known, target.compat)
+
+
+async def _describe(admin: FeatureAdmin, node_id: int | None, controller: bool) -> FeatureMetadata:
+    async with admin:
+        node = None if node_id is None else NodeId(node_id)
+        return await admin.describe(node_id=node, controller=controller)
+
+
+def print_features(known: FeatureMetadata, compat: str) -> None:
+    """A line for each supported feature, as the tool prints them."""
+    speaks = tool.Tool(compat)
+    for name, (low, high) in sorted(known.supported.items()):
+        line = tool.Described(
+            name,
+            speaks.level_text(name, low),
+            speaks.level_text(name, high),
+            speaks.level_text(name, known.finalized.get(name, 0)),
+            "-" if known.epoch is None else str(known.epoch),
+        )
+        print(speaks.described(line))

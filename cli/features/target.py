@@ -1,0 +1,101 @@
+"""The cluster that a command asks, and what it says when that fails."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+
+from admin.dialect import Dialect
+from cli.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from admin.features import FeatureAdmin
+
+_RESULT = TypeVar("_RESULT")
+_TIMEOUT_S = 60.0
+_CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the cluster is reached, and how it and the person are spoken to.
+
+    ``compat`` is the release whose ``kafka-features`` is followed.
+    """
+
+    servers: str
+    controllers: str
+    command_config: Path | None
+    as_json: bool
+    compat: str
+    dialect: Dialect
+    timeout_s: float | None = None
+
+    def admin(self) -> "FeatureAdmin":
+        """The way to the cluster; raises `UsageError` for what can be seen to be wrong."""
+        # Here, so that what asks no cluster waits for no codec.
+        from admin.features import Bootstrap, FeatureAdmin
+        from cli.properties import read_client_config
+        from streams.net.address import parse_addresses
+
+        if not (self.servers or self.controllers):
+            raise UsageError(
+                "no cluster is named: give --bootstrap-server or --bootstrap-controller"
+            )
+        try:
+            addresses = parse_addresses(self.servers or self.controllers)
+        except ValueError as error:
+            flag = "--bootstrap-server" if self.servers else "--bootstrap-controller"
+            raise UsageError(f"{flag}: {error}") from None
+        if not addresses:
+            raise UsageError("no cluster is named: the address is empty")
+        config = read_client_config(self.command_config)
+        for warning in config.warnings:
+            tell(warning)
+        return FeatureAdmin(
+            Bootstrap(addresses, controllers=not self.servers, security=config.security),
+            dialect=self.dialect,
+            timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
+            connect_timeout_s=config.connect_timeout_s or _CONNECT_TIMEOUT_S,
+        )
+
+    @property
+    def again(self) -> str:
+        """The command that tells what is finalized now."""
+        flag, address = (
+            ("--bootstrap-server", self.servers)
+            if self.servers
+            else ("--bootstrap-controller", self.controllers)
+        )
+        return f"featurewatch features describe {flag} {address}"
+
+    def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        """Runs what asks the cluster; a failure is one line on stderr and an exit code."""
+        from admin.errors import AdminError, OutcomeUnknownError, RequestError
+
+        try:
+            return asyncio.run(work)
+        except RequestError as error:
+            raise UsageError(str(error)) from None
+        except OutcomeUnknownError as error:
+            tell(f"{error}; see what is finalized now: {self.again}")
+            raise typer.Exit(Exit.UNKNOWN) from None
+        except AdminError as error:
+            tell(str(error))
+            raise typer.Exit(Exit.FAILED) from None
+
+
+def tell(text: str) -> None:
+    """One line for the person, on stderr."""
+    sys.stderr.write(f"featurewatch: {text}\n")
+
+
+def fail(text: str, code: Exit) -> NoReturn:
+    """Ends the command; the text is the tool's own and stands as it is."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{text}\n")
+    raise typer.Exit(code)
