@@ -37,8 +37,8 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
     Level 0 is *not finalized*, and Kafka's controller asks for it as for any other: a node whose
     minimum is above 0 cannot register while the feature is not finalized
     (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
-    (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none (`tables.nodes.is_range`),
-    and a feature that may have been left out.
+    (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none
+    (`tables.nodes.is_range`), and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:

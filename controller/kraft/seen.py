@@ -57,7 +57,7 @@ def seen_state(
 
 def _nodes(image: ClusterImage, role: Role) -> list[Node]:
     """The nodes of a role in the order of their registration: a broker epoch is its offset."""
-    found = (node for key, node in image.nodes.nodes.items() if key.role is role)
+    found = [node for node in image.nodes.nodes.values() if node.key.role is role]
     return sorted(found, key=lambda node: (node.epoch, node.key.node_id))
 
 
@@ -65,11 +65,12 @@ def _broker(node: Node) -> RegisteredBroker:
     return RegisteredBroker(
         node.key.node_id,
         node.capabilities.ranges,
-        fenced=node.fenced,
-        shutting_down=node.shutting_down,
-        epoch=node.epoch,
-        incarnation=node.incarnation,
-        session=not node.fenced,
+        node.fenced,
+        node.shutting_down,
+        node.epoch,
+        node.incarnation,
+        (),
+        not node.fenced,
     )
 
 

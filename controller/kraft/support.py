@@ -1,10 +1,10 @@
 """Who does not support a level: ``FeatureControlManager.reasonNotSupported``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller.kraft.order import by_id
-from controller.kraft.state import ControllerState
+from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import CONTROLLER_REGISTRATION
 from streams.types import FeatureLevel, FeatureName, NodeId, Range
 
@@ -24,35 +24,43 @@ def reason_not_supported(
     """
     if text := _excluded(f"Local controller {state.id}", state.local, feature, level):
         return text
-    brokers = {broker.id: broker.ranges for broker in state.brokers}
-    if text := _first("Broker", brokers, feature, level):
+    if text := _first("Broker", state.brokers, feature, level):
         return text
     if finalized < CONTROLLER_REGISTRATION:
         return None
-    controllers = {  # this controller was asked already, and cannot object again
-        one.id: state.local if one.id == state.id else one.ranges for one in state.controllers
-    }
+    controllers = [  # this controller was asked already, and cannot object again
+        one._replace(ranges=state.local) if one.id == state.id else one for one in state.controllers
+    ]
     if text := _first("Controller", controllers, feature, level):
         return text
+    known = {one.id for one in controllers}
     for voter in state.quorum:
-        if voter != state.id and voter not in controllers:
+        if voter != state.id and voter not in known:
             return f"controller {voter} has not registered, and may not support this feature"
     return None
 
 
 def _first(
-    role: str, known: Mapping[NodeId, Mapping[FeatureName, Range]], feature: FeatureName, level: int
+    role: str,
+    known: Sequence[RegisteredBroker | RegisteredController],
+    feature: FeatureName,
+    level: int,
 ) -> str | None:
-    """The node that is asked first of those that object; finding that there is none is quick."""
+    """The node that is asked first of those that object; finding that there is none is quick.
+
+    Nodes of one release share their ranges, object for object.
+    """
+    shared = {id(node.ranges): node.ranges for node in known}
     objecting = {
-        node
-        for node, ranges in known.items()
+        key
+        for key, ranges in shared.items()
         if not includes(ranges.get(feature, NOT_AT_ALL), level)
     }
     if not objecting:
         return None
-    first = NodeId(next(node for node in by_id(list(known)) if node in objecting))
-    return _excluded(f"{role} {first}", known[first], feature, level)
+    by_node = {node.id: node.ranges for node in known}
+    first = next(node for node in by_id(list(by_node)) if id(by_node[NodeId(node)]) in objecting)
+    return _excluded(f"{role} {first}", by_node[NodeId(first)], feature, level)
 
 
 def includes(bounds: Range, level: int) -> bool:

@@ -1,0 +1,46 @@
+"""Which controller would be asked, and as which release it would answer."""
+
+from typing import NamedTuple
+
+from controller.kraft.dialect import COMPARED
+from controller.kraft.table import Release, release_of
+from controller.readiness.software import software_of
+from streams.types import METADATA_VERSION, NodeId, Role
+from tables.image import ClusterImage
+from tables.nodes import NodeKey
+
+
+class Active(NamedTuple):
+    """The active controller (-1: not known) and its release.
+
+    ``assumed`` says that nothing told which release it runs, and the oldest of the cluster is
+    taken: below metadata.version 15 controllers do not register. ``exact``: its answers are
+    compared with Kafka's own classes.
+    """
+
+    node_id: NodeId
+    release: Release
+    assumed: bool
+    exact: bool
+
+
+def active_controller(image: ClusterImage) -> Active:
+    """The active controller, as its registration, its answer or its broker's registration tells.
+
+    Where it is no broker as well, has not registered and was not asked, nobody knows.
+    """
+    leader = NodeId(image.quorum.leader_id)
+    for nodes, role in (
+        (image.nodes, Role.CONTROLLER),
+        (image.answers, Role.CONTROLLER),
+        (image.nodes, Role.BROKER),
+    ):
+        node = nodes.get(NodeKey(role, leader))
+        release = node and software_of(node.capabilities)
+        if release is not None:
+            return Active(leader, release, assumed=False, exact=release.name in COMPARED)
+    found = [software_of(key.capabilities) for key in image.nodes.classes]
+    known = [release for release in found if release is not None]
+    oldest = min(known, key=lambda one: one.newest(METADATA_VERSION), default=None)
+    release = oldest or release_of(COMPARED[-1])
+    return Active(leader, release, assumed=True, exact=release.name in COMPARED)

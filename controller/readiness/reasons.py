@@ -1,0 +1,98 @@
+"""Why the answer is no, or is not known, apart from any node that stands in the way."""
+
+from typing import Final
+
+from controller.compatibility import Verdict
+from controller.kraft.table import Release, release_of
+from controller.migration import under_way
+from controller.readiness.blockers import Scene
+from controller.readiness.software import able
+from controller.readiness.states import newest_release
+from controller.readiness.views import taken_in_by_all
+from streams.events import SourceState
+from streams.types import METADATA_VERSION
+from tables.image import Authority, ClusterImage
+
+Reason = tuple[Verdict, str]
+"""A sentence that speaks for no or unknown; with yes it is a remark."""
+
+_NAMED: Final = 10
+
+
+def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
+    """The reasons in a cluster, for the levels of the scene and the release that is asked for."""
+    image = scene.image
+    found: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image)]
+    if under_way(image):
+        text = "The cluster moves from ZooKeeper to KRaft: finish that first."
+        found.append((Verdict.NO, text))
+    match image.authority:
+        case Authority.ZOOKEEPER:
+            found += _in_zookeeper_mode(target)
+        case Authority.ANSWERS:
+            text = (
+                "Which nodes are registered stands in the metadata log alone, fenced ones and "
+                "those that are gone too: give --bootstrap-controller."
+            )
+            found.append((Verdict.UNKNOWN, text))
+        case Authority.LOG if target is not None:
+            found += _of_software(image, target, scene.now_ms)
+    return found
+
+
+def _doubts(image: ClusterImage) -> list[str]:
+    """Why what is known may not be all, or not how it is now."""
+    found = []
+    if not image.ready:
+        found.append("Not all of the cluster has been read yet: its source has not caught up.")
+    status = image.sources.get(str(image.authority))
+    if status is not None and status.state in (SourceState.STALLED, SourceState.SILENT):
+        found.append(f"What is known may be old, the source is {status.state}: {status.detail}")
+    if image.gap:
+        found.append(f"A part of the metadata log was missed: {image.gap}.")
+    for kind, one in sorted(image.unreadable.items()):
+        found.append(f"{kind} could not be read, first at {one.place}: {one.reason}.")
+    return found
+
+
+def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
+    if target is None:
+        return []
+    if target.minimum > 1:
+        text = (
+            f"Kafka {target.name} has no ZooKeeper mode: migrate the cluster to KRaft first, on "
+            "3.9. metadata.version is set up there, and has no meaning here."
+        )
+        return [(Verdict.NO, text)]
+    text = (
+        "In ZooKeeper mode metadata.version is ignored and released brokers have no features: "
+        "there are no levels to finalize. inter.broker.protocol.version decides, node by node."
+    )
+    return [(Verdict.YES, text)]
+
+
+def _of_software(image: ClusterImage, target: Release, now_ms: int) -> list[Reason]:
+    """What stands between the levels and the target's software, whatever nodes support."""
+    level = image.features.levels.get(METADATA_VERSION, target.minimum)
+    if level < target.minimum:
+        text = (
+            f"Nodes of Kafka {target.name} do not start below metadata.version {target.minimum}: "
+            "raise it on the software that runs now, first."
+        )
+        return [(Verdict.NO, text)]
+    newest = newest_release(image)
+    running = release_of(newest).newest(METADATA_VERSION) if newest else 0
+    older = target.newest(METADATA_VERSION) < running
+    if not older or target.name not in able(image.features.levels):
+        return []
+    verdict, doubtful = taken_in_by_all(image, now_ms)
+    if verdict is Verdict.YES:
+        return []
+    shown = ", ".join(f"{key.role} {key.node_id}" for key in doubtful[:_NAMED])
+    more = f" and {len(doubtful) - _NAMED} more" if len(doubtful) > _NAMED else ""
+    text = (
+        "Older software may be started only when every node has taken in the newest levels, and "
+        f"that is {'not so' if verdict is Verdict.NO else 'not known'} of {shown}{more}: give "
+        "--bootstrap-server, so that they are asked."
+    )
+    return [(verdict, text)]

@@ -1,0 +1,64 @@
+"""Which nodes the active controller would turn away at their next start, and in which words."""
+
+from functools import lru_cache
+from typing import Final
+
+from immutables import Map
+
+from controller.compatibility import incompatibilities
+from controller.kraft.answers import Error
+from controller.kraft.registration import BrokerRequest, decide_broker
+from controller.kraft.replay import replay_refusal
+from controller.kraft.state import KRAFT_VERSION_0, ControllerState
+from controller.readiness.active import active_controller
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
+from tables.image import Authority, ClusterImage
+from tables.nodes import Capabilities, NodeKey
+
+Levels = Map[FeatureName, FeatureLevel]
+
+_NOBODY: Final = NodeId(-1)
+_DIRECTORY: Final = "k3nkSGPhQsiT8EDDBw8qVg"
+"""Some directory id: it is features that are asked about."""
+
+
+def is_refused(image: ClusterImage, key: NodeKey) -> bool:
+    """Whether `refusal` has something to say."""
+    return refusal(image, key) is not None
+
+
+def refusal(image: ClusterImage, key: NodeKey) -> str | None:
+    """Why a node could not start again now, in the active controller's words; None: it could.
+
+    It is judged by what it answers, and by its registration where it does not. None too where that
+    is not known, for a broker that still runs with ZooKeeper, and for one that already registered
+    with a range that a finalized level excludes: that is a finding of its own.
+    """
+    if image.authority is not Authority.LOG:
+        return None
+    node, answer = image.nodes.get(key), image.answers.get(key)
+    heard = answer is not None and not answer.silent
+    known = answer if heard and answer is not None else node
+    if known is None or known.migrating or (node is not None and node.migrating):
+        return None
+    ranges, levels = known.capabilities, image.features.levels
+    if not ranges.complete or ranges.broken:
+        return None
+    if node is not None and node.capabilities is ranges and incompatibilities(ranges, levels):
+        return None
+    return _words(active_controller(image).release.name, ranges, levels, key.role)
+
+
+@lru_cache(maxsize=4096)
+def _words(release: str, known: Capabilities, levels: Levels, role: Role) -> str | None:
+    others = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
+    kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
+    state = ControllerState(_NOBODY, known.ranges, others, kraft_version=kraft)
+    if role is Role.CONTROLLER:
+        stops = (replay_refusal(release, state, *level) for level in sorted(others.items()))
+        return next((text for text in stops if text), None)
+    offered = tuple((name, low, high) for name, (low, high) in sorted(known.ranges.items()))
+    request = BrokerRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
+    answer = decide_broker(release, state, request, 0).answer
+    asked = answer.error in (Error.UNSUPPORTED_VERSION, Error.INVALID_REGISTRATION)
+    return answer.text if asked else None

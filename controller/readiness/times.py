@@ -1,0 +1,157 @@
+"""Since when things are as they are: what the image of a moment cannot say.
+
+All of it follows from events and their times, so that the same events give the same whichever
+engine runs them, and taking in an event again changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from immutables import Map
+
+from controller.readiness.refusals import is_refused
+from controller.readiness.states import State, stands_of
+from streams.types import FeatureName, NodeId, Role
+from tables.image import Authority, ClusterDelta, ClusterImage
+from tables.nodes import Node, NodeKey
+
+CLUSTER: Final = FeatureName("")
+"""Under this name stands the state of the whole cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long something may last before it is an alert, in milliseconds.
+
+    ``ghost``: a registration without a living node. ``upgrade``: nodes of two releases beside each
+    other, and levels that could be finalized and are not. ``refusal``: a node that would be
+    refused at its next registration; a restart takes a moment.
+    """
+
+    ghost_ms: int = 3_600_000
+    upgrade_ms: int = 86_400_000
+    refusal_ms: int = 60_000
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+class Since(NamedTuple):
+    """A state, and the time of the event by which it began."""
+
+    state: State
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When features came into their state, since when nodes are away, and since when they would be
+    refused at a registration. Times are in milliseconds since the Unix epoch.
+    """
+
+    states: Map[FeatureName, Since] = field(default_factory=Map)
+    away: Map[NodeKey, int] = field(default_factory=Map)
+    refused: Map[NodeKey, int] = field(default_factory=Map)
+
+
+NO_TIMES: Final = Times()
+
+
+def advance(
+    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta, at_ms: int
+) -> Times:
+    """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
+    states = _states(times.states, before, after, at_ms)
+    keys = _touched(before, after, delta)
+    away, refused = times.away, times.refused
+    for key in keys:
+        started = _is_another(before.nodes.get(key), after.nodes.get(key))
+        away = _with(away, key, at_ms, holds=is_away(after, key), anew=started)
+        refused = _with(refused, key, at_ms, holds=is_refused(after, key), anew=started)
+    if (states, away, refused) == (times.states, times.away, times.refused):
+        return times
+    return Times(states, away, refused)
+
+
+def is_away(image: ClusterImage, key: NodeKey) -> bool:
+    """Whether a registered node shows no sign of life.
+
+    A broker: it is fenced, and does not answer ApiVersions. A controller: it does not answer, or it
+    is no voter and nobody asks it. Where nodes are known by their answers alone: it is silent. The
+    brokers of ZooKeeper live: their znodes go with them.
+    """
+    node = image.nodes.get(key)
+    if node is None:
+        return False
+    if image.authority is not Authority.LOG:
+        return node.silent
+    answer = image.answers.get(key)
+    if answer is not None:
+        return answer.silent and (node.fenced or key.role is Role.CONTROLLER)
+    if key.role is Role.BROKER:
+        return node.fenced
+    voters = image.quorum.voters
+    return bool(voters) and key.node_id not in voters
+
+
+def _states(
+    states: Map[FeatureName, Since], before: ClusterImage, after: ClusterImage, at_ms: int
+) -> Map[FeatureName, Since]:
+    if (
+        states
+        and before.nodes.classes is after.nodes.classes
+        and before.features.levels is after.features.levels
+        and before.authority is after.authority
+    ):
+        return states
+    stands = stands_of(after)
+    now = {name: stand.state for name, stand in stands.features.items()} | {CLUSTER: stands.state}
+    for name in [name for name in states if name not in now]:
+        states = states.delete(name)
+    for name, state in now.items():
+        known = states.get(name)
+        if known is None or known.state is not state:
+            states = states.set(name, Since(state, at_ms))
+    return states
+
+
+def _touched(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterable[NodeKey]:
+    keys: dict[NodeKey, None] = dict.fromkeys((*delta.nodes, *delta.answers))
+    if before.quorum.voters != after.quorum.voters or before.authority is not after.authority:
+        keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
+    if before.features.levels is not after.features.levels:
+        # Whether a node would be refused follows from its ranges: only classes that change count.
+        for nodes in (after.nodes, after.answers):
+            for key, ids in nodes.classes.items():
+                first = NodeKey(key.role, next(iter(ids)))
+                if is_refused(after, first) or is_refused(before, first):
+                    keys |= dict.fromkeys(NodeKey(key.role, node_id) for node_id in ids)
+    return keys
+
+
+def _members(image: ClusterImage, role: Role) -> Iterable[NodeKey]:
+    return (
+        NodeKey(role, NodeId(node_id))
+        for key, ids in image.nodes.classes.items()
+        if key.role is role
+        for node_id in ids
+    )
+
+
+def _is_another(before: Node | None, after: Node | None) -> bool:
+    """Whether a process took the place of another: whoever starts was not away."""
+    return before is not None and after is not None and before.incarnation != after.incarnation
+
+
+def _with(
+    since: Map[NodeKey, int], key: NodeKey, at_ms: int, *, holds: bool, anew: bool
+) -> Map[NodeKey, int]:
+    if not holds:
+        return since.delete(key) if key in since else since
+    return since.set(key, at_ms) if anew or key not in since else since
+
+
+def lasting(since: Mapping[NodeKey, int], now_ms: int, limit_ms: int) -> list[NodeKey]:
+    """The nodes of which something has been so for so long, in order."""
+    return sorted(key for key, at_ms in since.items() if now_ms - at_ms >= limit_ms)

@@ -1,0 +1,111 @@
+"""Where a real controller and the model differ, and what a stand-in cannot have. Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from controller.kraft import Answer, ControllerState, Error
+from controller.rehearsal import Outcome, levels_of
+from controller.rehearsal_scene import Ranges
+from controller.rehearsal_words import ranges_text
+from streams.types import METADATA_VERSION, NodeId
+
+
+def answers_differ(
+    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+) -> Iterator[str]:
+    """Where a controller answered otherwise than the model, a sentence each.
+
+    ``code``, ``text`` and ``features`` (code and text of each) are the real answer. The text of an
+    agreement says nothing and is not compared.
+    """
+    if outcome.answer is None:
+        return
+    # The model gives the reason alone; a client gets it with the words for the whole request.
+    wanted = outcome.says[0] if outcome.says and not outcome.answer.accepted else ""
+    yield from _answer("", outcome.answer, wanted, code, text)
+    if code:
+        return
+    expected: dict[str, Answer] = {str(name): answer for name, answer in outcome.results}
+    for name in sorted({*expected, *features}):
+        model, (real, real_text) = expected.get(name), features.get(name, (None, ""))
+        if model is None or real is None:
+            who = "the model" if real is None else "the real controller"
+            yield f"only {who} answers for {name}"
+        else:
+            yield from _answer(f"{name}: ", model, model.text or "", real, real_text)
+
+
+def _answer(what: str, model: Answer, wanted: str, code: int, text: str) -> Iterator[str]:
+    if int(model.error) != code:
+        yield f"{what}the model says {model.error.name}, the real controller {_name(code)} ({text})"
+    elif code and wanted != text:
+        yield f"{what}the model says {wanted!r}, the real controller {text!r}"
+
+
+def _name(code: int) -> str:
+    return Error(code).name if code in [one.value for one in Error] else f"error {code}"
+
+
+def states_differ(model: ControllerState, real: ControllerState) -> Iterator[str]:
+    """Where the cluster of the real controller is not as the model has it, a sentence each."""
+    one, other = levels_of(model), levels_of(real)
+    for name in sorted({*one, *other}):
+        if one.get(name) != other.get(name):
+            yield f"{name} is {one.get(name, 0)} in the model and {other.get(name, 0)} really"
+    brokers = {each.id: each for each in real.brokers}
+    wanted = {each.id: each for each in model.brokers}
+    for node in sorted({*brokers, *wanted}):
+        if node not in brokers or node not in wanted:
+            yield f"broker {node} is registered {_where(node in wanted)}"
+        else:
+            yield from _ranges("broker", node, wanted[node].ranges, brokers[node].ranges)
+            if wanted[node].fenced != brokers[node].fenced:
+                yield f"broker {node} is fenced {_where(wanted[node].fenced)}"
+    yield from _controllers(model, real)
+
+
+def _controllers(model: ControllerState, real: ControllerState) -> Iterator[str]:
+    wanted = {each.id: each.ranges for each in model.controllers}
+    found = {each.id: each.ranges for each in real.controllers}
+    for node in sorted({*wanted, *found}):
+        if node not in wanted or node not in found:
+            yield f"controller {node} is registered {_where(node in wanted)}"
+        else:
+            yield from _ranges("controller", node, wanted[node], found[node])
+
+
+def _where(in_model: bool) -> str:
+    return "in the model alone" if in_model else "at the real controller alone"
+
+
+def _ranges(role: str, node: NodeId, model: Ranges, real: Ranges) -> Iterator[str]:
+    if dict(model) != dict(real):
+        yield f"{role} {node} supports {dict(model)} in the model and {dict(real)} really"
+
+
+def not_equal(live: ControllerState, staged: ControllerState) -> Iterator[str]:
+    """What of a live cluster its stand-in does not have, a sentence each.
+
+    ``staged`` is the state of the real controller that stands in, before the first step.
+    """
+    if dict(live.local) != dict(staged.local):
+        own, now = ranges_text(live.local), ranges_text(staged.local)
+        yield f"controller {live.id} supports {now}; the live one supports {own}"
+    if absent := [str(one) for one in live.quorum if one not in staged.quorum]:
+        yield (
+            f"the voters {', '.join(absent)} do not run: that one has not registered, or that the "
+            "majority is gone, cannot be asked"
+        )
+    for name, level in levels_of(live).items():
+        if levels_of(staged).get(name) != level:
+            yield f"{name} is {levels_of(staged).get(name, 0)}; it is {level} in the live cluster"
+    for name, level in levels_of(staged).items():
+        if name not in levels_of(live):
+            yield f"{name} is {level}; it is not finalized in the live cluster"
+    known = {each.id for each in staged.brokers}
+    if out := [str(each.id) for each in live.brokers if each.id not in known]:
+        yield f"brokers {', '.join(out)} could not be registered at the finalized levels"
+    registered = {each.id for each in staged.controllers}
+    if out := [str(each.id) for each in live.controllers if each.id not in registered]:
+        yield f"controllers {', '.join(out)} could not be registered at this {METADATA_VERSION}"
+    if live.migration.in_progress:
+        yield "the live cluster migrates from ZooKeeper; this one does not"

@@ -1,0 +1,74 @@
+"""What the verdict costs in a cluster of 10,000 nodes: from scratch, and after one change.
+
+``readiness_10000_nodes_ms`` is the whole verdict for a release with every blocker and its remedy:
+half of the nodes are of an older release, and one in a hundred is fenced. What was computed before
+is forgotten first. ``readiness_change_ms`` is what one registration costs: to fold it, to judge all
+rules, to know since when, and to say how the cluster stands now. Both are the best of several runs
+(a busy machine only adds to it).
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from controller.kraft import release_of
+from controller.monitor import MonitorState, step
+from controller.readiness import Readiness, readiness, refusals, states
+from controller.readiness.states import stands_of
+from tests.bench.event_cost import registrations
+from tests.simulation import records as r
+from tests.simulation.records import CLUSTER, MV
+
+NODES = 10_000
+RUNS = 7
+
+
+def cluster_of(nodes: int) -> MonitorState:
+    """Half of the brokers are of 4.0, half of 4.3; three controllers of 4.3 are voters."""
+    old, new = release_of("4.0").ranges(), release_of("4.3").ranges()
+    brokers = (r.register(i, new if i % 2 else old, fenced=i % 100 == 0) for i in range(nodes))
+    controllers = (r.register_controller(nodes + i, new) for i in range(3))
+    voters = r.leader_change(nodes, range(nodes, nodes + 3))
+    records = [voters, r.level(MV, 25), *controllers, *brokers]
+    state = step(MonitorState.of(CLUSTER), r.commit(len(records), *records)).state
+    return step(state, r.following(len(records))).state
+
+
+def from_scratch(state: MonitorState) -> tuple[float, Readiness]:
+    """Milliseconds for the verdict, and it."""
+    for cached in (states._stands, refusals._words):
+        cached.cache_clear()
+    began = time.perf_counter()
+    found = readiness(state.image, release_of("4.3"), now_ms=10**6)
+    return (time.perf_counter() - began) * 1e3, found
+
+
+def change_ms(state: MonitorState) -> float:
+    """Milliseconds a registration, of many."""
+    events = [*registrations(NODES)]
+    shift = state.image.log.offset
+    moved = [r.commit(shift + 1 + i, *event.records) for i, event in enumerate(events)]
+    began = time.perf_counter()
+    for event in moved:
+        state = step(state, event).state
+        stands_of(state.image)
+    return (time.perf_counter() - began) / len(moved) * 1e3
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """The measures, as `make bench` wants them."""
+    state = cluster_of(NODES)
+    scratch = [from_scratch(state) for _ in range(RUNS)]
+    blocking = len(scratch[0][1].blockers)
+    value = min(ms for ms, _ in scratch)
+    yield {"measure": "readiness_10000_nodes_ms", "value": round(value, 1), "blockers": blocking}
+    change = min(change_ms(state) for _ in range(RUNS))
+    yield {"measure": "readiness_change_ms", "value": round(change, 3)}
+
+
+if __name__ == "__main__":
+    for one in run():
+        sys.stdout.write(orjson.dumps(one).decode() + "\n")
