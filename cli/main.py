@@ -25,6 +25,7 @@ COMMANDS: Final = (
     "features",
     "history",
     "fleet",
+    "rehearse",
 )
 """In the order of the help; each stands in the module of its name and is imported when it runs."""
 

@@ -1,0 +1,215 @@
+"""``featurewatch rehearse``: what the controllers of a live cluster would say, without asking."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from cli import options, showing
+from cli.errors import Exit, UsageError
+from cli.one_shot import NotSeenError, image_once
+from cli.options import AsJson, ClusterIdOption, CommandConfig, ConfigFile, LogDirectory
+from cli.rehearse_real import OnReal, on_real_controller
+from cli.rehearse_showing import difference_lines, document, head, overall, paragraph
+from cli.settings import Cluster, load
+from controller.kraft import ControllerState, release_of, seen_state
+from controller.kraft.table import UnknownReleaseError
+from controller.rehearsal import Outcome, Verdict, rehearse
+from controller.rehearsal_releases import release_of_ranges
+from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
+from tables.image import Authority, ClusterImage, Quorum
+
+_CODES = {
+    Verdict.ACCEPTED: Exit.GOOD,
+    Verdict.REFUSED: Exit.NO,
+    Verdict.UNKNOWN: Exit.UNKNOWN,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(name="rehearse", epilog="Steps:\n\n" + GRAMMAR.replace("\n", "\n\n"))(command)
+
+
+def command(
+    config: ConfigFile = None,
+    bootstrap_controller: Annotated[
+        str, typer.Option(help="host:port,… of controllers: the metadata log is read.")
+    ] = "",
+    bootstrap_server: Annotated[
+        str, typer.Option(help="host:port,… of brokers: nodes are asked; fenced ones are not seen.")
+    ] = "",
+    log_directory: LogDirectory = None,
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+    step: Annotated[
+        list[str] | None, typer.Option("--step", "-s", help="What happens, in order; see below.")
+    ] = None,
+    steps: Annotated[
+        Path | None, typer.Option("--steps", help="A YAML file with a list of steps.")
+    ] = None,
+    release: Annotated[
+        str, typer.Option(help="Ask as a controller of this release [what the active one runs].")
+    ] = "",
+    on_real_controller_: Annotated[
+        str,
+        typer.Option(
+            "--on-real-controller",
+            metavar="RELEASE",
+            help="Ask a real controller of this release too (3.9 to 4.3), started for it.",
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse changes of a cluster: what its controllers would say and do, in their own words.
+
+    Nothing is asked of the cluster itself but what it is. Exits with 3 if a step is refused, with 4
+    if an answer cannot be known, with 1 if a real controller says or does something else.
+    """
+    wanted = _steps(step or [], steps)
+    cluster = _cluster(
+        config,
+        controllers=bootstrap_controller,
+        servers=bootstrap_server,
+        log_directory=log_directory,
+        cluster_id=cluster_id,
+        command_config=command_config,
+    )
+    try:
+        image = _led(image_once(cluster))
+        if on_real_controller_:
+            live = seen_state(image)
+            raise typer.Exit(_on_real(on_real_controller_, live, wanted, as_json=as_json))
+        name, state = _active(image, release)
+    except NotSeenError as error:
+        sys.stderr.write(f"featurewatch: {showing.plain(error)}\n")
+        raise typer.Exit(Exit.UNKNOWN) from None
+    whole = image.authority is Authority.LOG
+    outcomes = rehearse(name, state, wanted, voters=image.quorum.voters, whole=whole)
+    _show(name, state, outcomes, None, as_json=as_json)
+    raise typer.Exit(_CODES[overall(outcomes)])
+
+
+def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
+    """The steps of the file, then those of the command line; raises `UsageError`."""
+    try:
+        found = _from_file(file) if file is not None else []
+        found += [parse(text) for text in given]
+    except BadStepError as error:
+        where = f"{file}: " if file is not None and not given else ""
+        raise UsageError(f"{where}{error}") from None
+    if not found:
+        raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
+    return found
+
+
+def _from_file(file: Path) -> list[Step]:
+    try:
+        content = yaml.safe_load(file.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    return parse_document(content)
+
+
+def _cluster(config: Path | None, **given: str | Path | None) -> Cluster:
+    """The one cluster that is meant, by flags or of a configuration file; raises `UsageError`."""
+    named = {name: value for name, value in given.items() if value}
+    chosen = str(named.get("cluster_id", ""))
+    if set(named) - {"cluster_id"}:
+        return load(None, clusters=options.cluster_flags(**given)).clusters[0]
+    listed = load(config).clusters
+    found = [one for one in listed if not chosen or one.cluster_id == chosen]
+    if len(found) == 1:
+        return found[0]
+    if not listed:
+        raise UsageError(
+            "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory or "
+            "--bootstrap-server"
+        )
+    raise UsageError("the configuration lists several clusters: say which one with --cluster-id")
+
+
+def _led(image: ClusterImage) -> ClusterImage:
+    """The image with its active controller, by the word of the log or of the nodes.
+
+    Raises:
+        UsageError: The cluster has no KRaft controllers.
+        NotSeenError: Who is active is not known.
+    """
+    if image.authority is Authority.ZOOKEEPER:
+        raise UsageError(
+            "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
+        )
+    if image.quorum.leader_id >= 0:
+        return image
+    told = image.sources.get(Authority.ANSWERS)
+    if told is None or told.leader_id < 0:
+        raise NotSeenError("which controller is active is not known: try again in a moment")
+    return replace(image, quorum=Quorum(told.leader_id, told.leader_epoch))
+
+
+def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
+    """The release of the active controller, and what it knows.
+
+    Raises:
+        UsageError: There is no such release.
+        NotSeenError: What the active controller runs is not known.
+    """
+    if release:
+        try:
+            return release_of(release).name, seen_state(image, release_of(release).ranges())
+        except UnknownReleaseError as error:
+            raise UsageError(str(error)) from None
+    state = seen_state(image)
+    name = release_of_ranges(state.local)
+    if name is None:
+        raise NotSeenError(
+            f"what controller {state.id} runs is not known, "
+            + (
+                "no release of the table supports what it does"
+                if state.local
+                else "it has not registered (below metadata.version 15 none does)"
+            )
+            + ": name its release with --release"
+        )
+    return name, state
+
+
+def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> Exit:
+    real = on_real_controller(release, state, steps)
+    outcomes = [compared.outcome for compared in real.steps]
+    _show(release_of(release).name, real.staged, outcomes, real, as_json=as_json)
+    return Exit.FAILED if real.differences else _CODES[overall(outcomes)]
+
+
+def _show(
+    release: str,
+    state: ControllerState,
+    outcomes: Sequence[Outcome],
+    real: OnReal | None,
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        showing.print_json(document(release, state, outcomes, real))
+        return
+    console = showing.console()
+    for line in head(release, state):
+        console.print(line, soft_wrap=True)
+    for text in real.unequal if real else ():
+        console.print(
+            f"unequal {showing.plain(text)}", style="yellow", soft_wrap=True, markup=False
+        )
+    for number, outcome in enumerate(outcomes, start=1):
+        for line in paragraph(number, outcome):
+            console.print(line, soft_wrap=True)
+        for line in difference_lines(real.steps[number - 1]) if real else ():
+            console.print(line, soft_wrap=True)
+    if real and real.differences:
+        console.print(f"{real.differences} differences to Kafka {real.kafka}", style="bold magenta")

@@ -1,0 +1,126 @@
+"""How a rehearsal is shown: a paragraph a step for people, one JSON document for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from cli.rehearse_real import Compared, OnReal
+from cli.showing import ids, plain
+from controller.kraft import Consequence, ControllerState, dialect_of
+from controller.levels import level_name
+from controller.rehearsal import Outcome, Verdict, levels_of
+
+_STYLES = {
+    Verdict.ACCEPTED: "green",
+    Verdict.REFUSED: "bold red",
+    Verdict.UNKNOWN: "yellow",
+}
+_INDENT = "   "
+
+
+def head(release: str, state: ControllerState) -> list[Text]:
+    """What the steps begin with: the cluster, who is asked, levels, nodes."""
+    levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
+    fenced = [broker.id for broker in state.brokers if broker.fenced]
+    nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
+    nodes += f" (fenced {ids(fenced)})" if fenced else ""
+    registered = ids([controller.id for controller in state.controllers]) or "none"
+    lines = [
+        f"cluster {state.cluster}, asked as controller {state.id} of Kafka {release}",
+        f"levels  {levels or 'none'}",
+        f"nodes   {nodes}, registered controllers {registered}",
+    ]
+    if not dialect_of(release).exact:
+        lines.append(
+            f"Kafka {release} is answered as the nearest release would: "
+            "its words may differ (docs/levels.md)"
+        )
+    return [Text(plain(line), style="dim") for line in lines]
+
+
+def paragraph(number: int, outcome: Outcome) -> list[Text]:
+    """One step: the verdict, whose words, what happens, what to know."""
+    first = Text(f"{number:>2} {plain(outcome.step.words)}  ")
+    first.append(str(outcome.verdict), style=_STYLES[outcome.verdict])
+    lines = [first]
+    for text in outcome.says:
+        line = Text(f"{_INDENT}{outcome.by}: ", style="dim")
+        line.append(plain(text), style=_STYLES[outcome.verdict])
+        lines.append(line)
+    lines += [Text(f"{_INDENT}{plain(text)}") for text in outcome.does]
+    lines += [Text(f"{_INDENT}{plain(text)}", style="dim") for text in outcome.notes]
+    lines += [Text(f"{_INDENT}{text}", style="yellow") for text in _costs(outcome.consequences)]
+    return lines
+
+
+def _costs(consequences: Sequence[Consequence]) -> list[str]:
+    """What to beware of; changes that cost nothing stand in the JSON."""
+    return [f"{one.feature} {one.level}: {cost}" for one in consequences for cost in one.costs]
+
+
+def difference_lines(compared: Compared) -> list[Text]:
+    """Whether Kafka's own code says and does the same."""
+    if not compared.asked:
+        return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
+    if not compared.differences:
+        return [Text(f"{_INDENT}the real controller says and does the same", style="dim green")]
+    return [
+        Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
+        for text in compared.differences
+    ]
+
+
+def document(
+    release: str, state: ControllerState, outcomes: Sequence[Outcome], real: OnReal | None
+) -> dict[str, Any]:
+    """A rehearsal as one JSON document."""
+    found: dict[str, Any] = {
+        "cluster": state.cluster,
+        "controller": state.id,
+        "release": release,
+        "exact": dialect_of(release).exact,
+        "levels": dict(levels_of(state)),
+        "verdict": str(overall(outcomes)),
+        "steps": [_step(outcome) for outcome in outcomes],
+    }
+    if real is not None:
+        found["on_real_controller"] = {
+            "release": real.kafka,
+            "unequal": list(real.unequal),
+            "differences": real.differences,
+        }
+        for step, compared in zip(found["steps"], real.steps, strict=True):
+            step["asked"] = compared.asked
+            step["differences"] = list(compared.differences)
+    return found
+
+
+def overall(outcomes: Sequence[Outcome]) -> Verdict:
+    """Refused if any step is; else unknown if any is; else accepted."""
+    verdicts = {outcome.verdict for outcome in outcomes}
+    for verdict in (Verdict.REFUSED, Verdict.UNKNOWN):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.ACCEPTED
+
+
+def _step(outcome: Outcome) -> dict[str, Any]:
+    answer = outcome.answer
+    return {
+        "step": outcome.step.words,
+        "verdict": str(outcome.verdict),
+        "by": outcome.by,
+        "error": answer.error.name if answer else None,
+        "features": {
+            name: {"error": each.error.name, "text": each.text} for name, each in outcome.results
+        },
+        "says": list(outcome.says),
+        "does": list(outcome.does),
+        "notes": list(outcome.notes),
+        "consequences": [
+            {"feature": one.feature, "level": one.level, "change": one.change, "costs": one.costs}
+            for one in outcome.consequences
+        ],
+        "levels": dict(levels_of(outcome.after.state)),
+    }
