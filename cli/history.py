@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -140,6 +141,47 @@ def upgrades(
                 console.print(line, soft_wrap=True)
     if not rolls and not as_json:
         console.print("no upgrade is known")
+
+
+@app.command()
+def plot(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write: .png, or .html for a page.")
+    ] = None,
+    lake: LakeRoot = "",
+    cluster: OnlyCluster = "",
+    since: Annotated[str, typer.Option("--since", help="From this time on.")] = "",
+    until: Annotated[str, typer.Option("--until", help="Up to this time.")] = "",
+) -> None:
+    """Draw levels and what nodes support over time, as an image or as one page that stands alone.
+
+    Exits with 4 where the history does not reach.
+    """
+    if out is None or out.suffix not in (".png", ".html"):
+        raise UsageError("say what to draw with --out FILE.png or --out FILE.html")
+    now = datetime.now(UTC)
+    from pipeline import history, plot
+    from pipeline.moments import time_of
+    from pipeline.plot_layout import layout
+
+    first = _usage(lambda: time_of(since, now)) if since else None
+    last = _usage(lambda: time_of(until, now)) if until else None
+    with _answering():
+        found = opened(lake)
+        name = history.cluster_of(found, cluster)
+        drawing = layout(plot.picture(found, name, first, last, now))
+    try:
+        if out.suffix == ".png":
+            from pipeline.plot_png import png
+
+            out.write_bytes(png(drawing))
+        else:
+            from pipeline.plot_html import html
+
+            out.write_text(html(drawing), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    sys.stderr.write(f"{out} shows cluster {name}\n")
 
 
 def opened(root: str) -> "LakeReader":
