@@ -1,7 +1,6 @@
 """The command ``featurewatch``."""
 
 import sys
-from importlib.metadata import version as installed_version
 from typing import Annotated, Final
 
 import typer
@@ -26,6 +25,7 @@ COMMANDS: Final = (
     "history",
     "fleet",
     "rehearse",
+    "storage",
 )
 """In the order of the help; each stands in the module of its name and is imported when it runs."""
 
@@ -42,6 +42,8 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version as installed_version
+
         sys.stdout.write(f"featurewatch {installed_version('featurewatch')}\n")
         raise typer.Exit
 

@@ -53,7 +53,7 @@ def command(
         Path | None, typer.Option("--steps", help="A YAML file with a list of steps.")
     ] = None,
     release: Annotated[
-        str, typer.Option(help="Ask as a controller of this release [what the active one runs].")
+        str, typer.Option(help="Ask as a controller of this release (not of the active one's).")
     ] = "",
     on_real_controller_: Annotated[
         str,

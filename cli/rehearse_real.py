@@ -114,11 +114,18 @@ def _setting(release: Release, live: ControllerState, unstable: bool) -> Setting
     return Setting(
         live.id,
         known.name,
-        dynamic=live.kraft_version > 0,
+        dynamic=_dynamic(release, live, known.level),
         unstable=unstable,
         session_ms=max(_SESSION_MS, _SESSION_MS_EACH * len(live.brokers)),
         cluster_id=live.cluster or None,
     )
+
+
+def _dynamic(release: Release, live: ControllerState, level: FeatureLevel) -> bool:
+    """Whether the storage tool can give it the live kraft.version, above 0, at this level."""
+    wanted = [one for one in release.features[KRAFT_VERSION] if one.level == live.kraft_version]
+    needs = max((one.dependencies.get(METADATA_VERSION, 0) for one in wanted), default=0)
+    return live.kraft_version > 0 and needs <= level
 
 
 # -- setting up ------------------------------------------------------------------------------

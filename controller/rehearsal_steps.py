@@ -11,14 +11,14 @@ from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, R
 from tables.nodes import NodeKey
 
 GRAMMAR: Final = """\
-upgrade:FEATURE=LEVEL[,…]     a level, or the name of one for metadata.version
-upgrade:release=4.3           all features, as `kafka-features upgrade --release-version` does
+upgrade:FEATURE=LEVEL,…       a level, or the name of one for metadata.version
+upgrade:release=4.3           all features, as with kafka-features' --release-version
 downgrade:…                   the same; downgrade-unsafe: with --unsafe
-disable:FEATURE[,…]           the same; disable-unsafe: with --unsafe
+disable:FEATURE,…             at level 0; disable-unsafe: with --unsafe
 add-broker:7@4.3              a new node of a release; add-controller likewise
 lose:broker-2                 it stops, and its session ends
-register:broker-2[@4.3]       a new process registers with its id
-restart:broker-2[@4.3]        lose and register; brokers, controllers and all are many
+register:broker-2             a new process registers with its id; …@4.3: of that release
+restart:broker-2              lose and register; brokers, controllers or all; …@4.3
 unregister:broker-2           its registration is removed"""
 """Every step, one a line."""
 
