@@ -173,17 +173,17 @@ class _Now:
         self, key: NodeKey, before: Capabilities, after: Capabilities, direction: Direction
     ) -> None:
         roll = self._roll
-        if roll is None or roll.state is RollState.ABANDONED:
+        if roll is None or (roll.ended_ms is not None and not roll.nodes):
             self._begin(key, before, after, direction)
         elif roll.direction is direction and _is_among(after, roll.new):
             self._roll = self._with_node(roll, key, after)
-        elif roll.state is not RollState.ROLLING:
+        elif roll.rolled_ms is not None or (roll.direction is not direction and not roll.nodes):
             self._begin(key, before, after, direction)
         elif roll.direction is direction:
             known = _is_among(before, (*roll.old, *roll.new))
             old = roll.old if known else (*roll.old, before)
             self._roll = self._with_node(replace(roll, old=old, new=(*roll.new, after)), key, after)
-        else:  # back where it came from
+        else:  # back where it came from; whether any is left is seen when all have moved
             nodes = tuple(each for each in roll.nodes if (each.role, each.node_id) != key)
             self._roll = replace(roll, nodes=nodes)
 

@@ -1,16 +1,22 @@
 """The shared fold over messages: what the worker does with one, without a bus and without Spark."""
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from controller.alerts import Cause
 from controller.monitor import MonitorState, Outcome, step, unreadable
 from controller.rows import rows_of_step, states_of_rows
+from pipeline.past import NO_PAST, Past, Word, remembered
+from pipeline.past import last_words as last_words_of
+from pipeline.past_rows import PREFIX, past_of_rows, rows_of_past
 from streams.codec import MalformedEvent, decode
-from streams.events import DeadLetter
+from streams.events import DeadLetter, Event, LogCommit, SnapshotChunk
 from streams.output_codec import Output, encode_output
 from streams.outputs import Alert, FeatureChange
 from streams.topics import INPUTS
 from streams.types import ClusterId
 from tables.image import ClusterDelta, Delivery
+from tables.rows import cluster_of, row_key
 
 FOLDED: Final = {topic.short_name: topic for topic in INPUTS}
 """The input topics that the fold takes in, by short name."""
@@ -30,7 +36,7 @@ class Message(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the fold says: an output as it goes to its topic, or a row of the state.
+    """What the fold says: an output as it goes to its topic, a row of the past, or of the state.
 
     ``id`` follows from the cause of an output (its ``ce_id``), and names a row.
     """
@@ -41,15 +47,36 @@ class Said(NamedTuple):
     value: bytes
 
 
-def state_of(cluster: str, rows: dict[str, bytes]) -> MonitorState:
+@dataclass(frozen=True, slots=True)
+class FoldState:
+    """What the fold knows of a cluster: what the worker knows, and what is remembered beside it."""
+
+    monitor: MonitorState
+    past: Past = NO_PAST
+
+    @property
+    def cluster(self) -> ClusterId:
+        """Whose state it is."""
+        return self.monitor.image.cluster
+
+
+def state_of(cluster: str, rows: dict[str, bytes]) -> FoldState:
     """The state that some rows hold; before there are any, that of an unknown cluster."""
     name = ClusterId(cluster)
-    return states_of_rows(rows.items()).get(name) or MonitorState.of(name)
+    known, past = {}, {}
+    for key, value in rows.items():
+        short = cluster_of(key)[1]
+        if short.startswith(PREFIX):
+            past[short] = value
+        else:
+            known[key] = value
+    monitor = states_of_rows(known.items()).get(name) or MonitorState.of(name)
+    return FoldState(monitor, past_of_rows(past))
 
 
-def rows_of(state: MonitorState) -> dict[str, bytes]:
+def rows_of(state: FoldState) -> dict[str, bytes]:
     """All rows of a state, as if all of it had just changed."""
-    image = state.image
+    image = state.monitor.image
     everything = ClusterDelta(
         nodes=dict(image.nodes.nodes),
         answers=dict(image.answers.nodes),
@@ -57,30 +84,54 @@ def rows_of(state: MonitorState) -> dict[str, bytes]:
         znodes=dict(image.znodes.nodes),
         reading=dict(image.reading.nodes.nodes) if image.reading else {},
     )
-    outcome = Outcome(state, everything, said=dict(state.firing))
+    outcome = Outcome(state.monitor, everything, said=dict(state.monitor.firing))
     rows = rows_of_step(MonitorState.of(image.cluster), outcome)
-    return {name: value for name, value in rows if value is not None}
+    past = {row_key(image.cluster, name): value for name, value in rows_of_past(state.past)}
+    return {name: value for name, value in rows if value is not None} | past
 
 
-def fold_message(state: MonitorState, message: Message) -> tuple[MonitorState, list[Said]]:
+def fold_message(state: FoldState, message: Message) -> tuple[FoldState, list[Said]]:
     """Takes in a message of the state's cluster, as the worker does.
 
     A message that was taken in before says nothing; one that cannot be read is counted as such.
+    After the last message `last_words` has what is not said message by message.
     """
     topic = FOLDED[message.topic.rpartition(".")[2]]
     delivery = Delivery(topic.short_name, message.offset, message.time_ms)
+    before = state.monitor
     try:
         event = decode(topic, message.value, message.key)
     except MalformedEvent as error:
         place = f"{message.topic} partition {message.partition} offset {message.offset}"
-        outcome = unreadable(state, place, str(error), delivery)
-    else:
-        assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
-        outcome = step(state, event, delivery)
+        outcome = unreadable(before, place, str(error), delivery)
+        return FoldState(outcome.state, state.past), _outputs(outcome)
+    assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
+    outcome = step(before, event, delivery)
+    past, words = remembered(state.past, before, outcome, _cause(event))
+    return FoldState(outcome.state, past), _outputs(outcome) + _words(state.cluster, words)
+
+
+def last_words(state: FoldState) -> tuple[FoldState, list[Said]]:
+    """What is still to be said after some messages: once for all of them."""
+    past, words = last_words_of(state.cluster, state.past)
+    return FoldState(state.monitor, past), _words(state.cluster, words)
+
+
+def _cause(event: Event) -> Cause:
+    """An event and when what it tells of happened: Kafka's own time where there is one."""
+    appended = event.append_ms if isinstance(event, (LogCommit, SnapshotChunk)) else -1
+    return Cause(event.id, appended if appended >= 0 else event.seen_ms)
+
+
+def _words(cluster: str, words: list[Word]) -> list[Said]:
+    return [Said(cluster, word.kind, word.id, word.encoded()) for word in words]
+
+
+def _outputs(outcome: Outcome) -> list[Said]:
     outputs: list[Output] = [*outcome.changes, *outcome.alerts]
     if outcome.snapshot is not None:
         outputs.append(outcome.snapshot)
-    return outcome.state, [_said(output) for output in outputs]
+    return [_said(output) for output in outputs]
 
 
 def _said(output: Output) -> Said:

@@ -8,6 +8,7 @@ of it. Whatever is folded twice on the way is passed over by the fold itself, an
 has the same id.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -19,11 +20,21 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
-from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
-from pipeline.lake import Lake
+from pipeline.gold_tables import (
+    ALERTS,
+    CAPABILITY_INTERVALS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    INCOMPATIBILITIES,
+    UPGRADES,
+)
+from pipeline.lake import Addition, Lake
+from pipeline.past import CAPABILITY, EXCLUSION, ROLL
 from pipeline.registry import MESSAGES, Table
 from pipeline.shapes import ddl
 from pipeline.spark_fold import SAID, by_cluster, fold_batch, fold_stream
+
+LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
 def _typed(said: DataFrame, kind: str, fields: dict[str, str]) -> DataFrame:
@@ -69,22 +80,77 @@ def alerts(said: DataFrame) -> DataFrame:
     )
 
 
+def _intervals(said: DataFrame, kind: str, table: Table) -> DataFrame:
+    """Rows of a table of intervals; of one that began and ended, the row that says both."""
+    times = {"since_ms": "bigint", "until_ms": "bigint"}
+    rows = _typed(said, kind, {**table.columns, **times}).select(
+        *("cluster", "id", *_columns(table, "since", "until")),
+        _time("said.since_ms").alias("since"),
+        _time("said.until_ms").alias("until"),
+    )
+    others = [name for name in table.columns if name not in table.key]
+    whole = fn.max_by(fn.struct(*others), fn.col("until").isNotNull()).alias("row")
+    return rows.groupBy(*table.key).agg(whole).select(*table.key, "row.*")
+
+
+def capability_intervals(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.CAPABILITY_INTERVALS` from rows of `SAID`."""
+    return _intervals(said, CAPABILITY, CAPABILITY_INTERVALS)
+
+
+def incompatibilities(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.INCOMPATIBILITIES` from rows of `SAID`."""
+    return _intervals(said, EXCLUSION, INCOMPATIBILITIES)
+
+
+def upgrades(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.UPGRADES` from rows of `SAID`."""
+    names = ("started", "rolled", "finalized", "ended")
+    times = {f"{name}_ms": "bigint" for name in names}
+    nodes = "array<struct<role: string, node_id: int, at_ms: bigint, release: string>>"
+    return _typed(said, ROLL, {**UPGRADES.columns, **times, "nodes": nodes}).select(
+        *("cluster", "id", *_columns(UPGRADES, "nodes", *names)),
+        *(_time(f"said.{name}_ms").alias(name) for name in names),
+        fn.transform("said.nodes", _arrival).alias("nodes"),
+    )
+
+
+def _arrival(node: Column) -> Column:
+    at = fn.timestamp_millis(node["at_ms"]).alias("at")
+    return fn.struct(
+        node["role"].alias("role"),
+        node["node_id"].alias("node_id"),
+        at,
+        node["release"].alias("release"),
+    )
+
+
 EXPIRED: Final = "featurewatch.expired"
 """The property that says of bronze that its oldest messages were deleted."""
 
+CLOSES: Final = "old.until IS NULL AND new.until IS NOT NULL"
+"""An interval that ended stays as it is, whatever is said of it again."""
+
 
 class Made(NamedTuple):
-    """How a table's rows are made, and of which kind of what is said."""
+    """How a table's rows are made, and of which kind of what is said.
+
+    ``replaced`` is when a row takes the place of the one with its key (empty: never).
+    """
 
     table: Table
     made: Callable[[DataFrame], DataFrame]
     kind: str
+    replaced: str = ""
 
 
 TABLES: Final = (
     Made(EPOCHS, epochs, SNAPSHOT),
     Made(FEATURE_CHANGES, feature_changes, CHANGE),
     Made(ALERTS, alerts, ALERT),
+    Made(CAPABILITY_INTERVALS, capability_intervals, CAPABILITY, CLOSES),
+    Made(INCOMPATIBILITIES, incompatibilities, EXCLUSION, CLOSES),
+    Made(UPGRADES, upgrades, ROLL, "TRUE"),
 )
 
 
@@ -118,7 +184,7 @@ class Telling:
         """
         path = self._lake.make(MESSAGES)
         delta = DeltaTable.forPath(self._lake.session, path)
-        if EXPIRED in delta.detail().select("properties").collect()[0]["properties"]:
+        if self._has_expired(delta):
             raise LakeError(
                 f"the checkpoint {self._checkpoint} is lost, and {path} no longer has the messages "
                 "since the beginning: put the checkpoint back, or fill a new lake from the topics"
@@ -129,6 +195,8 @@ class Telling:
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             self._add(said)
+            for each in TABLES:
+                self._lake.make(each.table)  # readers find all of them, with rows or without
             rows = said.where(fn.col("kind") == STATE_ROW)
             rows.write.mode("overwrite").parquet(self._start)
         finally:
@@ -136,12 +204,23 @@ class Telling:
         return version
 
     def _has_begun(self) -> bool:
-        """Whether a batch was finished with this checkpoint: what had only begun begins anew."""
+        """Whether a batch was finished with this checkpoint: what had only begun begins anew.
+
+        So does a lake of a featurewatch that did not know all tables, if bronze still has all.
+        """
         files = self._lake.files()
         if files.has_any(f"{self._checkpoint}/commits"):
-            return True
+            if all(self._lake.exists(each.table) for each in TABLES) or self._has_expired():
+                return True
+            LOG.info("gold has tables that it had not: it is folded anew from the beginning")
         files.remove(self._checkpoint)
         return False
+
+    def _has_expired(self, messages: DeltaTable | None = None) -> bool:
+        """Whether bronze no longer has the beginning."""
+        if messages is None:
+            messages = DeltaTable.forPath(self._lake.session, self._lake.make(MESSAGES))
+        return EXPIRED in messages.detail().select("properties").collect()[0]["properties"]
 
     def _tell(self, said: DataFrame) -> None:
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
@@ -152,6 +231,10 @@ class Telling:
 
     def _add(self, said: DataFrame) -> None:
         kinds = {row["kind"] for row in said.select("kind").distinct().collect()}
-        for table, made, kind in TABLES:
-            if kind in kinds:
-                self._lake.add_new(table, made(said))
+        found = [each for each in TABLES if each.kind in kinds]
+        self._lake.add_all(
+            Addition(each.table, each.made(said)) for each in found if not each.replaced
+        )
+        for each in found:
+            if each.replaced:
+                self._lake.merge_intervals(each.table, each.made(said), each.replaced)

@@ -82,4 +82,75 @@ ALERTS: Final = Table(
     key=_KEY,
 )
 
-GOLD: Final = (EPOCHS, FEATURE_CHANGES, ALERTS)
+_SPAN: Final = {
+    "since": "timestamp",
+    "until": "timestamp",
+    "since_cause": "string",
+    "until_cause": "string",
+}
+
+CAPABILITY_INTERVALS: Final = Table(
+    Layer.GOLD,
+    "capability_intervals",
+    "what a node supported from when to when; until null: it still does",
+    {
+        "cluster": "string",
+        "id": "string",
+        "role": "string",
+        "node_id": "int",
+        "ranges": "map<string, array<bigint>>",
+        "complete": "boolean",
+        "release": "string",
+        **_SPAN,
+    },
+    key=_KEY,
+)
+INCOMPATIBILITIES: Final = Table(
+    Layer.GOLD,
+    "incompatibilities",
+    "a node that a finalized level excluded, from when to when; until null: it still does",
+    {
+        "cluster": "string",
+        "id": "string",
+        "role": "string",
+        "node_id": "int",
+        "feature": "string",
+        "level": "bigint",
+        "range": "array<bigint>",
+        "verdict": "string",
+        "why": "string",
+        **_SPAN,
+    },
+    key=_KEY,
+)
+UPGRADES: Final = Table(
+    Layer.GOLD,
+    "upgrades",
+    "each roll of a cluster to newer or older software, and the levels that went with it",
+    {
+        "cluster": "string",
+        "id": "string",
+        "direction": "string",
+        "state": "string",
+        "from_releases": "array<string>",
+        "to_releases": "array<string>",
+        "started": "timestamp",
+        "rolled": "timestamp",
+        "finalized": "timestamp",
+        "ended": "timestamp",
+        "duration_s": "bigint",
+        "nodes": "array<struct<role: string, node_id: int, at: timestamp, release: string>>",
+        "levels": "map<string, array<bigint>>",
+        "way_back": "struct<lossless: boolean, to: string, why: string>",
+    },
+    key=_KEY,
+)
+
+GOLD: Final = (
+    EPOCHS,
+    FEATURE_CHANGES,
+    ALERTS,
+    CAPABILITY_INTERVALS,
+    INCOMPATIBILITIES,
+    UPGRADES,
+)

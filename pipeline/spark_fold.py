@@ -14,13 +14,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from controller.monitor import MonitorState
 from pipeline.folding import (
     FOLDED,
     STATE_ROW,
+    FoldState,
     Message,
     Said,
     fold_message,
+    last_words,
     rows_of,
     state_of,
 )
@@ -66,25 +67,27 @@ def fold_batch(messages: DataFrame) -> DataFrame:
 def _fold_sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One part of the sorted messages; a cluster's are all in it, and follow each other."""
     cluster: str | None = None
-    state: MonitorState | None = None
+    state: FoldState | None = None
     for batch in batches:
         said: list[Said] = []
         columns = (batch.column(name).to_pylist() for name in ("cluster", *_MESSAGE))
         for name, *fields in zip(*columns, strict=True):
             if name != cluster or state is None:
-                said += _state_rows(state)
+                said += _at_end(state)
                 cluster, state = name, state_of(name, {})
             state, more = fold_message(state, Message(*fields))
             said += more
         yield _as_batch(said)
-    yield _as_batch(_state_rows(state))
+    yield _as_batch(_at_end(state))
 
 
-def _state_rows(state: MonitorState | None) -> list[Said]:
+def _at_end(state: FoldState | None) -> list[Said]:
+    """The last words of a cluster, and its state."""
     if state is None:
         return []
-    cluster = state.image.cluster
-    return [Said(cluster, STATE_ROW, name, value) for name, value in rows_of(state).items()]
+    state, said = last_words(state)
+    rows = rows_of(state).items()
+    return said + [Said(state.cluster, STATE_ROW, name, value) for name, value in rows]
 
 
 def _as_batch(said: list[Said]) -> pa.RecordBatch:
@@ -109,6 +112,8 @@ class Fold(StatefulProcessor):
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
             state, more = fold_message(state, Message(*fields))
             said += more
+        state, more = last_words(state)
+        said += more
         after = rows_of(state)
         for name in before.keys() - after.keys():
             self._rows.removeKey((name,))

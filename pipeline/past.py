@@ -1,0 +1,236 @@
+"""What the fold remembers of a cluster's past, so that it can say intervals and rolls whole.
+
+The image says what is; an interval also says since when. That is kept beside the image, in rows of
+the same state, so that each boundary makes a whole row by itself: no table is read to make it, and
+the same messages make the same rows in whatever batches they come.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import orjson
+from immutables import Map
+
+from controller.alerts import Cause
+from controller.monitor import MonitorState, Outcome
+from controller.rolls import NO_ROLLS, Moved, Roll, Rolls, roll_on
+from controller.rules import Subject, SubjectKind
+from controller.software import release_of_node, software_name
+from streams.outputs import Alert
+from streams.types import ClusterId, FeatureName
+from tables.nodes import Capabilities, NodeKey
+
+CAPABILITY, EXCLUSION, ROLL = "capability", "exclusion", "roll"
+"""The kinds of what is said of the past."""
+
+EXCLUDING: Final = frozenset({"incompatible-node", "missing-feature"})
+"""The rules by which a finalized level excludes a node."""
+
+
+class Since(NamedTuple):
+    """Where an interval begins: when, and by which event."""
+
+    at_ms: int
+    cause: str
+
+
+class Exclusion(NamedTuple):
+    """A level that excludes a node, or may; ``why`` is the sentence of the alert."""
+
+    level: int
+    range: tuple[int, int] | None
+    verdict: str
+    why: str
+    since: Since
+
+
+Exclusions = Mapping[FeatureName, Exclusion]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The beginnings of what is still so, and the rolls.
+
+    ``unsaid`` says that the current roll is further than it was last said.
+    """
+
+    nodes: Map[NodeKey, Since] = field(default_factory=Map)
+    excluded: Map[NodeKey, Exclusions] = field(default_factory=Map)
+    rolls: Rolls = NO_ROLLS
+    unsaid: bool = False
+
+
+NO_PAST: Final = Past()
+
+
+class Word(NamedTuple):
+    """Something that is said of the past: a row of a table, times in milliseconds."""
+
+    kind: str
+    id: str
+    fields: Mapping[str, Any]
+
+    def encoded(self) -> bytes:
+        """The row as JSON."""
+        return orjson.dumps(self.fields, default=list)
+
+
+def remembered(
+    past: Past, before: MonitorState, outcome: Outcome, cause: Cause
+) -> tuple[Past, list[Word]]:
+    """The past after a step, and what the step says of it. Pure; the cost follows what changed."""
+    delta = outcome.delta
+    touched = [subject for subject in outcome.said if subject.kind is SubjectKind.NODE]
+    if not (delta.nodes or delta.levels or touched):
+        return past, []
+    after = outcome.state
+    found = _moves(before, after, delta.nodes)
+    words: list[Word] = []
+    nodes = past.nodes.mutate()
+    for moved in found:
+        words += _boundary(after, moved, nodes.pop(moved.key, None), cause)
+        if moved.after is not None:
+            nodes[moved.key] = Since(cause.at_ms, cause.id)
+    excluded = past.excluded
+    for subject in touched:
+        excluded, more = _exclusions(after, excluded, subject, cause)
+        words += more
+    past = replace(past, nodes=nodes.finish() if found else past.nodes, excluded=excluded)
+    if found or delta.levels:
+        rolls, ended = roll_on(past.rolls, after.image, found, delta.levels, cause)
+        words += [_roll_word(after.image.cluster, roll) for roll in ended]
+        unsaid = past.unsaid or rolls.current != past.rolls.current
+        past = replace(past, rolls=rolls, unsaid=unsaid)
+    return past, words
+
+
+def last_words(cluster: ClusterId, past: Past) -> tuple[Past, list[Word]]:
+    """The roll that goes on, if it is further than it was last said.
+
+    It is said once for many events: a row holds all its nodes.
+    """
+    if not past.unsaid or past.rolls.current is None:
+        return past, []
+    return replace(past, unsaid=False), [_roll_word(cluster, past.rolls.current)]
+
+
+def _moves(before: MonitorState, after: MonitorState, keys: Mapping[NodeKey, Any]) -> list[Moved]:
+    """The nodes of a delta whose capabilities differ; a fencing is none."""
+    found = []
+    for key in keys:
+        old, new = before.image.nodes.get(key), after.image.nodes.get(key)
+        known = None if old is None else old.capabilities
+        now = None if new is None else new.capabilities
+        if known is not now:
+            found.append(Moved(key, known, now))
+    return sorted(found, key=lambda moved: moved.key)
+
+
+def _boundary(
+    state: MonitorState, moved: Moved, since: Since | None, cause: Cause
+) -> Iterator[Word]:
+    if moved.before is not None and since is not None:
+        yield _capability(state, moved.key, moved.before, since, cause)
+    if moved.after is not None:
+        yield _capability(state, moved.key, moved.after, Since(cause.at_ms, cause.id), None)
+
+
+def _capability(
+    state: MonitorState, key: NodeKey, known: Capabilities, since: Since, until: Cause | None
+) -> Word:
+    fields = {
+        "ranges": known.ranges,
+        "complete": known.complete,
+        "release": release_of_node(known),
+        **_span(since, until),
+    }
+    return _of_node(CAPABILITY, f"{state.image.cluster}/supports/{key}", key, fields)
+
+
+def _exclusions(
+    state: MonitorState, known: Map[NodeKey, Exclusions], subject: Subject, cause: Cause
+) -> tuple[Map[NodeKey, Exclusions], list[Word]]:
+    """The levels that exclude a node now; one whose level, range or verdict differs is another."""
+    key = subject.key
+    assert isinstance(key, NodeKey)  # noqa: S101 - only nodes are touched
+    before = known.get(key, {})
+    now: dict[FeatureName, Exclusion] = {}
+    for alert in state.firing.get(subject, ()):
+        if alert.rule in EXCLUDING:
+            feature = FeatureName(str(alert.subject["feature"]))
+            old, new = before.get(feature), _exclusion(alert, cause)
+            now[feature] = old if old is not None and old[:3] == new[:3] else new
+    words = [
+        _exclusion_word(state, key, feature, old, cause)
+        for feature, old in sorted(before.items())
+        if now.get(feature) is not old
+    ]
+    words += [
+        _exclusion_word(state, key, feature, new, None)
+        for feature, new in sorted(now.items())
+        if before.get(feature) is not new
+    ]
+    if now:
+        return known.set(key, now), words
+    return known.delete(key) if before else known, words
+
+
+def _exclusion(alert: Alert, cause: Cause) -> Exclusion:
+    bounds = alert.evidence["range"]
+    return Exclusion(
+        level=alert.evidence["level"],
+        range=None if bounds is None else (bounds[0], bounds[1]),
+        verdict=alert.evidence["verdict"],
+        why=alert.summary,
+        since=Since(cause.at_ms, cause.id),
+    )
+
+
+def _exclusion_word(
+    state: MonitorState, key: NodeKey, feature: FeatureName, found: Exclusion, until: Cause | None
+) -> Word:
+    fields = {
+        "feature": feature,
+        "level": found.level,
+        "range": found.range,
+        "verdict": found.verdict,
+        "why": found.why,
+        **_span(found.since, until),
+    }
+    return _of_node(EXCLUSION, f"{state.image.cluster}/excluded/{key}/{feature}", key, fields)
+
+
+def _of_node(kind: str, about: str, key: NodeKey, fields: dict[str, Any]) -> Word:
+    """A word on a node; the id has the time too, since a log that went back uses offsets again."""
+    id_ = f"{about}/{fields['since_cause']}@{fields['since_ms']}"
+    return Word(kind, id_, {"role": key.role, "node_id": key.node_id, **fields})
+
+
+def _span(since: Since, until: Cause | None) -> dict[str, Any]:
+    """From when to when; clocks of two causes may differ, and nothing ends before it began."""
+    return {
+        "since_ms": since.at_ms,
+        "since_cause": since.cause,
+        "until_ms": None if until is None else max(since.at_ms, until.at_ms),
+        "until_cause": None if until is None else until.id,
+    }
+
+
+def _roll_word(cluster: ClusterId, roll: Roll) -> Word:
+    duration_ms = roll.duration_ms
+    fields = {
+        "direction": roll.direction,
+        "state": roll.state,
+        "from_releases": sorted(set(map(software_name, roll.old))),
+        "to_releases": sorted(set(map(software_name, roll.new))),
+        "started_ms": roll.started_ms,
+        "rolled_ms": roll.rolled_ms,
+        "finalized_ms": roll.finalized_ms,
+        "ended_ms": roll.ended_ms,
+        "duration_s": None if duration_ms is None else duration_ms // 1000,
+        "nodes": [arrival._asdict() for arrival in roll.nodes],
+        "levels": dict(sorted(roll.levels.items())),
+        "way_back": roll.way_back,
+    }
+    return Word(ROLL, f"{cluster}/{roll.direction}/{roll.cause}@{roll.started_ms}", fields)

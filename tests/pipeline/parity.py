@@ -1,0 +1,197 @@
+"""The same messages through plain calls and through a lake, to compare what they say."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import orjson
+from pyspark.sql import functions as fn
+
+from agents.timers import topic_of
+from pipeline.folding import FoldState, Message, Said, fold_message, last_words, state_of
+from pipeline.gold_tables import (
+    ALERTS,
+    CAPABILITY_INTERVALS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    INCOMPATIBILITIES,
+    UPGRADES,
+)
+from pipeline.lake import Lake
+from pipeline.registry import Table
+from streams.codec import encode
+from streams.events import (
+    Disagreement,
+    Event,
+    NodeAnswer,
+    NodeSilent,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+)
+from streams.output_codec import decode_alert, decode_change, decode_snapshot
+from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
+from streams.types import ClusterId
+from tests.pipeline.filling import Messages, rows
+from tests.simulation.world import World
+
+Line = tuple[Topic, bytes | None, bytes | None]
+Tables = dict[str, list[Any]]
+
+INTERVALS = {"capability": CAPABILITY_INTERVALS, "exclusion": INCOMPATIBILITIES, "roll": UPGRADES}
+"""The tables whose rows are compared in every column, by what the fold calls them."""
+
+
+def topic_of_event(event: Event) -> Topic:
+    """Where a source publishes an event."""
+    if isinstance(event, SourceStatus):
+        return topic_of(event.source)
+    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
+        return API_VERSIONS
+    return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
+
+
+def line(event: Event) -> Line:
+    """An event as a message."""
+    message = encode(topic_of_event(event), event)
+    return topic_of_event(event), message.key, message.value
+
+
+def history(seed: int, steps: int = 40) -> Iterator[Event]:
+    """What the sources of a small cluster publish, in which everything happens; its own name."""
+    for event in World(Random(seed)).history(steps):
+        yield replace(event, cluster=ClusterId(f"cluster-{seed}"))
+
+
+def in_turn(histories: Iterable[Iterable[Event]]) -> list[Line]:
+    """The messages of some histories, one of each in turn."""
+    told = [[*map(line, events)] for events in histories]
+    return [events[at] for at in range(max(map(len, told))) for events in told if at < len(events)]
+
+
+def lines(seeds: range) -> list[Line]:
+    """The messages of some histories, with some that are none."""
+    found = in_turn(map(history, seeds))
+    found.insert(20, (METADATA_LOG, b"cluster-1", b"not an event"))
+    found.insert(30, (API_VERSIONS, b"", b"nobody's"))
+    return found
+
+
+def placed(of: Iterable[Line]) -> Iterator[tuple[str, Message]]:
+    """Messages with their clusters, as a bus with one partition a topic has them."""
+    ends = {topic.name(): 0 for topic in INPUTS}
+    for time_ms, (topic, key, value) in enumerate(of):
+        yield (
+            (key or b"").decode() or "unknown",
+            Message(topic.name(), 0, ends[topic.name()], time_ms, key, value),
+        )
+        ends[topic.name()] += 1
+
+
+def folded(of: Iterable[Line]) -> list[Said]:
+    """What plain calls of the fold say, one after the other."""
+    states: dict[str, FoldState] = {}
+    said: list[Said] = []
+    for cluster, message in placed(of):
+        state = states.get(cluster) or state_of(cluster, {})
+        states[cluster], more = fold_message(state, message)
+        said += more
+    for state in states.values():
+        said += last_words(state)[1]
+    return said
+
+
+def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int]:
+    """Puts messages into bronze; stops after each of ``rounds``, and at the end."""
+    messages, stops = Messages(), {*rounds}
+    for at, (topic, key, value) in enumerate(of):
+        if at in stops:
+            messages.into(lake)
+            yield at
+        messages.add(topic, key, value, at)
+    messages.into(lake)
+    yield len(of)
+
+
+def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
+    """What the worker says too, by kind, as far as columns of gold say the same; sorted."""
+    found: Tables = {"change": [], "alert": [], "snapshot": []}
+    for kind, id_, value in said:
+        if kind == "change":
+            change = decode_change(value)
+            levels = (change.feature, change.before, change.after, str(change.kind))
+            found[kind].append((id_, *levels, change.revision, change.epoch, change.from_snapshot))
+        elif kind == "alert":
+            alert = decode_alert(value)
+            found[kind].append((id_, alert.id, alert.rule, str(alert.state), alert.summary))
+        elif kind == "snapshot":
+            shot = decode_snapshot(value)
+            found[kind].append((id_, shot.revision, shot.digest, dict(shot.finalized)))
+    return {kind: sorted(items, key=repr) for kind, items in found.items()}
+
+
+def told(said: Iterable[Said]) -> Tables:
+    """All that the fold says, as `gold` reads it from a lake."""
+    all_ = [*said]
+    found = outputs((each.kind, each.id, each.value) for each in all_)
+    for kind in INTERVALS:
+        last = {each.id: each for each in all_ if each.kind == kind}
+        found[kind] = sorted(
+            ({"cluster": each.cluster, "id": each.id, **orjson.loads(each.value)}
+             for each in last.values()),
+            key=lambda row: str(row["id"]),
+        )  # fmt: skip
+    return found
+
+
+def gold(lake: Lake) -> Tables:
+    """What stands in the tables of a lake."""
+    change = ("id", "feature", "before", "after", "kind", "revision", "epoch", "from_snapshot")
+    return {
+        "change": rows(lake, FEATURE_CHANGES, *change),
+        "alert": rows(lake, ALERTS, "id", "alert_id", "rule", "state", "summary"),
+        "snapshot": rows(lake, EPOCHS, "id", "revision", "digest", "finalized"),
+        **{kind: full_rows(lake, table) for kind, table in INTERVALS.items()},
+    }
+
+
+def full_rows(lake: Lake, table: Table) -> list[Mapping[str, Any]]:
+    """Whole rows, by id; times in milliseconds, and so named."""
+    columns = []
+    for name, kind in table.columns.items():
+        if kind == "timestamp":
+            columns.append(fn.unix_millis(name).alias(f"{name}_ms"))
+        elif name == "nodes":
+            columns.append(
+                fn.transform(
+                    "nodes",
+                    lambda node: fn.array(
+                        node["role"],
+                        node["node_id"].cast("string"),
+                        fn.unix_millis(node["at"]).cast("string"),
+                        node["release"],
+                    ),
+                ).alias("nodes")
+            )
+        else:
+            columns.append(fn.col(name))
+    found = [row.asDict(recursive=True) for row in lake.read(table).select(*columns).collect()]
+    for row in found:
+        if "nodes" in row:
+            row["nodes"] = [
+                {"role": role, "node_id": int(node_id), "at_ms": int(at_ms), "release": release}
+                for role, node_id, at_ms, release in row["nodes"]
+            ]
+    return sorted(found, key=lambda row: str(row["id"]))
+
+
+def differences(found: Tables, wanted: Tables) -> list[Any]:
+    """What is in one and not in the other."""
+    return [
+        (kind, mark, item)
+        for kind in wanted
+        for mark, a, b in (("extra", found, wanted), ("missing", wanted, found))
+        for item in a[kind]
+        if item not in b[kind]
+    ]
