@@ -23,7 +23,6 @@ from admin.updates import Update, UpgradeType
 from streams.net.connection import CLIENT_ID, CLIENT_VERSION
 from streams.types import FeatureName
 
-
 UPDATE: Final = 48
 DELETE: Final = 49
 _ADD, _LOWER = 0, 1

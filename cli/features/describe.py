@@ -1,11 +1,10 @@
 """``featurewatch features describe``: what a node supports and what is finalized."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from admin.dialect import Dialect
-from admin.features import FeatureAdmin
 from admin.metadata import FeatureMetadata
 from cli.errors import Exit
 from cli.features import tool
@@ -13,6 +12,9 @@ from cli.features.documents import document, print_document
 from cli.features.options import on_a_cluster
 from cli.features.target import Target, fail
 from streams.types import NodeId
+
+if TYPE_CHECKING:
+    from admin.features import FeatureAdmin
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +39,9 @@ def describe(
     """Show each feature's supported range and finalized level, as one node knows them."""
     if node_id is not None and node_id < 0:
         fail(f"Invalid node id {node_id}: must be non-negative.", Exit.FAILED)
-    known = target.run(_describe(target.admin(), node_id, controller))
+    known = target.glance() if node_id is None and not controller else None
+    if known is None:
+        known = target.run(_describe(target.admin(), node_id, controller))
     if target.as_json:
         print_document(document(known, target.dialect))
     elif target.dialect is not Dialect.RELEASED:
@@ -46,7 +50,9 @@ def describe(
         print_features(known, target.compat)
 
 
-async def _describe(admin: FeatureAdmin, node_id: int | None, controller: bool) -> FeatureMetadata:
+async def _describe(
+    admin: "FeatureAdmin", node_id: int | None, controller: bool
+) -> FeatureMetadata:
     async with admin:
         node = None if node_id is None else NodeId(node_id)
         return await admin.describe(node_id=node, controller=controller)

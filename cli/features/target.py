@@ -1,6 +1,5 @@
 """The cluster that a command asks, and what it says when that fails."""
 
-import asyncio
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -10,14 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 
 from admin.dialect import Dialect
+from admin.glance import glance
 from cli.errors import Exit, UsageError
+from cli.properties import read_client_config
+from streams.net.address import Address, parse_addresses
 
 if TYPE_CHECKING:
     from admin.features import FeatureAdmin
+    from admin.metadata import FeatureMetadata
 
 _RESULT = TypeVar("_RESULT")
 _TIMEOUT_S = 60.0
 _CONNECT_TIMEOUT_S = 10.0
+_GLANCE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,28 @@ class Target:
         """The way to the cluster; raises `UsageError` for what can be seen to be wrong."""
         # Here, so that what asks no cluster waits for no codec.
         from admin.features import Bootstrap, FeatureAdmin
-        from cli.properties import read_client_config
-        from streams.net.address import parse_addresses
 
+        addresses, config = self._addresses(), read_client_config(self.command_config)
+        for warning in config.warnings:
+            tell(warning)
+        return FeatureAdmin(
+            Bootstrap(addresses, controllers=not self.servers, security=config.security),
+            dialect=self.dialect,
+            timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
+            connect_timeout_s=config.connect_timeout_s or _CONNECT_TIMEOUT_S,
+        )
+
+    def glance(self) -> "FeatureMetadata | None":
+        """What the first broker says, where it takes no login and no choice; None: ask `admin`."""
+        if not self.servers or self.dialect is not Dialect.RELEASED:
+            return None
+        first = self._addresses()[0]
+        config = read_client_config(self.command_config)
+        if config.security.mechanism is not None or config.warnings:
+            return None
+        return glance(first, config.security.tls, min(self.timeout_s or _GLANCE_S, _GLANCE_S))
+
+    def _addresses(self) -> tuple[Address, ...]:
         if not (self.servers or self.controllers):
             raise UsageError(
                 "no cluster is named: give --bootstrap-server or --bootstrap-controller"
@@ -53,15 +76,7 @@ class Target:
             raise UsageError(f"{flag}: {error}") from None
         if not addresses:
             raise UsageError("no cluster is named: the address is empty")
-        config = read_client_config(self.command_config)
-        for warning in config.warnings:
-            tell(warning)
-        return FeatureAdmin(
-            Bootstrap(addresses, controllers=not self.servers, security=config.security),
-            dialect=self.dialect,
-            timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
-            connect_timeout_s=config.connect_timeout_s or _CONNECT_TIMEOUT_S,
-        )
+        return addresses
 
     @property
     def again(self) -> str:
@@ -75,6 +90,8 @@ class Target:
 
     def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
         """Runs what asks the cluster; a failure is one line on stderr and an exit code."""
+        import asyncio
+
         from admin.errors import AdminError, OutcomeUnknownError, RequestError
 
         try:

@@ -7,10 +7,14 @@ Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
-from controller.kraft.table import FeatureVersion, Release, release_of
+from cli.features.level_names import level_names
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+
+if TYPE_CHECKING:
+    from controller.kraft.table import FeatureVersion, Release
 
 _ORDER: Final = (
     "kraft.version",
@@ -51,8 +55,14 @@ class Tool:
     """The tool of a release, ``3.9`` or ``4.3``."""
 
     def __init__(self, release: str) -> None:
-        self._release: Release = release_of(release)
+        self._name = release
         self._old = release == "3.9"
+
+    @cached_property
+    def _release(self) -> "Release":
+        from controller.kraft.table import release_of  # describe has no use for it
+
+        return release_of(self._name)
 
     @property
     def deprecates_metadata(self) -> bool:
@@ -77,8 +87,7 @@ class Tool:
         """How a level is shown; one of metadata.version that the release does not know is so."""
         if feature != METADATA_VERSION:
             return str(level)
-        known = self._release.metadata_level(level)
-        return known.name if known else f"UNKNOWN {level}"
+        return level_names(self._name).get(level) or f"UNKNOWN {level}"
 
     def level_of(self, version: str) -> FeatureLevel:
         """The metadata.version of a release or of a level by name; -1 before KRaft.
@@ -140,7 +149,7 @@ class Tool:
                 pass
             raise
 
-    def _version(self, name: str, level: int) -> FeatureVersion:
+    def _version(self, name: str, level: int) -> "FeatureVersion":
         versions = self._release.features.get(FeatureName(name))
         if versions is None:
             raise ToolError(f"Unknown feature: {name}")
