@@ -21,6 +21,7 @@ COMMANDS: Final = (
     "demo",
     "stack",
     "pipeline",
+    "replay",
     "features",
     "history",
     "fleet",

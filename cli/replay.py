@@ -1,0 +1,119 @@
+"""``featurewatch replay``: logs, snapshots and support bundles into the lake, without a cluster."""
+
+import json
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import Exit, UsageError
+from cli.options import AsJson, ConfigFile
+from cli.pipeline import LakeRoot, Master, _lake, default_lake
+from cli.settings import load
+
+if TYPE_CHECKING:
+    from pipeline.lake import Lake
+    from pipeline.replay.course import Told
+    from pipeline.replay.run import Phase
+
+_LOOK_S = 0.2
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(replay)
+
+
+def replay(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Segments, snapshots, directories, archives, or what kafka-dump-log printed.",
+        ),
+    ],
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="The cluster's id, where no meta.properties says it.")
+    ] = "",
+    master: Master = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Take metadata logs, snapshots and support bundles into the lake, offline."""
+    with (
+        tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch,
+        _lake(lake or default_lake(load(config)), master) as opened,
+    ):
+        # Here, since Spark has to be there for it.
+        from pipeline.replay.errors import AskedError
+        from pipeline.replay.run import replay as run
+
+        with _bar(opened) as phase:
+            try:
+                replayed = run(opened, paths, cluster, Path(scratch), phase)
+            except AskedError as error:
+                raise UsageError(str(error)) from error
+        for told in replayed.clusters:
+            print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
+    for line in (*replayed.notes, *replayed.problems):
+        sys.stderr.write(f"featurewatch: {line}\n")
+    if replayed.problems:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _document(told: "Told") -> dict[str, object]:
+    return {
+        "cluster": told.cluster,
+        "from_offset": told.first if told.end >= 0 else None,
+        "to_offset": told.end - 1 if told.end >= 0 else None,
+        "records": told.records,
+        "messages": told.messages,
+        "problems": told.problems,
+    }
+
+
+def _line(told: "Told") -> str:
+    if told.end < 0:
+        return f"cluster {told.cluster}: nothing could be read"
+    offsets = f"offsets {told.first} to {told.end - 1}"
+    return f"cluster {told.cluster}: {offsets}, {told.records} records, {told.messages} messages"
+
+
+@contextmanager
+def _bar(lake: "Lake") -> Iterator["Phase"]:
+    """Shows on a terminal how far the replay is, as Spark's tasks tell it."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    stop = threading.Event()
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("looking", total=None)
+
+        def phase(name: str, total: int) -> None:
+            bar.reset(task, description=name, total=total or None)
+
+        def follow() -> None:
+            tracker = lake.session.sparkContext.statusTracker()
+            while not stop.wait(_LOOK_S):
+                stages = (tracker.getStageInfo(number) for number in tracker.getActiveStageIds())
+                bar.update(task, completed=sum(one.numCompletedTasks for one in stages if one))
+
+        watcher = threading.Thread(target=follow, daemon=True)
+        watcher.start()
+        try:
+            yield phase
+        finally:
+            stop.set()
+            watcher.join()

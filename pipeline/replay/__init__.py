@@ -1,0 +1,1 @@
+"""Replay: logs, snapshots and support bundles into the lake, without a cluster."""

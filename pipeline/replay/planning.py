@@ -1,0 +1,229 @@
+"""From what was found to one course of each cluster's log: stretches, snapshots, and what lacks.
+
+Several nodes have copies of one log. What is committed is the same in all of them; the copy with
+the newest epoch and the furthest end says what the log is, and the others fill in what it lacks. A
+snapshot takes the place of what no copy has any more.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Final
+
+from pipeline.replay.finding import SEGMENT, Found
+from pipeline.replay.forms import Stretch, next_batch
+from pipeline.replay.walking import Hole, Walk
+from streams.kraft.batch import Batch
+from streams.kraft.requests import Place
+
+_LAST_BYTES: Final = 1 << 20
+_CLOCKS_DIFFER_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the log that was looked at: the offsets, epochs and times of its two ends."""
+
+    stretch: Stretch
+    first: int
+    end: int
+    first_epoch: int
+    last_epoch: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A part as far as it is taken: from offset ``floor``, below ``ceiling`` (-1: to its end)."""
+
+    part: Part
+    floor: int
+    ceiling: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A snapshot that is taken."""
+
+    place: Place
+    stretch: Stretch
+
+
+Step = Run | Known
+
+
+@dataclass(slots=True)
+class Course:
+    """What is taken of one cluster, in the order of its log."""
+
+    cluster: str
+    steps: list[Step] = field(default_factory=list)
+
+
+def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:
+    """The course of each cluster; lines about what cannot be taken go to ``problems``."""
+    by_cluster = sorted(found, key=lambda one: one.cluster)
+    courses = []
+    for cluster, members in groupby(by_cluster, key=lambda one: one.cluster):
+        course = Course(cluster, _steps([*members], problems))
+        if course.steps:
+            courses.append(course)
+    return courses
+
+
+def _steps(found: list[Found], problems: list[str]) -> list[Step]:
+    copies: list[list[Part]] = []
+    spoiled: set[str] = set()
+    logs = sorted((one for one in found if one.snapshot is None), key=lambda one: one.copy)
+    for copy, members in groupby(logs, key=lambda one: one.copy):
+        looked = (look(one.stretch, problems) for one in members)
+        parts = sorted((part for part in looked if part is not None), key=lambda part: part.first)
+        if fault := _mixed(parts):
+            spoiled.add(copy)
+            problems.append(f"{copy}: {fault}; nothing of it is taken")
+        elif parts:
+            copies.append(parts)
+    snapshots = {
+        one.snapshot: Known(one.snapshot, one.stretch)
+        for one in sorted(found, key=lambda one: one.stretch.place, reverse=True)
+        if one.snapshot is not None and one.copy not in spoiled
+    }
+    copies.sort(key=lambda parts: (parts[-1].last_epoch, parts[-1].end), reverse=True)
+    return list(_bridged(_cover(copies), sorted(snapshots.values(), key=lambda one: one.place)))
+
+
+def _mixed(parts: list[Part]) -> str:
+    """Why the parts of one copy cannot be of one log (empty: they can)."""
+    for a, b in pairwise(parts):
+        names = f"{os.path.basename(a.stretch.path)} and {os.path.basename(b.stretch.path)}"
+        if b.first < a.end:
+            why = f"offsets {b.first} to {min(a.end, b.end) - 1} are in both"
+        elif b.first_epoch < a.last_epoch:
+            why = f"the epoch goes back from {a.last_epoch} to {b.first_epoch}"
+        elif 0 <= b.first_ms < a.last_ms - _CLOCKS_DIFFER_MS:
+            why = "the time goes back by more than an hour"
+        else:
+            continue
+        return (
+            f"{names} are not of one log ({why}): put each cluster's files into a directory of "
+            "its own"
+        )
+    return ""
+
+
+def _cover(copies: list[list[Part]]) -> list[Run]:
+    """The parts that together have the most of the log, the best copy's where there is a choice."""
+    if not copies:
+        return []
+    end = copies[0][-1].end
+    ranked = [part for parts in copies for part in parts]
+    runs: list[Run] = []
+    at = min(part.first for part in ranked)
+    while at < end:
+        number = next((n for n, one in enumerate(ranked) if one.first <= at < one.end), None)
+        if number is None:
+            later = [one.first for one in ranked if one.first > at]
+            if not later:
+                break
+            at = min(later)
+            continue
+        part = ranked[number]
+        # Where a better copy begins it goes on: the end of another may never have been committed.
+        better = (one.first for one in ranked[:number] if one.first > at)
+        stop = min(part.end, end, *better)
+        runs.append(Run(part, at, stop if stop < part.end else -1))
+        at = stop
+    return runs
+
+
+def _bridged(runs: list[Run], snapshots: list[Known]) -> Iterator[Step]:
+    """The runs, with snapshots where there is nothing before them."""
+    at = 0
+    for run in runs:
+        floor = run.floor
+        if floor > at:
+            for known in snapshots:
+                if at < known.place.offset <= floor:
+                    yield known
+                    at = known.place.offset
+            inner = [one for one in snapshots if floor < one.place.offset <= run.part.end]
+            if at < floor and inner:
+                # What stands before it in the run has no ground to stand on.
+                yield inner[0]
+                floor = inner[0].place.offset
+        at = run.part.end if run.ceiling < 0 else run.ceiling
+        if floor < at:
+            yield Run(run.part, floor, run.ceiling)
+    yield from (known for known in snapshots if known.place.offset > at)
+
+
+def look(stretch: Stretch, problems: list[str]) -> Part | None:
+    """Where a stretch begins and ends; None, with a line in ``problems``, if it has no batch."""
+    if stretch.start == stretch.end:
+        return None
+    try:
+        fd = os.open(stretch.path, os.O_RDONLY)
+    except OSError as error:
+        problems.append(f"{stretch.place} cannot be read: {error.strerror}")
+        return None
+    try:
+        begin = next_batch(fd, stretch.form, stretch.start, stretch.end)
+        if begin is None:
+            problems.append(f"{stretch.place} holds no record batch that can be read")
+            return None
+        first = begin[1]
+        last = _last_batch(fd, stretch, first)
+    finally:
+        os.close(fd)
+    end = max(last.last_offset, first.last_offset) + 1
+    ends = (first.leader_epoch, last.leader_epoch, first.append_ms, last.append_ms)
+    base = first.base_offset
+    name = os.path.basename(stretch.path)
+    if begin[0] > stretch.start and SEGMENT.fullmatch(name) and int(name[:20]) < base:
+        base = int(name[:20])  # its first batches are damaged, and their offsets are missing
+    return Part(stretch, base, end, *ends)
+
+
+def _last_batch(fd: int, stretch: Stretch, first: Batch) -> Batch:
+    """The last batch whose checksum is right."""
+    window = _LAST_BYTES
+    while True:
+        start = max(stretch.start, stretch.end - window)
+        found = next_batch(fd, stretch.form, start, stretch.end)
+        if found is not None:
+            tail = Stretch(stretch.form, stretch.path, found[0], stretch.end, stretch.place)
+            whole = (b for b in Walk(fd, tail) if not isinstance(b, Hole) and not b.fault)
+            *_, last = (first, *whole)
+            return last
+        if start == stretch.start:
+            return first
+        window *= 8
+
+
+def cut(stretch: Stretch, size: int) -> list[tuple[Stretch, int]]:
+    """A stretch in pieces of about ``size`` bytes, each with the offset that it begins with (-1:
+    that of the first is not looked at).
+
+    The pieces begin with batches, and follow from the content alone.
+    """
+    if stretch.end - stretch.start <= size:
+        return [(stretch, -1)]
+    fd = os.open(stretch.path, os.O_RDONLY)
+    try:
+        begins = [(stretch.start, -1)]
+        at = stretch.start + size
+        while at < stretch.end:
+            found = next_batch(fd, stretch.form, at, stretch.end)
+            if found is None:
+                break
+            begins.append((found[0], found[1].base_offset))
+            at = max(found[0] + 1, at + size)
+    finally:
+        os.close(fd)
+    ends = [at for at, _ in begins[1:]] + [stretch.end]
+    return [
+        (Stretch(stretch.form, stretch.path, at, end, stretch.place), first)
+        for (at, first), end in zip(begins, ends, strict=True)
+    ]

@@ -1,0 +1,214 @@
+"""One unit of a replay: stretches of a log that one task reads, as the messages of a live source.
+
+The messages are those that a source would have published, with the times of the log itself: who
+replays twice gets the same bytes.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NamedTuple, Self
+
+import orjson
+
+from pipeline.replay.forms import WAYS, Form, Stretch
+from pipeline.replay.walking import Hole, Walk
+from streams.codec import encode
+from streams.events import DeadLetter, Event, LogCommit, LogGap
+from streams.kraft.batch import Batch
+from streams.kraft.commits import LOG, CommitAssembler, Position
+from streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
+from streams.types import ClusterId
+
+CONTENT, ABOUT = 0, 1
+"""The partitions of a replayed topic: what stands in the log, and what is said about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch as far as it is read: from its begin, where the offset ``expected`` must come first
+    (-1: whichever there is), to the offset ``ceiling``, at which another copy goes on (-1: to its
+    end)."""
+
+    stretch: Stretch
+    expected: int = -1
+    ceiling: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Spans that follow each other, read by one task. Offsets below ``floor`` are passed over."""
+
+    number: int
+    cluster: str
+    spans: tuple[Span, ...]
+    floor: int
+
+    @property
+    def form(self) -> Form:
+        """How its spans are written."""
+        return self.spans[0].stretch.form
+
+    def joined(self, other: "Unit") -> "Unit":
+        """This unit and the one after it as one."""
+        return Unit(self.number, self.cluster, self.spans + other.spans, self.floor)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a unit came to. Offsets are -1 and times are -1 where nothing was read.
+
+    ``end`` is the offset after the last one that was read, and ``open_from`` the beginning of a
+    transaction that does not end in the unit. ``lost`` says why nothing could be read after
+    ``end``.
+    """
+
+    unit: int
+    first: int = -1
+    end: int = -1
+    first_epoch: int = -1
+    last_epoch: int = -1
+    first_ms: int = -1
+    newest_ms: int = -1
+    records: int = 0
+    read: int = 0
+    messages: int = 0
+    open_from: int = -1
+    lost: str = ""
+    problems: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """As JSON."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """From `text`."""
+        return cls(**orjson.loads(text))
+
+    def saw(self, batch: Batch, floor: int) -> None:
+        """Counts a batch in; offsets below ``floor`` are passed over."""
+        if self.first < 0:
+            self.first, self.first_epoch = max(batch.base_offset, floor), batch.leader_epoch
+            self.first_ms = batch.append_ms
+        self.end, self.last_epoch = batch.last_offset + 1, batch.leader_epoch
+        self.newest_ms = max(self.newest_ms, batch.append_ms)
+        self.records += batch.record_count
+
+
+class Row(NamedTuple):
+    """A message for bronze; ``time_ms`` is never before that of the row before it. The last row of
+    a unit has its `Tally` and no message."""
+
+    unit: int
+    topic: str
+    partition: int
+    offset: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[dict[str, Any]]
+    tally: str | None
+
+
+MOST_PROBLEMS: Final = 100
+"""So many are told of each unit; all are in the lake."""
+
+
+def topic_name(cluster: str, topic: Topic, part: str = "") -> str:
+    """The name under which a replayed topic stands in bronze: no bus has it."""
+    return topic.name(".".join(filter(None, ("replay", cluster, part))))
+
+
+def message_row(
+    unit: int,
+    topic: Topic,
+    partition: int,
+    offset: int,
+    time_ms: int,
+    event: Event | DeadLetter,
+    part: str = "",
+) -> Row:
+    """The row of an event, encoded as its source would; ``part`` is for `topic_name`."""
+    message = encode(topic, event)
+    headers = [{"key": name, "value": value} for name, value in message.headers]
+    place = (unit, topic_name(event.cluster, topic, part), partition, offset, time_ms)
+    return Row(*place, message.key, message.value, headers, None)
+
+
+class Reading:
+    """Reads a unit; `rows` gives its messages, the tally last."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._cluster = ClusterId(unit.cluster)
+        self.tally = Tally(unit.number)
+        position = Position(unit.floor - 1, -1)
+        ways = WAYS[unit.form]
+        self._assembler: CommitAssembler = ways.assembler(self._cluster, position)
+
+    def rows(self) -> Iterator[Row]:
+        """All rows of the unit."""
+        tally = self.tally
+        for span in self._unit.spans:
+            stretch = span.stretch
+            try:
+                fd = os.open(stretch.path, os.O_RDONLY)
+            except OSError as error:
+                tally.lost = f"{stretch.place} cannot be read: {error.strerror}"
+                tally.problems.append(tally.lost)
+                break
+            try:
+                yield from self._through(fd, span)
+            finally:
+                os.close(fd)
+        tally.read = self._assembler.records_read
+        if tally.end >= 0 and self._is_open():
+            tally.open_from = self._assembler.position.offset + 1
+        tally.problems = tally.problems[:MOST_PROBLEMS]
+        yield Row(self._unit.number, "", 0, 0, 0, None, None, [], tally.text())
+
+    def _is_open(self) -> bool:
+        return self._assembler.position.offset + 1 < max(self.tally.end, self._unit.floor)
+
+    def _through(self, fd: int, span: Span) -> Iterator[Row]:
+        tally, add = self.tally, self._assembler.add
+        for found in Walk(fd, span.stretch, span.expected):
+            if isinstance(found, Hole):
+                yield from self._hole(found, span.stretch)
+            elif 0 <= span.ceiling <= found.base_offset:
+                break
+            elif found.last_offset >= max(self._unit.floor, tally.end):
+                tally.saw(found, self._unit.floor)
+                for output in add(found, max(found.append_ms, 0)):
+                    yield self._row(output, span.stretch)
+
+    def _row(self, output: LogCommit | DeadLetter, stretch: Stretch) -> Row:
+        tally = self.tally
+        tally.messages += 1
+        time_ms = max(tally.newest_ms, 0)
+        if isinstance(output, LogCommit):
+            place = (METADATA_LOG, CONTENT, output.last_offset)
+        else:
+            where = output.place.removeprefix(f"{LOG} ")
+            tally.problems.append(f"{stretch.place} {where}: {output.reason}")
+            place = (DEAD_LETTERS, CONTENT, int(where.rpartition(" ")[2]))
+        return message_row(self._unit.number, *place, time_ms, output)
+
+    def _hole(self, hole: Hole, stretch: Stretch) -> Iterator[Row]:
+        tally, time_ms = self.tally, max(self.tally.newest_ms, 0)
+        reason = f"{stretch.place} {hole.reason}"
+        tally.problems.append(reason)
+        number, first = self._unit.number, max(hole.first, 0)
+        dead = DeadLetter(self._cluster, f"{LOG} offset {first}", hole.reason, b"", time_ms)
+        tally.messages += 1
+        yield message_row(number, DEAD_LETTERS, ABOUT, first, time_ms, dead)
+        if hole.last < 0 <= hole.first or hole.first < 0:
+            tally.lost = hole.reason
+        elif hole.first <= hole.last:
+            gap = LogGap(self._cluster, hole.first, hole.last, hole.reason, False, time_ms)
+            tally.messages += 1
+            yield message_row(number, METADATA_LOG, ABOUT, hole.last, time_ms, gap)
+            # A transaction that is open here may have ended in what is missing.
+            self._assembler.restart(Position(hole.last, tally.last_epoch))
+            tally.end = hole.last + 1

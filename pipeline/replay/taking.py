@@ -1,0 +1,135 @@
+"""The replay on Spark: units are read side by side, and come into bronze in one commit."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from pipeline.lake import Lake
+from pipeline.registry import MESSAGES
+from pipeline.replay.course import Told, tell
+from pipeline.replay.planning import Course, Known
+from pipeline.replay.reading import Reading, Row, Tally, Unit, topic_name
+from pipeline.replay.units import Track, settle, tracks_of
+from streams.topics import METADATA_LOG
+
+_ROWS: Final = 500
+"""Messages in an Arrow batch: a snapshot chunk or a large commit has up to some hundred KiB."""
+
+_REPLAYED: Final = "topic LIKE 'replay.%'"
+_ROW: Final = (
+    "unit int, topic string, partition int, offset bigint, time_ms bigint, key binary, "
+    "value binary, headers array<struct<key: string, value: binary>>, tally string"
+)
+_HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+_ARROW: Final = pa.schema(
+    [
+        ("unit", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(_HEADER)),
+        ("tally", pa.string()),
+    ]
+)
+
+Before = Callable[[int], None]
+"""Is told how many units are to be read, before they are."""
+
+
+def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
+    """Takes the courses into bronze; what the lake already has is not taken again.
+
+    The caller holds the lake's lock.
+    """
+    tracks = tracks_of(courses)
+    with ExitStack() as stack:
+        frames, tallies = _read_all(lake, tracks, before, stack)
+        held = _held(lake)
+        told = []
+        for track in tracks:
+            steps = [step if isinstance(step, Known) else step.number for step in track.steps]
+            end = held.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
+            told.append(tell(track.cluster, steps, tallies, end))
+        _into_bronze(lake, frames, told, again=bool(held))
+    return told
+
+
+def _held(lake: Lake) -> dict[str, int]:
+    """The furthest offset of each topic that was replayed before. Collects a row a topic."""
+    replayed = lake.read(MESSAGES).where(_REPLAYED)
+    found = replayed.groupBy("topic").agg(fn.max("offset").alias("offset")).collect()
+    return {row["topic"]: row["offset"] for row in found}
+
+
+def _read_all(
+    lake: Lake, tracks: list[Track], before: Before, stack: ExitStack
+) -> tuple[list[DataFrame], dict[int, Tally]]:
+    """The rows of all units, and their tallies."""
+    frames: list[DataFrame] = []
+
+    def read(units: Sequence[Unit], gone: frozenset[int]) -> list[Tally]:
+        before(len(units))
+        stale = [*gone, *(unit.number for unit in units)]
+        frame = _rows(lake, units).persist(StorageLevel.MEMORY_AND_DISK)
+        stack.callback(frame.unpersist)
+        frames[:] = [*(one.where(~fn.col("unit").isin(stale)) for one in frames), frame]
+        found = frame.where("tally IS NOT NULL").select("tally").collect()
+        return [Tally.of(row["tally"]) for row in found]
+
+    tallies = settle(tracks, read)
+    return frames, tallies
+
+
+def _rows(lake: Lake, units: Sequence[Unit]) -> DataFrame:
+    """A task for each unit."""
+    numbers = lake.session.range(0, len(units), 1, len(units))
+    return numbers.mapInArrow(partial(_read, units), _ROW)
+
+
+def _read(units: Sequence[Unit], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            rows = Reading(units[index]).rows()
+            while some := [row._asdict() for row in islice(rows, _ROWS)]:
+                yield pa.RecordBatch.from_pylist(some, schema=_ARROW)
+
+
+def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], *, again: bool) -> None:
+    """One commit with all that the lake does not have; ``again``: it has some replay already."""
+    said: list[Row] = [row for one in told for row in one.rows]
+    starts: dict[int, int] = {unit: ms for one in told for unit, ms in one.starts.items()}
+    rows = lake.session.createDataFrame(said, _ROW)
+    if starts:
+        # By unit; -1 for what has its own time.
+        least = fn.lit([starts.get(number, 0) for number in range(max(starts) + 1)])
+        timed = fn.greatest(fn.col("time_ms"), fn.get(least, fn.col("unit")))
+        for frame in frames:
+            of_messages = frame.where("tally IS NULL").withColumn("time_ms", timed)
+            rows = rows.unionByName(of_messages)
+    held = lake.read(MESSAGES)
+    if again:
+        there = held.where(_REPLAYED).select(*MESSAGES.key)
+        rows = rows.join(there, [*MESSAGES.key], "left_anti")
+    last = held.agg(fn.max("round").alias("n")).collect()[0]["n"] or 0
+    time = fn.timestamp_millis("time_ms")
+    lake.append(
+        MESSAGES,
+        rows.select(
+            *("topic", "partition", "offset"),
+            time.alias("kafka_time"),
+            *("key", "value", "headers"),
+            fn.current_timestamp().alias("taken_at"),
+            fn.lit(last + 1).cast("bigint").alias("round"),
+            fn.to_date(time).alias("day"),
+        ),
+    )

@@ -1,0 +1,129 @@
+"""Which task reads what: a log in units that are read side by side.
+
+A unit is read as if no transaction were open where it begins. Where one is, which the unit before
+tells, both are read again as one: transactions across cuts are rare, and each comes out whole.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from pipeline.replay.forms import Form
+from pipeline.replay.planning import Course, Known, Run, cut
+from pipeline.replay.reading import Span, Tally, Unit
+
+UNIT_BYTES: Final = 8 << 20
+MOST_UNITS: Final = 512
+"""Beyond so many they grow: what a unit costs beside its bytes is little, but not nothing."""
+
+
+@dataclass(slots=True)
+class Track:
+    """A cluster's course with its units."""
+
+    cluster: str
+    steps: list[Known | Unit] = field(default_factory=list)
+
+    @property
+    def units(self) -> list[Unit]:
+        """The units in order."""
+        return [step for step in self.steps if isinstance(step, Unit)]
+
+
+def tracks_of(courses: Iterable[Course], unit_bytes: int = 0) -> list[Track]:
+    """The courses in units of about ``unit_bytes`` (0: as is good), numbered from 0.
+
+    They follow from the files alone, and not from the machine.
+    """
+    given = [*courses]
+    stretches = [
+        step.part.stretch for course in given for step in course.steps if isinstance(step, Run)
+    ]
+    total = sum(stretch.end - stretch.start for stretch in stretches)
+    size = max(unit_bytes or UNIT_BYTES, total // MOST_UNITS)
+    tracks, number = [], 0
+    for course in given:
+        track = Track(course.cluster)
+        for step in course.steps:
+            if isinstance(step, Known):
+                track.steps.append(step)
+                continue
+            for unit in _units(course.cluster, step, size, number):
+                track.steps.append(unit)
+                number = unit.number + 1
+        tracks.append(track)
+    return tracks
+
+
+def _units(cluster: str, run: Run, size: int, number: int) -> Iterator[Unit]:
+    pieces = cut(run.part.stretch, size)
+    firsts = [run.part.first, *(first for _, first in pieces[1:])]
+    for (piece, _), first, after in zip(pieces, firsts, [*firsts[1:], None], strict=True):
+        if after is not None and after <= run.floor:
+            continue
+        if 0 <= run.ceiling <= first:
+            return
+        yield Unit(number, cluster, (Span(piece, first, run.ceiling),), max(run.floor, first))
+        number += 1
+
+
+Read = Callable[[Sequence[Unit], frozenset[int]], Iterable[Tally]]
+"""Reads units. What was read before under the given numbers, or their own, counts no more."""
+
+
+def settle(tracks: Sequence[Track], read: Read) -> dict[int, Tally]:
+    """Reads all units until each begins outside of a transaction; their tallies by number.
+
+    Joins units in ``tracks`` where that must be.
+    """
+    tallies: dict[int, Tally] = {}
+    units = [unit for track in tracks for unit in track.units]
+    gone: list[int] = []
+    reach = 1
+    while units:
+        tallies |= {tally.unit: tally for tally in read(units, frozenset(gone))}
+        units, gone = _join_open(tracks, tallies, reach)
+        reach *= 2
+    return tallies
+
+
+def _join_open(
+    tracks: Iterable[Track], tallies: dict[int, Tally], reach: int
+) -> tuple[list[Unit], list[int]]:
+    """Joins units that end in an open transaction with up to ``reach`` that follow.
+
+    Returns what is to be read again, and the numbers that are gone.
+    """
+    again: list[Unit] = []
+    gone: list[int] = []
+    for track in tracks:
+        steps: list[Known | Unit] = []
+        at = 0
+        while at < len(track.steps):
+            step = track.steps[at]
+            at += 1
+            if isinstance(step, Unit) and tallies[step.number].open_from >= 0:
+                after = _after(track.steps[at:], step.form, tallies[step.number], tallies)
+                others = [*islice(after, reach)]
+                for other in others:
+                    step = step.joined(other)
+                    gone.append(other.number)
+                at += len(others)
+                if others:
+                    again.append(step)
+            steps.append(step)
+        track.steps = steps
+    return again, gone
+
+
+def _after(
+    steps: Iterable[Known | Unit], form: Form, tally: Tally, tallies: dict[int, Tally]
+) -> Iterator[Unit]:
+    """The units that go on where one ended, without a hole, and in the same form."""
+    end = tally.end
+    for step in steps:
+        if not isinstance(step, Unit) or tallies[step.number].first != end or step.form is not form:
+            return
+        end = tallies[step.number].end
+        yield step

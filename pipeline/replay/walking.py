@@ -1,0 +1,123 @@
+"""Through the batches of a stretch, and on behind what is damaged in it."""
+
+import os
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pipeline.replay.forms import (
+    LARGEST_READ_BYTES,
+    READ_BYTES,
+    WAYS,
+    Stretch,
+    batch_at,
+    next_batch,
+    only_zeros,
+)
+from streams.cloudevents import LATEST_MS
+from streams.kraft.batch import Batch
+
+_ANY: Final = -1
+
+
+class Hole(NamedTuple):
+    """Bytes that are no batches. ``first`` and ``last`` are the offsets that are missing for it.
+
+    ``last`` is -1 where nothing follows in the stretch, and below ``first`` where no offset is
+    missing. ``bad`` says whether something was there that cannot be read (else: nothing was).
+    """
+
+    first: int
+    last: int
+    reason: str
+    bad: bool = True
+
+
+class Walk:
+    """The batches of a stretch, in order, from its begin on.
+
+    ``expected`` is the offset that must come first (-1: whichever there is). A damaged batch is
+    given like any other, as far as it can be told from what follows where it ends; what cannot is a
+    `Hole` up to the next batch whose checksum is right. Neither the offset nor the epoch of a batch
+    is covered by its checksum: an offset that does not fit to the batches before and after is a
+    damage too.
+    """
+
+    def __init__(self, fd: int, stretch: Stretch, expected: int = _ANY) -> None:
+        self._fd = fd
+        self._stretch = stretch
+        self._ways = WAYS[stretch.form]
+        self._at = stretch.start
+        self.expected = expected
+
+    def __iter__(self) -> Iterator[Batch | Hole]:
+        size, end = READ_BYTES, self._stretch.end
+        while self._at < end:
+            data = os.pread(self._fd, min(size, end - self._at), self._at)
+            found = self._ways.scan(data, self._at + len(data) >= end)
+            read_from = self._at
+            for batch in found.batches:
+                if batch.fault or batch.base_offset != self.expected:
+                    self._at = read_from + batch.at
+                    yield from self._odd(batch, batch.end - batch.at)
+                    break
+                self.expected = batch.last_offset + 1
+                yield batch if 0 <= batch.append_ms <= LATEST_MS else _timeless(batch)
+            else:
+                self._at = read_from + found.consumed
+                if found.fault:
+                    yield from self._lost(found.fault)
+                elif found.batches or found.consumed:
+                    size = READ_BYTES
+                elif read_from + len(data) < end and size < LARGEST_READ_BYTES:
+                    size = min(size * 8, LARGEST_READ_BYTES)
+                else:
+                    yield from self._lost("its last record batch is cut off")
+
+    def _odd(self, batch: Batch, size: int) -> Iterator[Batch | Hole]:
+        """A batch that is damaged, or that does not begin where the one before ended."""
+        after = self._at + size
+        follows = batch_at(self._fd, self._stretch.form, after, self._stretch.end)
+        at_end = after >= self._stretch.end
+        expected = batch.base_offset if self.expected == _ANY else self.expected
+        if batch.fault:
+            if follows is None and not at_end:
+                yield from self._lost(batch.fault, skip=1)
+                return
+            self._at = after
+            self.expected = expected + 1 if follows is None else follows.base_offset
+            yield _timeless(batch._replace(base_offset=expected, last_offset=expected))
+            return
+        self._at = after
+        fits = follows is not None and follows.base_offset == expected + batch.record_count
+        if batch.base_offset != expected and fits:
+            fault = f"its first offset is {batch.base_offset} and must be {expected}"
+            self.expected = expected + batch.record_count
+            yield batch._replace(fault=fault, base_offset=expected, last_offset=expected)
+        elif batch.base_offset < expected:
+            reason = f"a record batch of the offsets {batch.base_offset} to {batch.last_offset}"
+            yield Hole(expected, expected - 1, f"{reason} stands where {expected} must follow")
+        else:
+            if batch.base_offset > expected:
+                yield Hole(expected, batch.base_offset - 1, "these offsets are missing in the file")
+            self.expected = batch.last_offset + 1
+            yield batch if 0 <= batch.append_ms <= LATEST_MS else _timeless(batch)
+
+    def _lost(self, reason: str, skip: int = 0) -> Iterator[Hole]:
+        """Goes to the next batch that can be read; there may be none."""
+        begin, end = self._at, self._stretch.end
+        found = next_batch(self._fd, self._stretch.form, begin + max(skip, 1), end)
+        if found is None:
+            self._at = end
+            if not only_zeros(self._fd, begin, end):
+                where = f"bytes {begin} to {end - 1}: {reason}"
+                yield Hole(self.expected, -1, where)
+            return
+        self._at, batch = found
+        first = batch.base_offset if self.expected == _ANY else self.expected
+        yield Hole(first, batch.base_offset - 1, f"bytes {begin} to {self._at - 1}: {reason}")
+        self.expected = max(batch.base_offset, first)
+
+
+def _timeless(batch: Batch) -> Batch:
+    """A batch without a time: what it says of it cannot be one."""
+    return batch._replace(append_ms=-1)
