@@ -56,6 +56,12 @@ LevelList = Annotated[
     list[str] | None,
     typer.Option("--feature", help="feature=level; metadata.version takes a name too. Repeatable."),
 ]
+NameList = Annotated[
+    list[str] | None, typer.Option("--feature", help="The feature's name. Repeatable.")
+]
+NameComma = Annotated[
+    str | None, typer.Option("--features", help="Names as a comma list, as in KIP-584.")
+]
 Metadata = Annotated[
     str | None,
     typer.Option("--metadata", help="A metadata.version by its name, 3.7-IV4 (deprecated)."),

@@ -78,6 +78,11 @@ class Target:
             raise UsageError("no cluster is named: the address is empty")
         return addresses
 
+    def needs_released(self, command: str, instead: str) -> None:
+        """Raises `UsageError` for a command that the drafts do not have."""
+        if self.dialect is not Dialect.RELEASED:
+            raise UsageError(f"the drafts of KIP-584 have no {command}: use {instead}")
+
     @property
     def again(self) -> str:
         """The command that tells what is finalized now."""

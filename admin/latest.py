@@ -1,0 +1,60 @@
+"""Which levels "the latest" are: what every node supports, or what the controller does; pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from admin.metadata import FeatureMetadata, NodeAnswer
+from admin.updates import Update
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel
+
+_RAISES_KRAFT: Final = 26
+"""A node that supports this metadata.version (4.1-IV0) can raise kraft.version; older ones only
+write a record that nobody heeds (KAFKA-18979)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Levels to ask for, by feature, and what a person should know of those left out."""
+
+    updates: tuple[Update, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def highest_common(known: FeatureMetadata, answers: Iterable[NodeAnswer]) -> Chosen:
+    """Each feature's highest level that all nodes support, where it is above the finalized one.
+
+    ``known`` has the finalized levels. A feature that one node lacks is left out, like a node's
+    silence would be: whoever calls sees to it that all have answered.
+    """
+    told = [answer.metadata for answer in answers if answer.metadata is not None]
+    updates, remarks = [], []
+    for feature in sorted({name for each in told for name in each.supported}):
+        ranges = [each.supported.get(feature) for each in told]
+        highest = min(0 if bounds is None else bounds[1] for bounds in ranges)
+        lowest = max(0 if bounds is None else bounds[0] for bounds in ranges)
+        now = known.finalized.get(feature, 0)
+        if highest < max(lowest, 1):
+            remarks.append(f"{feature} is left out: no level of it is supported by all nodes")
+        elif highest < now:
+            remarks.append(f"{feature} is at {now}, and some node supports no more than {highest}")
+        elif feature == KRAFT_VERSION and not _raises_kraft(told):
+            if now < highest:
+                remarks.append(
+                    f"{feature} is left out: controllers before Kafka 4.1 cannot raise it"
+                )
+        elif highest > now:
+            updates.append(Update(feature, FeatureLevel(highest)))
+    return Chosen(tuple(updates), tuple(remarks))
+
+
+def greatest(known: FeatureMetadata) -> tuple[Update, ...]:
+    """Every feature of one node's at its maximum: ``enable-latest`` as the later draft has it."""
+    return tuple(
+        Update(feature, FeatureLevel(bounds[1]))
+        for feature, bounds in sorted(known.supported.items())
+    )
+
+
+def _raises_kraft(told: list[FeatureMetadata]) -> bool:
+    return all(each.supported.get(METADATA_VERSION, (0, 0))[1] >= _RAISES_KRAFT for each in told)

@@ -1,0 +1,118 @@
+"""Sends a change to released Kafka and tells what came of it, for the commands that change."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import typer
+
+from admin.features import FeatureAdmin
+from admin.metadata import FeatureMetadata
+from admin.updates import Update, UpdateResult
+from cli.errors import Exit
+from cli.features.asking import confirmed, is_asked
+from cli.features.documents import described_results, document, print_document
+from cli.features.plan import plan
+from cli.features.target import Target, fail, tell
+from cli.features.tool import Outcome, ToolError, outcome_lines
+
+_SEEN_S: Final = 5.0
+_PAUSE_S: Final = 0.05
+
+Parse = Callable[[Callable[[str], None]], tuple[Update, ...]]
+"""Makes the updates of what was given, and says lines of the tool's on the way."""
+
+
+def change(
+    target: Target,
+    operation: str,
+    parse: Parse,
+    *,
+    dry_run: bool,
+    yes: bool,
+    warning: str | None = None,
+) -> None:
+    """Parses, asks, sends and tells; ends with 1 if anything was refused, as the tool does.
+
+    ``warning`` is said before anything else is.
+    """
+    try:
+        updates = parse(_quiet if target.as_json else _print)
+    except ToolError as error:
+        fail(str(error), Exit.FAILED)
+    if warning is not None and not dry_run:
+        tell(warning)
+    admin = target.admin()
+    result, known = target.run(_send(target, admin, updates, dry_run=dry_run, yes=yes))
+    report(target, operation, updates, result, known, dry_run=dry_run)
+
+
+def report(
+    target: Target,
+    operation: str,
+    updates: Iterable[Update],
+    result: UpdateResult,
+    known: FeatureMetadata | None,
+    *,
+    dry_run: bool,
+) -> None:
+    """Tells what came of each update, in the tool's words or as a document."""
+    if known is not None:
+        print_document(document(known, target.dialect, described_results(updates, result)))
+        if result.refused:
+            raise typer.Exit(Exit.FAILED)
+        return
+    levels = {update.feature: int(update.level) for update in updates}
+    outcomes = (
+        Outcome(one.feature, levels.get(one.feature, 0), one.text) for one in result.results
+    )
+    try:
+        outcome_lines(operation, outcomes, dry_run=dry_run, say=_print)
+    except ToolError as error:
+        fail(str(error), Exit.FAILED)
+
+
+async def _send(
+    target: Target, admin: FeatureAdmin, updates: tuple[Update, ...], *, dry_run: bool, yes: bool
+) -> tuple[UpdateResult, FeatureMetadata | None]:
+    async with admin:
+        if not dry_run and is_asked(yes):
+            await agree(admin, updates)
+        result = await admin.update(updates, dry_run=dry_run)
+        if not target.as_json:
+            return result, None
+        changed = not dry_run and not result.refused
+        return result, await after(admin, updates if changed else ())
+
+
+async def agree(admin: FeatureAdmin, updates: Iterable[Update]) -> None:
+    """Shows what will happen and asks; ends the command where the answer is not yes."""
+    known = await admin.describe(controller=True)
+    if not confirmed(plan(known, updates)):
+        tell("nothing was sent, nothing is changed")
+        raise typer.Exit(Exit.FAILED)
+
+
+async def after(admin: FeatureAdmin, updates: Iterable[Update]) -> FeatureMetadata:
+    """What the controller's node says once it knows of a change, or after a few seconds.
+
+    A node learns a level that was just finalized as it learns all metadata: a moment later.
+    """
+    deadline = time.monotonic() + _SEEN_S
+    wanted = {update.feature: max(int(update.level), 0) for update in updates}
+    while True:
+        known = await admin.describe(controller=True)
+        seen = all(known.finalized.get(name, 0) == level for name, level in wanted.items())
+        # kraft.version is raised by the quorum, in its own time.
+        if seen or time.monotonic() > deadline:
+            return known
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _print(line: str) -> None:
+    print(line)
+
+
+def _quiet(_: str) -> None:
+    return None
