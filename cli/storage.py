@@ -3,8 +3,9 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -34,6 +35,8 @@ app = typer.Typer(
 )
 
 Levels = Mapping[FeatureName, FeatureLevel]
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+"""The tool's own words without the pages that Kafka logs of a configuration."""
 
 
 @app.command(
@@ -55,7 +58,7 @@ def format_(
         "format",
         *passed_on(context.args),
         heap_mb=128,
-        options=archive_options(cache, kafka),
+        options=[*archive_options(cache, kafka), _QUIET],
     )
     raise typer.Exit(subprocess.run(command, check=False).returncode)
 
@@ -170,15 +173,18 @@ class _Info:
         return [Text(f"{name:<12}{showing.plain(text)}") for name, text in said] + self._releases()
 
     def _releases(self) -> list[Text]:
-        """Which releases start on it, and why the others do not; the same reason is said once."""
+        """Which releases start on it, and why others do not: the newest of a run speaks for it."""
         if not self.levels:
             return []
         answers = why_not_able(self.levels)
         able = [name for name, reason in answers.items() if reason is None]
         lines = [Text(f"{'starts with':<12}{', '.join(able) or 'no release that is known'}")]
-        for reason in dict.fromkeys(reason for reason in answers.values() if reason):
-            names = ", ".join(name for name, one in answers.items() if one == reason)
-            lines.append(Text(f"{'not with':<12}{names}: {reason}", style="yellow"))
+        for refused, run in groupby(answers.items(), key=lambda one: one[1] is not None):
+            names = dict(run)
+            if refused:
+                first, (last, reason) = next(iter(names)), list(names.items())[-1]
+                which = first if first == last else f"{first} to {last}"
+                lines.append(Text(f"{'not with':<12}{which}: {reason}", style="yellow"))
         return lines
 
 

@@ -21,7 +21,7 @@ from controller.rehearsal_nodes import lose, register_broker, start_controller, 
 from controller.rehearsal_outcome import OURSELVES, Outcome, Verdict
 from controller.rehearsal_scene import Scene
 from controller.rehearsal_steps import Change, Lose, Register, Restart, Step, Unregister
-from controller.rehearsal_words import applied, comes_with, way_back
+from controller.rehearsal_words import applied, assumed, comes_with, way_back
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.nodes import NodeKey
 
@@ -52,6 +52,8 @@ def rehearse(
             outcome = outcome_of(scene, single)
             if not whole and outcome.verdict is Verdict.ACCEPTED and isinstance(single, Change):
                 outcome = replace(outcome, verdict=Verdict.UNKNOWN, notes=(*outcome.notes, _PART))
+            if isinstance(step, Restart):
+                outcome = replace(outcome, notes=())  # of a node that is back at once
             found.append(outcome)
             scene = outcome.after
     return found
@@ -128,7 +130,7 @@ def _change(scene: Scene, step: Change) -> Outcome:
         results=decision.results,
         says=decision.refusals,
         does=tuple(applied(decision, before.levels)),
-        notes=tuple(way_back(release_of(scene.release), old, raised)),
+        notes=(*way_back(release_of(scene.release), old, raised), *assumed(decision)),
         consequences=comes_with(old, raised),
     )
 

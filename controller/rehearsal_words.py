@@ -22,6 +22,12 @@ def applied(decision: UpdateDecision, before: Levels) -> Iterator[str]:
         yield f"raft writes {KRAFT_VERSION} {decision.kraft_version}{all_the_same}"
 
 
+def assumed(decision: UpdateDecision) -> Iterator[str]:
+    """What an accepted request depends on that is not read from the log."""
+    if any(isinstance(record, ConfigRecord) for record in decision.records):
+        yield "where min.insync.replicas is set is not read: taken as 1, and set nowhere"
+
+
 def _record(record: Record, before: Levels) -> str:
     match record:
         case LevelRecord(feature, level):
