@@ -18,8 +18,8 @@ from cli.rehearse_showing import difference_lines, document, head, overall, para
 from cli.settings import Cluster, load
 from controller.kraft import ControllerState, release_of, seen_state
 from controller.kraft.table import UnknownReleaseError
+from controller.readiness.active import active_controller
 from controller.rehearsal import Outcome, Verdict, rehearse
-from controller.rehearsal_releases import release_of_ranges
 from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
 from tables.image import Authority, ClusterImage, Quorum
 
@@ -166,19 +166,16 @@ def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
             return release_of(release).name, seen_state(image, release_of(release).ranges())
         except UnknownReleaseError as error:
             raise UsageError(str(error)) from None
-    state = seen_state(image)
-    name = release_of_ranges(state.local)
-    if name is None:
+    active = active_controller(image)
+    if active.assumed:
         raise NotSeenError(
-            f"what controller {state.id} runs is not known, "
-            + (
-                "no release of the table supports what it does"
-                if state.local
-                else "it has not registered (below metadata.version 15 none does)"
-            )
-            + ": name its release with --release"
+            f"what controller {active.node_id} runs is not known: below metadata.version 15 "
+            "controllers do not register, and no release of the table may support what it does: "
+            "name its release with --release"
         )
-    return name, state
+    state = seen_state(image)
+    known = state if state.local else seen_state(image, active.release.ranges())
+    return active.release.name, known
 
 
 def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> Exit:

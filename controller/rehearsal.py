@@ -14,14 +14,13 @@ from controller.kraft import (
     UpdateRequest,
     decide_update,
     dialect_of,
-    release_of,
 )
 from controller.kraft.answers import LevelRecord
 from controller.rehearsal_nodes import lose, register_broker, start_controller, unregister
 from controller.rehearsal_outcome import OURSELVES, Outcome, Verdict
 from controller.rehearsal_scene import Scene
 from controller.rehearsal_steps import Change, Lose, Register, Restart, Step, Unregister
-from controller.rehearsal_words import applied, assumed, comes_with, way_back
+from controller.rehearsal_words import applied, assumed, comes_with, no_return
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.nodes import NodeKey
 
@@ -130,7 +129,7 @@ def _change(scene: Scene, step: Change) -> Outcome:
         results=decision.results,
         says=decision.refusals,
         does=tuple(applied(decision, before.levels)),
-        notes=(*way_back(release_of(scene.release), old, raised), *assumed(decision)),
+        notes=(*no_return(old, raised), *assumed(decision)),
         consequences=comes_with(old, raised),
     )
 

@@ -3,19 +3,15 @@
 from collections.abc import Mapping
 
 from controller.kraft import ControllerState, releases, replay_refusal
+from controller.readiness.software import software_of
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from tables.nodes import capabilities
 
 
 def release_of_ranges(ranges: Mapping[FeatureName, Range]) -> str | None:
-    """The release whose nodes advertise exactly these ranges; None where the table has none.
-
-    Ranges with ``unstable.feature.versions.enable`` count where no release has them without.
-    """
-    for unstable in (False, True):
-        for name, release in releases().items():
-            if dict(release.ranges(unstable=unstable)) == dict(ranges):
-                return name
-    return None
+    """The release whose nodes advertise these ranges; None where the table has none."""
+    release = software_of(capabilities(ranges))
+    return release.name if release else None
 
 
 def why_not_able(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:

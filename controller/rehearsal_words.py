@@ -1,11 +1,12 @@
 """What is said of a step beside the controller's own words."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from controller.kraft import Consequence, Release, UpdateDecision, between
+from controller.kraft import Consequence, UpdateDecision, between
 from controller.kraft.answers import ConfigRecord, LevelRecord, NothingRecord, Record
 from controller.levels import level_name
-from controller.rehearsal_releases import why_not_able
+from controller.readiness.software import span
+from controller.readiness.way_back import way_back
 from controller.rehearsal_scene import Ranges
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, Range
 
@@ -66,27 +67,17 @@ def comes_with(before: Levels, after: Levels) -> tuple[Consequence, ...]:
     )
 
 
-def way_back(release: Release, before: Levels, after: Levels) -> Iterator[str]:
-    """Whether a raised metadata.version can be lowered again, and which releases are left out."""
-    old, new = before.get(METADATA_VERSION), after.get(METADATA_VERSION)
-    if old is not None and new is not None and new > old:
-        floor = release.floor(new)
-        if floor <= old:
-            yield f"the way back to {level_name(METADATA_VERSION, old)} loses nothing"
-        elif floor == new:
-            yield "there is no way back: the new level changed the metadata"
-        else:
-            yield (
-                f"the way back ends at {level_name(METADATA_VERSION, floor)}: "
-                f"{level_name(METADATA_VERSION, old)} cannot be reached any more"
-            )
-    could, can = why_not_able(before), why_not_able(after)
-    if gone := [name for name in can if could[name] is None and can[name] is not None]:
-        yield f"nodes of Kafka {_listed(gone)} do not start any more"
-    if back := [name for name in can if could[name] is not None and can[name] is None]:
-        yield f"nodes of Kafka {_listed(back)} can start again"
-
-
-def _listed(names: Iterable[str]) -> str:
-    *rest, last = names
-    return f"{', '.join(rest)} and {last}" if rest else last
+def no_return(before: Levels, after: Levels) -> Iterator[str]:
+    """Whether raised levels can be lowered again, and which releases start no more, or again."""
+    found = way_back(before, after)
+    if found is None or dict(before) == dict(after):
+        return
+    raised = (
+        one for one in (METADATA_VERSION, KRAFT_VERSION) if after.get(one, 0) > before.get(one, 0)
+    )
+    if any(raised):
+        yield found.why
+    if lost := [name for name in found.before if name not in found.after]:
+        yield f"nodes of Kafka {span(lost)} do not start any more"
+    if again := [name for name in found.after if name not in found.before]:
+        yield f"nodes of Kafka {span(again)} can start again"
