@@ -11,7 +11,9 @@ from immutables import Map
 
 from controller.compatibility import incompatibilities, suspicious
 from controller.migration import under_way
-from controller.rules import RULES, Subject, SubjectKind
+from controller.readiness.states import State
+from controller.readiness.times import CLUSTER, settle, touched
+from controller.rules import RULES, TIMED_RULES, Finding, Seen, Subject, SubjectKind
 from streams.outputs import Alert, AlertState
 from tables.image import ClusterDelta, ClusterImage
 from tables.nodes import ClassKey, NodeKey
@@ -33,25 +35,36 @@ Said = Mapping[Subject, tuple[Alert, ...]]
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
+_UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """What is judged before the log has been read to its end: it is not the cluster's state."""
 
 
 def judge(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing, cause: Cause
+    before: ClusterImage,
+    delta: ClusterDelta,
+    firing: Firing,
+    cause: Cause,
+    seen: Seen,
+    due: Iterable[NodeKey] = (),
 ) -> tuple[Firing, Said]:
     """The firing alerts after an event, and what is to be said of each subject by it.
 
-    Nodes and features are judged only while the source of authority has caught up; at the moment
-    when it has, all of them are.
+    ``seen`` is the cluster after it, and ``due`` are nodes of which something has lasted too long
+    by now. Nodes and features are judged only while the source of authority has caught up; at the
+    moment when it has, all of them are.
     """
-    subjects = _touched(before, after, delta, firing)
+    after = seen.image
+    subjects = {
+        **dict.fromkeys(_touched(before, after, delta, firing)),
+        **dict.fromkeys(_lasting(before, delta, firing, seen, due)),
+    }
     said: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
         if not after.ready and subject.kind not in _ALWAYS:
             continue
         old = firing.get(subject, ())
-        new = tuple(_alerts(after, subject, old, cause))
+        new = tuple(_alerts(seen, subject, old, cause))
         if new == old:
             continue
         still = {alert.id for alert in new}
@@ -62,31 +75,36 @@ def judge(
     return firing, said
 
 
-def _alerts(
-    image: ClusterImage, subject: Subject, old: tuple[Alert, ...], cause: Cause
-) -> Iterator[Alert]:
+def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) -> Iterator[Alert]:
     """The alerts of one subject; one that goes on unchanged comes back as it was."""
     known = {alert.id: alert for alert in old}
-    for rule in RULES[subject.kind]:
-        for finding in rule.find(image, subject):
-            feature = finding.feature
-            tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""
-            alert_id = f"{image.cluster}/{rule.name}/{subject}{tail}"
-            before = known.get(alert_id)
-            alert = Alert(
-                id=alert_id,
-                cluster=image.cluster,
-                rule=rule.name,
-                severity=finding.severity,
-                state=AlertState.FIRING,
-                subject={**subject.fields, **({"feature": feature} if feature else {})},
-                summary=finding.summary,
-                evidence=finding.evidence,
-                since_ms=cause.at_ms if before is None else before.since_ms,
-                at_ms=cause.at_ms,
-                cause=cause.id,
-            )
-            yield before if before is not None and _same(before, alert) else alert
+    for name, finding in _findings(seen, subject):
+        feature = finding.feature
+        tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""
+        alert_id = f"{seen.image.cluster}/{name}/{subject}{tail}"
+        before = known.get(alert_id)
+        alert = Alert(
+            id=alert_id,
+            cluster=seen.image.cluster,
+            rule=name,
+            severity=finding.severity,
+            state=AlertState.FIRING,
+            subject={**subject.fields, **({"feature": feature} if feature else {})},
+            summary=finding.summary,
+            evidence=finding.evidence,
+            since_ms=cause.at_ms if before is None else before.since_ms,
+            at_ms=cause.at_ms,
+            cause=cause.id,
+        )
+        yield before if before is not None and _same(before, alert) else alert
+
+
+def _findings(seen: Seen, subject: Subject) -> Iterator[tuple[str, Finding]]:
+    """What the rules find, each with its rule's name."""
+    for rule in RULES.get(subject.kind, ()):
+        yield from ((rule.name, finding) for finding in rule.find(seen.image, subject))
+    for timed in TIMED_RULES.get(subject.kind, ()):
+        yield from ((timed.name, finding) for finding in timed.find(seen, subject))
 
 
 def _same(one: Alert, other: Alert) -> bool:
@@ -123,6 +141,26 @@ def _touched(
     elif after.ready:
         subjects.update(_of_delta(before, after, delta, firing))
     return subjects
+
+
+def _lasting(
+    before: ClusterImage, delta: ClusterDelta, firing: Firing, seen: Seen, due: Iterable[NodeKey]
+) -> Iterator[Subject]:
+    """The subjects of which something may have lasted too long now, or lasts no more."""
+    if not seen.image.ready:
+        return
+    if not before.ready:  # what came to it before was not judged
+        _, due = settle(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
+    yield from (Subject(SubjectKind.NODE, key) for key in due)
+    for key in touched(before, seen.image, delta):
+        subject = Subject(SubjectKind.NODE, key)
+        if subject in firing:
+            yield subject
+    since = seen.times.states.get(CLUSTER)
+    unfinished = since is not None and since.state not in (State.FINALIZED, State.UNKNOWN)
+    over = since is not None and seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
+    if (unfinished and over) or _UPGRADE in firing:
+        yield _UPGRADE
 
 
 def _paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:

@@ -9,6 +9,8 @@ from typing import Self
 from immutables import Map
 
 from controller.alerts import Cause, Firing, Said, judge
+from controller.readiness.times import DEFAULT_LIMITS, NO_TIMES, Limits, Times, advance, settle
+from controller.rules import Seen
 from controller.snapshot import provenance_fields, snapshot
 from streams.events import Event, LogCommit, SnapshotChunk
 from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
@@ -19,10 +21,11 @@ from tables.image import NOTHING, SKIPPED, ClusterDelta, ClusterImage, Delivery
 
 @dataclass(frozen=True, slots=True)
 class MonitorState:
-    """What is known of a cluster, and which alerts fire."""
+    """What is known of a cluster, which alerts fire, and since when things are so."""
 
     image: ClusterImage
     firing: Firing = field(default_factory=Map)
+    times: Times = NO_TIMES
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -49,25 +52,36 @@ class Outcome:
         return tuple(alert for alerts in self.said.values() for alert in alerts)
 
 
-def step(state: MonitorState, event: Event, delivery: Delivery | None = None) -> Outcome:
+def step(
+    state: MonitorState,
+    event: Event,
+    delivery: Delivery | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Outcome:
     """Takes in one event. Pure; an event that was taken in before says nothing.
 
     ``delivery`` is where it stood on the bus, if it came from there: what the bus gives again after
-    a crash is told by it, whatever the event is.
+    a crash is told by it, whatever the event is. ``limits`` say what has lasted too long; the time
+    is the events' own.
     """
     before = state.image
     if delivery is not None and before.has_read(delivery):
         return Outcome(state, SKIPPED)
     after, delta = fold(before, event)
     if delta.skipped:
-        return Outcome(state if after is before else MonitorState(after, state.firing), delta)
+        return Outcome(
+            state if after is before else MonitorState(after, state.firing, state.times), delta
+        )
     if delivery is not None:
         after = after.having_read(delivery)
     at_ms = _time_ms(event)
-    firing, said = judge(before, after, delta, state.firing, Cause(event.id, at_ms))
+    times = advance(state.times, before, after, delta, at_ms, limits)
+    times, due = settle(times, limits, at_ms) if after.ready else (times, [])
+    seen = Seen(after, times, limits, at_ms)
+    firing, said = judge(before, delta, state.firing, Cause(event.id, at_ms), seen, due)
     raised = after.features.revision != before.features.revision
     return Outcome(
-        state=MonitorState(after, firing),
+        state=MonitorState(after, firing, times),
         delta=delta,
         changes=_changes(after, delta, event),
         said=said,
@@ -75,14 +89,21 @@ def step(state: MonitorState, event: Event, delivery: Delivery | None = None) ->
     )
 
 
-def unreadable(state: MonitorState, place: str, reason: str, delivery: Delivery) -> Outcome:
+def unreadable(
+    state: MonitorState,
+    place: str,
+    reason: str,
+    delivery: Delivery,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Outcome:
     """Takes in that a message on a topic could not be read."""
     if state.image.has_read(delivery):
         return Outcome(state, SKIPPED)
     at_ms = delivery.time_ms
     after = fold_unreadable(state.image, place, reason).having_read(delivery)
-    firing, said = judge(state.image, after, NOTHING, state.firing, Cause(place, at_ms))
-    return Outcome(MonitorState(after, firing), NOTHING, said=said)
+    seen = Seen(after, state.times, limits, at_ms)
+    firing, said = judge(state.image, NOTHING, state.firing, Cause(place, at_ms), seen)
+    return Outcome(MonitorState(after, firing, state.times), NOTHING, said=said)
 
 
 def _time_ms(event: Event) -> int:

@@ -7,6 +7,8 @@ import orjson
 from immutables import Map
 
 from controller.monitor import MonitorState, Outcome
+from controller.readiness.rows import rows_of_times, times_of_rows
+from controller.readiness.times import touched
 from controller.rules import Subject, SubjectKind
 from streams.outputs import Alert, AlertState, Severity
 from streams.types import ClusterId, Role
@@ -18,7 +20,14 @@ def rows_of_step(before: MonitorState, outcome: Outcome) -> list[Row]:
     """The rows that a step changes, in the order in which they must be written: the place last."""
     after = outcome.state
     alerts = [_alert_row(after, subject) for subject in outcome.said]
-    return alerts + rows_of_change(before.image, after.image, outcome.delta)
+    times = rows_of_times(before.times, after.times, _touched(before, outcome), after.image.cluster)
+    return [*alerts, *times, *rows_of_change(before.image, after.image, outcome.delta)]
+
+
+def _touched(before: MonitorState, outcome: Outcome) -> Iterable[NodeKey]:
+    if outcome.state.times is before.times:
+        return ()
+    return touched(before.image, outcome.state.image, outcome.delta)
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:
@@ -36,7 +45,7 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
         if name.startswith("alerts/"):
             subject, alerts = orjson.loads(value)
             firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
-    return MonitorState(image_of_rows(cluster, rows), Map(firing))
+    return MonitorState(image_of_rows(cluster, rows), Map(firing), times_of_rows(rows))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:

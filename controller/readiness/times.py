@@ -4,8 +4,8 @@ All of it follows from events and their times, so that the same events give the 
 engine runs them, and taking in an event again changes nothing.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from immutables import Map
@@ -15,6 +15,8 @@ from controller.readiness.states import State, stands_of
 from streams.types import FeatureName, NodeId, Role
 from tables.image import Authority, ClusterDelta, ClusterImage
 from tables.nodes import Node, NodeKey
+
+_NEVER: Final = 1 << 62
 
 CLUSTER: Final = FeatureName("")
 """Under this name stands the state of the whole cluster."""
@@ -48,30 +50,58 @@ class Since(NamedTuple):
 class Times:
     """When features came into their state, since when nodes are away, and since when they would be
     refused at a registration. Times are in milliseconds since the Unix epoch.
+
+    Before ``due_ms`` nothing of that will have lasted too long; it follows from the rest.
     """
 
     states: Map[FeatureName, Since] = field(default_factory=Map)
     away: Map[NodeKey, int] = field(default_factory=Map)
     refused: Map[NodeKey, int] = field(default_factory=Map)
+    due_ms: int = field(default=0, compare=False)
 
 
 NO_TIMES: Final = Times()
 
 
 def advance(
-    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta, at_ms: int
+    times: Times,
+    before: ClusterImage,
+    after: ClusterImage,
+    delta: ClusterDelta,
+    at_ms: int,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Times:
     """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
     states = _states(times.states, before, after, at_ms)
-    keys = _touched(before, after, delta)
-    away, refused = times.away, times.refused
-    for key in keys:
+    away, refused, due_ms = times.away, times.refused, times.due_ms
+    for key in touched(before, after, delta):
         started = _is_another(before.nodes.get(key), after.nodes.get(key))
         away = _with(away, key, at_ms, holds=is_away(after, key), anew=started)
         refused = _with(refused, key, at_ms, holds=is_refused(after, key), anew=started)
-    if (states, away, refused) == (times.states, times.away, times.refused):
+    if away is not times.away:
+        due_ms = min(due_ms, at_ms + limits.ghost_ms)
+    if refused is not times.refused:
+        due_ms = min(due_ms, at_ms + limits.refusal_ms)
+    if states is times.states and away is times.away and refused is times.refused:
         return times
-    return Times(states, away, refused)
+    return Times(states, away, refused, due_ms)
+
+
+def settle(times: Times, limits: Limits, now_ms: int) -> tuple[Times, list[NodeKey]]:
+    """The nodes of which something has lasted too long by now, if any came to it since last time.
+
+    Nodes are looked through only when the oldest of what is not too long yet has become so.
+    """
+    if now_ms < times.due_ms:
+        return times, []
+    due_ms, found = _NEVER, set()
+    for since, limit_ms in ((times.away, limits.ghost_ms), (times.refused, limits.refusal_ms)):
+        for key, at_ms in since.items():
+            if now_ms - at_ms >= limit_ms:
+                found.add(key)
+            else:
+                due_ms = min(due_ms, at_ms + limit_ms)
+    return replace(times, due_ms=due_ms), sorted(found)
 
 
 def is_away(image: ClusterImage, key: NodeKey) -> bool:
@@ -116,7 +146,8 @@ def _states(
     return states
 
 
-def _touched(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterable[NodeKey]:
+def touched(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterable[NodeKey]:
+    """The nodes of which an event may have changed whether they are away, or would be refused."""
     keys: dict[NodeKey, None] = dict.fromkeys((*delta.nodes, *delta.answers))
     if before.quorum.voters != after.quorum.voters or before.authority is not after.authority:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
@@ -150,8 +181,3 @@ def _with(
     if not holds:
         return since.delete(key) if key in since else since
     return since.set(key, at_ms) if anew or key not in since else since
-
-
-def lasting(since: Mapping[NodeKey, int], now_ms: int, limit_ms: int) -> list[NodeKey]:
-    """The nodes of which something has been so for so long, in order."""
-    return sorted(key for key, at_ms in since.items() if now_ms - at_ms >= limit_ms)

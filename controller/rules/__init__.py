@@ -10,9 +10,10 @@ from controller.rules.features import FEATURE_RULES
 from controller.rules.log import LOG_RULES
 from controller.rules.migration import MIGRATION_RULES
 from controller.rules.nodes import NODE_RULES
-from controller.rules.rule import Finding, Rule, Subject, SubjectKind
+from controller.rules.rule import Finding, Rule, Seen, Subject, SubjectKind, TimedRule
 from controller.rules.sources import SOURCE_RULES
 from controller.rules.unreadable import RECORD_RULES
+from controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
 from controller.rules.zookeeper import ZNODE_RULES
 
 RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
@@ -24,6 +25,21 @@ RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
     SubjectKind.ZNODE: ZNODE_RULES,
     SubjectKind.MIGRATION: MIGRATION_RULES,
 }
-"""Every rule, by what it is about."""
+"""Every rule of what is so at a moment, by what it is about."""
 
-__all__ = ["RULES", "Finding", "Rule", "Subject", "SubjectKind"]
+TIMED_RULES: Final[dict[SubjectKind, tuple[TimedRule, ...]]] = {
+    SubjectKind.NODE: LASTING_NODE_RULES,
+    SubjectKind.UPGRADE: UPGRADE_RULES,
+}
+"""Every rule of what has lasted too long, by what it is about."""
+
+__all__ = [
+    "RULES",
+    "TIMED_RULES",
+    "Finding",
+    "Rule",
+    "Seen",
+    "Subject",
+    "SubjectKind",
+    "TimedRule",
+]

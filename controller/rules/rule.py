@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from controller.readiness.times import Limits, Times
 from streams.outputs import Severity
 from streams.types import FeatureName
 from tables.image import ClusterImage
@@ -21,6 +22,7 @@ class SubjectKind(StrEnum):
     RECORD = "record"
     ZNODE = "znode"
     MIGRATION = "migration"
+    UPGRADE = "upgrade"
 
 
 class Subject(NamedTuple):
@@ -62,6 +64,29 @@ class Rule:
     name: str
     about: str
     find: Callable[[ClusterImage, Subject], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cluster at the time of an event, in milliseconds since the Unix epoch."""
+
+    image: ClusterImage
+    times: Times
+    limits: Limits
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRule:
+    """A named condition that must have lasted; ``find`` takes a subject of the rule's kind.
+
+    Time is that of events, the heartbeats of sources among them, so that whoever reads the same
+    events comes to the same alerts.
+    """
+
+    name: str
+    about: str
+    find: Callable[[Seen, Subject], Iterable[Finding]]
 
 
 def roughly(count: int) -> int:

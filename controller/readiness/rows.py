@@ -1,0 +1,61 @@
+"""The times as rows of the table in which a state outlives its process, and back.
+
+They are written before the rows of the image: what was written and not finished is taken in again,
+and comes to the same times.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import orjson
+from immutables import Map
+
+from controller.readiness.states import State
+from controller.readiness.times import Since, Times
+from streams.types import ClusterId, FeatureName, NodeId, Role
+from tables.nodes import NodeKey
+from tables.rows import PAGE, Row, row_key
+
+_STATES: Final = "times"
+_PAGES: Final = "times/"
+
+
+def rows_of_times(
+    before: Times, after: Times, touched: Iterable[NodeKey], cluster: ClusterId
+) -> Iterator[Row]:
+    """The rows that changed; ``touched`` are the nodes of which something may have."""
+    if after.states is not before.states:
+        states = dict(sorted(after.states.items()))
+        yield (
+            row_key(cluster, _STATES),
+            orjson.dumps({name: [since.state, since.at_ms] for name, since in states.items()}),
+        )
+    pages = dict.fromkeys(
+        (key.role, key.node_id // PAGE) for key in touched if _at(before, key) != _at(after, key)
+    )
+    for role, page in pages:
+        ids = range(page * PAGE, (page + 1) * PAGE)
+        found = [(node_id, *_at(after, NodeKey(role, NodeId(node_id)))) for node_id in ids]
+        known = [one for one in found if one[1:] != (None, None)]
+        key = row_key(cluster, f"{_PAGES}{role}/{page}")
+        yield key, orjson.dumps(known) if known else None
+
+
+def times_of_rows(rows: Mapping[str, bytes]) -> Times:
+    """The times that rows hold, by the rows' names."""
+    states, away, refused = {}, {}, {}
+    for name, value in rows.items():
+        if name == _STATES:
+            for feature, (state, at_ms) in orjson.loads(value).items():
+                states[FeatureName(feature)] = Since(State(state), at_ms)
+        elif name.startswith(_PAGES):
+            role = Role(name.split("/")[1])
+            for node_id, gone_ms, refused_ms in orjson.loads(value):
+                key = NodeKey(role, node_id)
+                away.update({} if gone_ms is None else {key: gone_ms})
+                refused.update({} if refused_ms is None else {key: refused_ms})
+    return Times(Map(states), Map(away), Map(refused))
+
+
+def _at(times: Times, key: NodeKey) -> tuple[int | None, int | None]:
+    return times.away.get(key), times.refused.get(key)

@@ -1,0 +1,177 @@
+"""Rules about the way from one release to the next: what was begun and lies there unfinished.
+
+A cluster whose nodes are of two releases is in the course of things while it is rolled, and so are
+levels that wait to be finalized. What has lasted too long was forgotten, or cannot go on.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from controller.levels import level_name
+from controller.readiness.refusals import refusal
+from controller.readiness.software import software_of
+from controller.readiness.states import Stand, State, stands_of
+from controller.readiness.times import CLUSTER
+from controller.rules.rule import Finding, Seen, Subject, TimedRule, roughly
+from streams.outputs import Severity
+from streams.types import METADATA_VERSION, Role
+from tables.image import Authority
+from tables.nodes import Node, NodeKey
+
+_HOUR_MS: Final = 3_600_000
+_NAMED: Final = 10
+
+
+def _lasting(seen: Seen, state: State) -> Stand | None:
+    """Where metadata.version stands, if the cluster has been in a state for too long.
+
+    Clusters in ZooKeeper mode have none that counts, and no release to come to by levels.
+    """
+    since = seen.times.states.get(CLUSTER)
+    if since is None or since.state is not state or seen.image.authority is Authority.ZOOKEEPER:
+        return None
+    over = seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
+    return stands_of(seen.image).features.get(METADATA_VERSION) if over else None
+
+
+def _blocked(seen: Seen, subject: Subject) -> Iterable[Finding]:
+    """The nodes that hold it back: those below the highest level that any node supports."""
+    del subject
+    stand = _lasting(seen, State.MIXED)
+    behind = sorted(_behind(seen, stand)) if stand is not None else []
+    if stand is None or not behind:
+        return
+    count = len(behind)
+    shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
+    who = shown if count <= _NAMED else f"at least {roughly(count)} nodes, {shown} among them,"
+    summary = (
+        f"Nodes of two releases stand beside each other for more than "
+        f"{_time(seen.limits.upgrade_ms)}, and {who} "
+        f"hold{'s' if count == 1 else ''} metadata.version "
+        f"{level_name(METADATA_VERSION, stand.newest)} back: restart "
+        f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
+        "`featurewatch readiness` says what to do about each."
+    )
+    evidence: dict[str, Any] = {"newest": stand.newest, "finalized": stand.finalized}
+    if count <= _NAMED:
+        evidence["nodes"] = [str(key) for key in behind]
+    yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
+
+
+def _behind(seen: Seen, stand: Stand) -> Iterator[NodeKey]:
+    for key, ids in seen.image.nodes.classes.items():
+        if key.capabilities.ranges.get(METADATA_VERSION, (0, 0))[1] < stand.newest:
+            yield from (NodeKey(key.role, node_id) for node_id in ids)
+
+
+def _forgotten(seen: Seen, subject: Subject) -> Iterable[Finding]:
+    del subject
+    stand = _lasting(seen, State.READY)
+    if stand is not None:
+        now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
+        summary = (
+            f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
+            f"{_time(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do not "
+            "want to go back: `featurewatch readiness` says what that changes."
+        )
+        evidence = {"level": stand.finalized, "supported": stand.newest}
+        yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
+
+
+def _partial(seen: Seen, subject: Subject) -> Iterable[Finding]:
+    del subject
+    stand = _lasting(seen, State.PARTLY)
+    if stand is None:
+        return
+    stands, level = stands_of(seen.image), stand.finalized
+    told = ", ".join(
+        f"{name} {level_name(name, stands.features[name].finalized)} instead of {default}"
+        for name, default in stands.behind.items()
+    )
+    summary = (
+        f"metadata.version {level_name(METADATA_VERSION, level)} is finalized, and other features "
+        f"are behind what a new cluster has with it: {told}. Finalize them too, or set "
+        "them aside knowingly."
+    )
+    yield Finding(summary, Severity.WARNING, {"behind": dict(stands.behind)})
+
+
+def _ghost(seen: Seen, subject: Subject) -> Iterable[Finding]:
+    assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
+    key, node = subject.key, seen.image.nodes.get(subject.key)
+    since = seen.times.away.get(key)
+    live = seen.image.authority is not Authority.LOG
+    if node is None or since is None or live or seen.now_ms - since < seen.limits.ghost_ms:
+        return
+    what = "is fenced" if key.role is Role.BROKER else _controller_is(seen, key)
+    release = software_of(node.capabilities)
+    runs = f" on Kafka {release.name}" if release else ""
+    remedy = (
+        f"if it is gone for good: kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id "
+        f"{key.node_id}"
+        if key.role is Role.BROKER
+        else "no release up to 4.3 can unregister it, so start it again before the next upgrade"
+    )
+    summary = (
+        f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
+        f"{_time(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
+        f"same; {remedy}."
+    )
+    yield Finding(summary, Severity.WARNING, _evidence(node))
+
+
+def _controller_is(seen: Seen, key: NodeKey) -> str:
+    answer = seen.image.answers.get(key)
+    return "does not answer" if answer is not None and answer.silent else "is no voter"
+
+
+def _evidence(node: Node) -> dict[str, Any]:
+    ranges = {name: list(bounds) for name, bounds in sorted(node.capabilities.ranges.items())}
+    return {"ranges": ranges, "fenced": node.fenced}
+
+
+def _refused(seen: Seen, subject: Subject) -> Iterable[Finding]:
+    assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
+    key = subject.key
+    since = seen.times.refused.get(key)
+    if since is None or seen.now_ms - since < seen.limits.refusal_ms:
+        return
+    words = refusal(seen.image, key)
+    if words is not None:
+        what = (
+            "will be refused at its next registration" if key.role is Role.BROKER else "will stop"
+        )
+        summary = (
+            f"{key.role} {key.node_id} {what}: {words.rstrip('.')}. Do not restart it before its "
+            "software fits the finalized levels."
+        )
+        yield Finding(summary, Severity.CRITICAL, {"refusal": words})
+
+
+def _time(limit_ms: int) -> str:
+    for unit_ms, name in ((_HOUR_MS, "hour"), (60_000, "minute"), (1000, "second")):
+        if limit_ms >= unit_ms and limit_ms % unit_ms == 0:
+            count = limit_ms // unit_ms
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return f"{limit_ms} ms"
+
+
+UPGRADE_RULES: Final = (
+    TimedRule(
+        "upgrade-blocked", "nodes of different releases beside each other for long", _blocked
+    ),
+    TimedRule(
+        "finalization-forgotten",
+        "all nodes support a level for long, and it is not finalized",
+        _forgotten,
+    ),
+    TimedRule(
+        "finalization-partial",
+        "metadata.version was raised, and other features stayed behind for long",
+        _partial,
+    ),
+)
+LASTING_NODE_RULES: Final = (
+    TimedRule("ghost-registration", "a node is registered and shows no sign of life", _ghost),
+    TimedRule("registration-refused", "a node would be refused at its next registration", _refused),
+)
