@@ -1,0 +1,92 @@
+"""Where a real controller and the model differ is found and said."""
+
+from dataclasses import replace
+
+from controller.kraft import ControllerState, Error
+from controller.rehearsal import Outcome, rehearse
+from controller.rehearsal_compare import answers_differ, not_equal, states_differ
+from controller.rehearsal_steps import parse
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
+from tests.controller.test_rehearsal import cluster
+
+REFUSED = int(Error.INVALID_UPDATE_VERSION)
+
+
+def outcome(release: str, step: str, level: int = 19) -> Outcome:
+    """One step in a cluster of a release."""
+    (found,) = rehearse(release, cluster(release, level), [parse(step)])
+    return found
+
+
+def test_equal_answers_have_no_difference() -> None:
+    """Whole requests in 4.3, each feature in 3.9; what an agreement says is not compared."""
+    new = outcome("4.3", "upgrade:metadata.version=99")
+    assert list(answers_differ(new, REFUSED, new.says[0], {})) == []
+    old = outcome("3.9", "upgrade:metadata.version=21,foo=1")
+    text = dict(old.results)[FeatureName("foo")].text or ""
+    features = {"metadata.version": (0, "NONE"), "foo": (REFUSED, text)}
+    assert list(answers_differ(old, 0, "", features)) == []
+
+
+def test_each_planted_difference_is_found() -> None:
+    """Another code, another text, a feature that only one answers for."""
+    new = outcome("4.3", "upgrade:metadata.version=99")
+    assert list(answers_differ(new, 0, "", {})) == [
+        "the model says INVALID_UPDATE_VERSION, the real controller NONE ()"
+    ]
+    (said,) = answers_differ(new, REFUSED, new.says[0] + "!", {})
+    assert said.startswith("the model says 'The update failed")
+    old = outcome("3.9", "upgrade:metadata.version=21")
+    assert list(
+        answers_differ(old, 0, "", {"metadata.version": (REFUSED, "no"), "foo": (0, "")})
+    ) == [
+        "only the real controller answers for foo",
+        "metadata.version: the model says NONE, the real controller INVALID_UPDATE_VERSION (no)",
+    ]
+    assert list(answers_differ(old, 0, "", {})) == ["only the model answers for metadata.version"]
+    assert list(answers_differ(new, 77, "no", {})) == [
+        "the model says INVALID_UPDATE_VERSION, the real controller error 77 (no)"
+    ]
+
+
+def changed(state: ControllerState) -> ControllerState:
+    """The state with a difference of each kind."""
+    first, second, _ = state.brokers
+    return replace(
+        state,
+        levels={METADATA_VERSION: FeatureLevel(20)},
+        brokers=(first._replace(fenced=True), second._replace(ranges={METADATA_VERSION: (1, 2)})),
+        controllers=state.controllers[:2],
+        kraft_version=FeatureLevel(1),
+    )
+
+
+def test_clusters_are_compared_by_levels_and_registrations() -> None:
+    """Equal ones have no difference; each difference is one sentence."""
+    state = cluster("3.9", 19)
+    assert list(states_differ(state, state)) == []
+    found = list(states_differ(state, changed(state)))
+    assert [line.split(" in the model")[0] for line in found] == [
+        "kraft.version is 0",
+        "metadata.version is 19",
+        "broker 1 is fenced at the real controller alone",
+        f"broker 2 supports {dict(state.local)}",
+        "broker 3 is registered",
+        "controller 3 is registered",
+    ]
+
+
+def test_what_a_stand_in_lacks_is_said() -> None:
+    """Its own software, voters that do not run, levels and registrations that it does not have."""
+    live = cluster("3.9", 19)
+    assert list(not_equal(live, live)) == []
+    staged = replace(changed(live), local=cluster("4.3", 19).local, quorum=(NodeId(1),))
+    assert list(not_equal(live, staged)) == [
+        "controller 1 supports metadata.version 7-30; the live one supports metadata.version 1-21",
+        "the voters 2, 3 do not run: that one has not registered, or that the majority is gone, "
+        "cannot be asked",
+        "metadata.version is 20; it is 19 in the live cluster",
+        "kraft.version is 1; it is not finalized in the live cluster",
+        "brokers 3 could not be registered at the finalized levels",
+        "controllers 3 could not be registered at this metadata.version",
+    ]
