@@ -98,10 +98,8 @@ class Desired(_Strict):
         named = self.named(cluster)
         found = [name for name, each in self.environments.items() if each.holds(cluster, named)]
         if len(found) > 1:
-            raise DesiredError(
-                f"cluster {named.name or cluster} belongs to {' and to '.join(found)}: a cluster has "
-                "one environment"
-            )
+            who, both = named.name or cluster, " and to ".join(found)
+            raise DesiredError(f"cluster {who} belongs to {both}: a cluster has one environment")
         return found[0] if found else None
 
     def expected(self, known: Iterable[str]) -> dict[str, str]:
@@ -145,8 +143,12 @@ def desired_of(content: str, file: str) -> Desired:
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             raise DesiredError(f"{file}: there is no field {place}") from None
-        text = first["msg"].removeprefix("Value error, ")
-        raise DesiredError(f"{file}: {place} is wrong: {text[:1].lower()}{text[1:]}") from None
+        text = first["msg"]
+        if first["type"] == "value_error":
+            text = text.removeprefix("Value error, ")
+        else:
+            text = text[:1].lower() + text[1:]
+        raise DesiredError(f"{file}: {place} is wrong: {text}") from None
 
 
 def read_desired(file: Path) -> Desired:

@@ -12,7 +12,7 @@ from pipeline.plot_shapes import Drawing, Line, Rect, Shape, Text, Tone, on, sha
 from pipeline.plot_time import ticks
 
 WIDTH: Final = 1400
-LEFT: Final = 252
+LEFT: Final = 262
 RIGHT: Final = WIDTH - 28
 TICKS: Final = 12
 _FEW_LANES: Final = 36
@@ -108,13 +108,11 @@ def _levels(page: _Page, steps: Steps) -> None:
     top = page.y + 8
     height = {level: top + (len(rows) - 1 - index) * row_height for index, level in enumerate(rows)}
     page.shapes.append(Text(24, top, steps.feature, _SMALL, bold=True))
-    below = False
     for level in rows:
         label = level_label(steps.feature, level)
         room = LEFT - 38 - text_width(steps.feature, _SMALL, bold=True)
-        below = height[level] > top + 10 or text_width(label, _SMALL) < room
         page.back.append(Line(((LEFT, height[level]), (RIGHT, height[level])), Tone.GRID, 0.6))
-        if below:
+        if height[level] > top + 10 or text_width(label, _SMALL) < room:
             page.shapes.append(Text(LEFT - 10, height[level], label, _SMALL, Tone.SOFT, "end"))
     ends = [*(at for at, _ in steps.steps[1:]), picture.end]
     came: tuple[tuple[float, float], ...] = ()

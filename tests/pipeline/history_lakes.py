@@ -168,7 +168,8 @@ class Story:
     def finalize(self, feature: str, level: int, after: timedelta = HOUR) -> None:
         """A level is finalized (0: removed), after some time."""
         self.at += after
-        cause, before = self.cause(), self.levels.pop(feature, 0)
+        self.cause()
+        before = self.levels.pop(feature, 0)
         if level:
             self.levels[feature] = level
         self._revision += 1
@@ -207,7 +208,6 @@ class Story:
                 "digest": f"{self._revision:064x}",
             }
         )
-        assert cause
 
     def roll(self, release: str, after: timedelta, step: timedelta = HOUR) -> None:
         """Every node is restarted with a release, one after the other, and its level finalized."""
@@ -225,7 +225,7 @@ class Story:
         self.rows["upgrades"].append(
             {
                 "cluster": self.cluster,
-                "id": f"{self.cluster}/roll/{first:%s}",
+                "id": f"{self.cluster}/roll/{self.offset}",
                 "direction": "upgrade",
                 "state": "finalized",
                 "from_releases": before,
@@ -245,7 +245,7 @@ class Story:
         """A heartbeat of its source."""
         row = {
             "cluster": self.cluster,
-            "id": f"{self.cluster}/kraft/following-{at:%s}",
+            "id": f"{self.cluster}/kraft/following-{at.timestamp():.0f}",
             "index": 0,
             "at": at,
             "seen_at": at,
