@@ -1,0 +1,115 @@
+"""Every byte that ``kafka-features`` prints, and its exit code, from ``featurewatch features``."""
+
+import re
+
+import pytest
+
+from deploy.cluster import Cluster
+from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
+
+pytestmark = pytest.mark.stack
+
+# Nothing here changes a cluster: what is no dry run is refused, or ends before it is sent.
+ASKED = (
+    "describe",
+    "upgrade --feature metadata.version=99 --feature foo=1 --feature kraft.version=1 --dry-run",
+    "upgrade --feature foo=1",
+    "upgrade --feature metadata.version=21 --feature transaction.version=1 --dry-run",
+    "upgrade --metadata 3.9 --feature kraft.version=0 --dry-run",
+    "upgrade --metadata 3.9-IV0 --dry-run",
+    "upgrade --metadata 3.9 --feature metadata.version=21 --dry-run",
+    "upgrade --metadata 4.4-IV0 --dry-run",
+    "upgrade --metadata 4.4 --dry-run",
+    "upgrade --metadata 4.0-IV0 --dry-run",
+    "upgrade --metadata 3.3 --dry-run",
+    "upgrade --metadata 3.0 --dry-run",
+    "upgrade --metadata 3.0-IV0 --dry-run",
+    "upgrade --metadata 0.10.1 --dry-run",
+    "upgrade --metadata 2.8.1 --dry-run",
+    "upgrade --metadata nonsense",
+    "upgrade",
+    "upgrade --feature foo",
+    "upgrade --feature foo=x",
+    "upgrade --feature foo=",
+    "upgrade --feature foo=40000",
+    "upgrade --feature foo=0",
+    "upgrade --feature foo=-1",
+    "upgrade --feature =1",
+    "upgrade --feature foo=1 --feature foo=2",
+    "downgrade --metadata 3.3-IV3 --dry-run",
+    "downgrade --feature metadata.version=20 --unsafe --dry-run",
+    "downgrade --feature metadata.version=15 --unsafe",
+    "downgrade --feature kraft.version=0 --feature metadata.version=20 --dry-run",
+    "downgrade --feature metadata.version=+19 --dry-run",
+    "downgrade",
+    "disable --feature foo --dry-run",
+    "disable --feature metadata.version --dry-run",
+    "disable --feature kraft.version --feature group.version --unsafe --dry-run",
+    "disable --feature foo --feature foo",
+    "disable",
+)
+ASKED_OF_4 = (
+    "upgrade --release-version 4.3 --dry-run",
+    "upgrade --release-version 3.3-IV3 --dry-run",
+    "upgrade --release-version 2.8 --dry-run",
+    "upgrade --release-version 4.3 --feature a=1",
+    "upgrade --release-version 4.3 --metadata 4.3",
+    "downgrade --release-version 4.2 --dry-run",
+    "downgrade --release-version 3.9 --unsafe --dry-run",
+    "describe --node-id 2",
+    "describe --node-id -1",
+)
+LOOKED_UP = (
+    "version-mapping",
+    *(f"version-mapping --release-version {each}" for each in ("3.3", "3.9", "4.0-IV1", "4.3.0")),
+    *(f"version-mapping --release-version {each}" for each in ("4.4", "4.4-IV0", "3.0", "4", "x")),
+    "feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
+    "feature-dependencies --feature metadata.version=30 --feature metadata.version=31 "
+    "--feature metadata.version=32",
+    "feature-dependencies --feature kraft.version=1 --feature kraft.version=2",
+    "feature-dependencies --feature transaction.version=2 --feature foo=1",
+    "feature-dependencies --feature streams.version=1 --feature share.version",
+)
+
+
+@pytest.fixture(params=["3.9.1", "4.3.0"])
+def cluster(
+    request: pytest.FixtureRequest,
+) -> Cluster:
+    """Each of the shared clusters in turn."""
+    found: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
+    return found
+
+
+def without_epoch(said: Said) -> Said:
+    """A broker's epoch is the offset that it has read up to: another each time."""
+    return Said(said.code, re.sub(r"Epoch: \d+", "Epoch: n", said.out), said.err)
+
+
+def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Cluster) -> None:
+    """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
+    controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
+    (M-02, M-08, M-17, M-18, M-19, M-20, M-21, M-23, M-24)."""
+    newer = ASKED_OF_4 if tool.release == "4.3.0" else ()
+    compat = ("--compat", COMPAT[tool.release])
+    for by, address in (
+        ("--bootstrap-server", cluster.bootstrap_servers),
+        ("--bootstrap-controller", cluster.controllers),
+    ):
+        for line in (*ASKED, *newer):
+            arguments = (by, address, *line.split())
+            expected, found = tool(*arguments), ours(*compat, *arguments)
+            if line.startswith("describe") and by == "--bootstrap-server":
+                expected, found = without_epoch(expected), without_epoch(found)
+            assert found == expected, line
+
+
+def test_what_is_looked_up_is_the_tools(ours: Ours, tool: KafkaFeatures) -> None:
+    """version-mapping and feature-dependencies, which 4.x has: defaults of releases, of levels that
+    are not in production, dependencies, and names that there are not (M-17, M-21)."""
+    if tool.release == "3.9.1":
+        # It has neither: asked of it, its process would end.
+        assert ours("version-mapping", "--compat", "3.9").out.startswith("metadata.version=21")
+        return
+    for line in LOOKED_UP:
+        assert ours(*line.split()) == tool(*line.split()), line
