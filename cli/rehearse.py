@@ -100,8 +100,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
         found = _from_file(file) if file is not None else []
         found += [parse(text) for text in given]
     except BadStepError as error:
-        where = f"{file}: " if file is not None and not given else ""
-        raise UsageError(f"{where}{error}") from None
+        raise UsageError(str(error)) from None
     if not found:
         raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
     return found
@@ -114,7 +113,10 @@ def _from_file(file: Path) -> list[Step]:
         raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    return parse_document(content)
+    try:
+        return parse_document(content)
+    except BadStepError as error:
+        raise UsageError(f"{file}: {error}") from None
 
 
 def _cluster(config: Path | None, **given: str | Path | None) -> Cluster:

@@ -99,11 +99,15 @@ def _release(name: str) -> tuple[Release, str]:
 def _unstable(release: Release, live: ControllerState) -> bool:
     """Whether the live levels need levels that are not in production; raises `UsageError`."""
     levels = levels_of(live)
-    for unstable in (False, True):
-        text = refusal_at_start(release.name, release.ranges(unstable=unstable), levels)
-        if text is None:
-            return unstable
-    raise UsageError(f"a controller of Kafka {release.name} does not start at these levels: {text}")
+    texts = {
+        unstable: refusal_at_start(release.name, release.ranges(unstable=unstable), levels)
+        for unstable in (False, True)
+    }
+    if None not in texts.values():
+        raise UsageError(
+            f"a controller of Kafka {release.name} does not start at these levels: {texts[False]}"
+        )
+    return texts[False] is not None
 
 
 def _setting(release: Release, live: ControllerState, unstable: bool) -> Setting:

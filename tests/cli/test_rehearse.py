@@ -1,0 +1,227 @@
+"""``featurewatch rehearse`` as it is called and shown, without a cluster."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli import rehearse, rehearse_real
+from cli.errors import UsageError
+from cli.main import app
+from cli.one_shot import NotSeenError
+from cli.rehearse_real import Compared, OnReal
+from cli.settings import Cluster
+from controller.kraft import ControllerState, release_of, seen_state
+from controller.rehearsal import rehearse as play
+from streams.events import SourceState, SourceStatus
+from streams.types import METADATA_VERSION, ClusterId, NodeId
+from tables.image import Authority, ClusterImage, Quorum
+from tests.simulation import records as r
+from tests.simulation.records import MV
+from tests.tables.test_fold_log import fold_all
+
+OLD = release_of("3.9").ranges()
+VOTERS = (NodeId(1), NodeId(2), NodeId(3))
+AT = ("--bootstrap-controller", "kafka:9093")
+
+
+def image(level: int = 19) -> ClusterImage:
+    """Two brokers and three controllers of 3.9, controller 1 active."""
+    nodes = [r.register(node, OLD, fenced=False) for node in (1, 2)]
+    controllers = [r.register_controller(node, OLD) for node in VOTERS] if level >= 15 else []
+    found = fold_all([r.commit(9, r.level(MV, level), *nodes, *controllers)])
+    return replace(found, quorum=Quorum(1, 4, VOTERS))
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command on an image, or with what reading it raises."""
+
+    def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
+        def read(_: Cluster) -> ClusterImage:
+            if isinstance(seen, Exception):
+                raise seen
+            return seen or image()
+
+        monkeypatch.setattr(rehearse, "image_once", read)
+        return CliRunner().invoke(app, ["rehearse", *arguments])
+
+    return run
+
+
+def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Result]) -> None:
+    """Who is asked, each verdict, the controller's words, what happens; a refusal exits 3."""
+    result = said(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "lose:broker-2")
+    assert result.exit_code == 3
+    lines = result.output.splitlines()
+    assert lines[0].startswith("cluster ")
+    assert lines[0].endswith("asked as controller 1 of Kafka 3.9")
+    assert lines[1] == "levels  metadata.version 19 (3.7-IV4)"
+    assert lines[2] == "nodes   brokers 1-2, registered controllers 1-3"
+    assert lines[3] == " 1 upgrade:metadata.version=4.3-IV0  refused"
+    assert "Local controller 1 only supports versions 1-21" in lines[4]
+    assert lines[5] == " 2 lose:broker-2  accepted"
+    assert lines[6] == "   fences broker 2 when its session ends"
+
+
+def test_json_is_one_document(said: Callable[..., Result]) -> None:
+    """Each step with verdict, error, consequences and levels after it; accepted exits 0."""
+    result = said(*AT, "--step", "upgrade:metadata.version=3.9", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.output)
+    assert (found["release"], found["controller"], found["verdict"]) == ("3.9", 1, "accepted")
+    (step,) = found["steps"]
+    assert (step["error"], step["features"]) == (
+        "NONE",
+        {"metadata.version": {"error": "NONE", "text": None}},
+    )
+    assert step["levels"] == {"metadata.version": 21}
+    assert [one["level"] for one in step["consequences"]] == [20, 21]
+
+
+def test_steps_of_a_file_come_first(said: Callable[..., Result], tmp_path: Path) -> None:
+    """A YAML list of steps, then those of the command line."""
+    file = tmp_path / "steps.yaml"
+    file.write_text("steps:\n- add-broker: 9@4.3\n- upgrade: {metadata.version: 3.8}\n")
+    result = said(*AT, "--steps", str(file), "-s", "unregister:broker-9", "--json")
+    assert [one["step"] for one in json.loads(result.output)["steps"]] == [
+        "add-broker:9@4.3",
+        "upgrade:metadata.version=3.8",
+        "unregister:broker-9",
+    ]
+
+
+def test_another_release_can_be_asked(said: Callable[..., Result]) -> None:
+    """--release: as if the active controller ran it."""
+    result = said(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
+    (step,) = json.loads(result.output)["steps"]
+    assert step["by"] == "controller 1 (Kafka 4.3)"
+    assert "Broker 2 only supports versions 1-21" in step["says"][0]
+
+
+def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
+    """No majority, a cluster that does not answer, no active controller, software nobody tells."""
+    lost = (
+        "-s",
+        "lose:controller-1",
+        "-s",
+        "lose:controller-2",
+        "-s",
+        "upgrade:metadata.version=20",
+    )
+    assert said(*AT, *lost).exit_code == 4
+    step = ("-s", "lose:broker-1")
+    silent = said(
+        *AT, *step, seen=NotSeenError("kafka:9093 was not read to its end: nobody listens")
+    )
+    assert (silent.exit_code, silent.stdout) == (4, "")
+    assert "nobody listens" in silent.stderr
+    nobody = said(*AT, *step, seen=replace(image(), quorum=Quorum()))
+    assert nobody.exit_code == 4
+    assert "which controller is active is not known" in nobody.stderr
+
+
+def test_the_answers_of_nodes_alone_are_a_part(said: Callable[..., Result]) -> None:
+    """Without the metadata log an accepted level is unknown; who leads comes from the nodes."""
+    status = SourceStatus(
+        ClusterId("c"), Authority.ANSWERS, SourceState.FOLLOWING, -1, -1, -1, 2, 4, "", 1
+    )
+    seen = replace(image(), authority=Authority.ANSWERS, quorum=Quorum()).with_source(status)
+    result = said(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=seen)
+    found = json.loads(result.output)
+    assert (result.exit_code, found["controller"], found["verdict"]) == (4, 2, "unknown")
+    assert "could object" in found["steps"][0]["notes"][-1]
+
+
+WRONG = (
+    ((*AT,), "give --step"),
+    ((*AT, "-s", "melt:broker-1"), "there is no 'melt'"),
+    ((*AT, "--steps", "missing.yaml"), "missing.yaml cannot be read"),
+    ((*AT, "-s", "lose:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
+    (("-s", "lose:broker-1"), "give --bootstrap-controller"),
+    (("-s", "lose:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
+    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
+    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
+)
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG)
+def test_wrong_usage_is_one_line(
+    said: Callable[..., Result], arguments: tuple[str, ...], text: str
+) -> None:
+    """What is wrong and what to give; nothing is asked."""
+    result = said(*arguments)
+    assert isinstance(result.exception, UsageError)
+    assert text in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(b"- [", "is no YAML"), (b"\xff", "is no YAML"), (b"", "no steps"), (b"- lose: 7", "'7'")],
+)
+def test_a_file_without_steps_is_wrong_usage(
+    said: Callable[..., Result], tmp_path: Path, content: bytes, text: str
+) -> None:
+    """The line names the file."""
+    file = tmp_path / "steps.yaml"
+    file.write_bytes(content)
+    result = said(*AT, "--steps", str(file))
+    assert isinstance(result.exception, UsageError)
+    assert text in str(result.exception)
+    assert str(file) in str(result.exception)
+
+
+def test_a_cluster_in_zookeeper_mode_is_refused(said: Callable[..., Result]) -> None:
+    """There is no KRaft controller to speak for."""
+    result = said(*AT, "-s", "lose:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER))
+    assert isinstance(result.exception, UsageError)
+    assert "ZooKeeper mode" in str(result.exception)
+
+
+def test_one_of_several_configured_clusters_is_named(
+    said: Callable[..., Result], tmp_path: Path
+) -> None:
+    """A configuration with one cluster needs no more; of several the id says which one."""
+    file = tmp_path / "clusters.yaml"
+    file.write_text(
+        "clusters:\n- {cluster_id: a, servers: 'a:1'}\n- {cluster_id: b, servers: 'b:1'}\n"
+    )
+    given = ("-s", "lose:broker-1", "--config", str(file))
+    several = said(*given)
+    assert isinstance(several.exception, UsageError)
+    assert "say which one with --cluster-id" in str(several.exception)
+    assert said(*given, "--cluster-id", "b").exit_code == 0
+
+
+def test_a_difference_to_the_real_controller_exits_with_1(
+    said: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said at its step, and counted at the end, whatever the verdicts are."""
+
+    def real(name: str, live: ControllerState, steps: list[object]) -> OnReal:
+        (outcome,) = play(name, live, steps)  # type: ignore[arg-type]
+        compared = Compared(outcome, asked=True, real=None, differences=("it says otherwise",))
+        return OnReal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
+
+    monkeypatch.setattr(rehearse, "on_real_controller", real)
+    asked = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
+    result = said(*asked)
+    assert result.exit_code == 1
+    assert "DIFFERENT: it says otherwise" in result.output
+    assert "unequal the voters 2, 3 do not run" in result.output
+    assert result.output.splitlines()[-1] == "1 differences to Kafka 3.9.1"
+    found = json.loads(said(*asked, "--json").output)
+    assert found["on_real_controller"]["differences"] == 1
+    assert found["steps"][0]["differences"] == ["it says otherwise"]
+
+
+def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:
+    """Its own words tell why it cannot stand in."""
+    live = replace(seen_state(image()), levels={METADATA_VERSION: 30})
+    with pytest.raises(UsageError, match="this controller only supports versions 1-21"):
+        rehearse_real.on_real_controller("3.9.1", live, [])
