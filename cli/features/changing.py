@@ -19,6 +19,8 @@ from cli.features.tool import Outcome, ToolError, outcome_lines
 
 _SEEN_S: Final = 5.0
 _PAUSE_S: Final = 0.05
+_NO_RIGHT: Final = 31
+"""``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
 
 Parse = Callable[[Callable[[str], None]], tuple[Update, ...]]
 """Makes the updates of what was given, and says lines of the tool's on the way."""
@@ -58,6 +60,8 @@ def report(
     dry_run: bool,
 ) -> None:
     """Tells what came of each update, in the tool's words or as a document."""
+    if any(one.error == _NO_RIGHT for one in result.refused):
+        tell("this login may not change features: grant it ALTER on the cluster")
     if known is not None:
         print_document(document(known, target.dialect, described_results(updates, result)))
         if result.refused:

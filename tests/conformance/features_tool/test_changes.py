@@ -1,0 +1,187 @@
+"""Real changes, each made by ``kafka-features`` and by ours on one cluster, and refused logins."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.artifacts import Cache
+from deploy.cluster import Cluster
+from deploy.ports import LOOPBACK, Ports
+from deploy.properties import Addresses
+from deploy.specs import ClusterSpec, NodeSpec
+from tests.conformance.features_tool.kafka_features import (
+    COMPAT,
+    KafkaFeatures,
+    Ours,
+    kafka_features,
+)
+
+pytestmark = pytest.mark.stack
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+UP_AND_DOWN = {
+    "3.9.1": (
+        ("downgrade", "--metadata", "3.8"),
+        ("upgrade", "--feature", "metadata.version=21"),
+        ("downgrade", "--feature", "metadata.version=19", "--feature", "unheard=0"),
+        ("upgrade", "--metadata", "3.9"),
+        ("upgrade", "--feature", "metadata.version=21"),
+    ),
+    "4.3.0": (
+        ("downgrade", "--feature", "transaction.version=1", "--feature", "group.version=0"),
+        ("disable", "--feature", "streams.version", "--feature", "share.version"),
+        ("upgrade", "--feature", "transaction.version=2", "--feature", "group.version=9"),
+        ("upgrade", "--release-version", "4.3"),
+        ("upgrade", "--release-version", "4.3"),
+    ),
+}
+
+
+def properties(own: Addresses, guarded: int) -> dict[str, str]:
+    """A second listener of the broker, with logins; who comes by the first may do everything."""
+    return {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
+        f",GUARDED://{LOOPBACK}:{guarded}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},"
+        f"GUARDED://{LOOPBACK}:{guarded}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "GUARDED:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.guarded.plain.sasl.jaas.config": f'{JAAS} user_guest="may-not";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+
+
+@pytest.fixture(scope="module", params=["3.9.1", "4.3.0"])
+def scene(
+    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, str, KafkaFeatures]]:
+    """A cluster of one node, its listener with logins, and the release's own tool."""
+    ports = Ports()
+    own, guarded = Addresses(ports.take(), ports.take()), ports.take()
+    spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, guarded))])
+    directory = tmp_path_factory.mktemp("changed")
+    with (
+        Cluster(
+            spec, directory / "c", cache=stack_cache, temporary=True, addresses={1: own}
+        ) as cluster,
+        kafka_features(request.param, stack_cache, directory / "tool") as tool,
+    ):
+        yield cluster, f"{LOOPBACK}:{guarded}", tool
+
+
+def levels(ours: Ours, cluster: Cluster) -> dict[str, int]:
+    """The finalized levels as the controller has them."""
+    said = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
+    features = json.loads(said.out)["finalized_features"]
+    return {name: each["version_level"] for name, each in features.items() if name != "epoch"}
+
+
+def test_changes_are_told_as_the_tool_tells_them(
+    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+) -> None:
+    """The same steps by either lead to the same levels, by way of brokers and of controllers, with
+    the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
+    M-23, M-24)."""
+    cluster, _, tool = scene
+    reached: list[tuple[list[object], dict[str, int]]] = []
+    compat = ("--compat", COMPAT[tool.release])
+    for by, address in (
+        ("--bootstrap-server", cluster.bootstrap_servers),
+        ("--bootstrap-controller", cluster.controllers),
+    ):
+        for command in (tool, lambda *given: ours(*compat, *given)):
+            said: list[object] = [command(by, address, *step) for step in UP_AND_DOWN[tool.release]]
+            reached.append((said, levels(ours, cluster)))
+    assert all(each == reached[0] for each in reached), reached
+    assert any("was" in str(said) for said in reached[0][0])
+
+
+def test_a_change_as_json_is_what_is_finalized_then(
+    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+) -> None:
+    """The document has the result, the new level, and an epoch that is higher than before; a
+    release's name serves as a level of metadata.version; a dry run changes nothing (F-73, F-86,
+    M-08, M-22, M-30)."""
+    cluster, _, tool = scene
+    by = ("--json", "--bootstrap-controller", cluster.controllers)
+    feature, level, name = (
+        ("metadata.version", 20, "metadata.version=3.8")
+        if tool.release == "3.9.1"
+        else ("transaction.version", 1, "transaction.version=1")
+    )
+    before = json.loads(ours("describe", *by).out)["finalized_features"]
+    ours("downgrade", "--feature", name, "--dry-run", *by)
+    assert json.loads(ours("describe", *by).out)["finalized_features"] == before
+    said = ours("downgrade", "--feature", name, *by)
+    told = json.loads(said.out)
+    assert (said.code, said.err, told["status"]) == (0, "", "OK")
+    assert told["results"] == [{"feature": feature, "level": level, "error": None, "message": None}]
+    assert told["finalized_features"][feature] == {"version_level": level}
+    assert told["finalized_features"]["epoch"] > before["epoch"]
+    assert ours("enable-latest", *by[1:]).code == 0
+    assert levels(ours, cluster)[feature] == before[feature]["version_level"]
+
+
+def test_enable_latest_on_a_real_cluster(
+    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+) -> None:
+    """Every feature goes to the highest level of all nodes; then there is nothing left to do."""
+    cluster, _, _ = scene
+    by = ("--bootstrap-server", cluster.bootstrap_servers)
+    assert ours("enable-latest", *by).code == 0
+    said = ours("enable-latest", *by)
+    assert (said.code, said.out) == (
+        0,
+        "Every feature is at the highest level that all nodes support.\n",
+    )
+
+
+def test_who_may_not_change_is_told_as_by_the_tool(
+    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+) -> None:
+    """With the properties file that Kafka's tool takes, a login without rights is refused in the
+    same words, and describe needs none; nothing is changed (M-18)."""
+    cluster, guarded, tool = scene
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={JAAS} \\\n  username="guest" password="may-not";\n'
+    )
+    before = levels(ours, cluster)
+    by = ("--bootstrap-server", guarded, "--command-config", str(config))
+    step = ("downgrade", "--feature", "metadata.version=20")
+    compat = ("--compat", COMPAT[tool.release])
+    found, expected = ours(*compat, *by, *step), tool(*by, *step)
+    assert found.code == expected.code == 1
+    # Kafka names the request with its connection and the like, which is another for each.
+    shown = [re.sub(r"Request\(.*\)", "Request(…)", one.out) for one in (found, expected)]
+    assert shown[0] == shown[1]
+    assert shown[0].startswith("Could not downgrade metadata.version to 20. Request Request(…)")
+    assert "featurewatch: this login may not change features: grant it ALTER" in found.err
+    assert levels(ours, cluster) == before
+    described = [one.out for one in (ours(*compat, *by, "describe"), tool(*by, "describe"))]
+    assert len({re.sub(r"Epoch: \d+", "", each) for each in described}) == 1, described
+
+
+def test_who_cannot_log_in_is_told_in_one_line(
+    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+) -> None:
+    """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""
+    _, guarded, _ = scene
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        "sasl.username=guest\nsasl.password=guessed\n"
+    )
+    by = ("--bootstrap-server", guarded)
+    step = ("upgrade", "--feature", "metadata.version=21")
+    for arguments in ((*by, "--command-config", str(config)), by):
+        said = ours(*arguments, *step)
+        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1), said
+        assert "sasl" in said.err
+        assert "guessed" not in said.err
