@@ -16,6 +16,7 @@ from typing import Any, Final
 from agents.durable import DurableApp, Ledger, MissedError
 from agents.metrics import Meters
 from controller.monitor import MonitorState, Outcome, step, unreadable
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from controller.rows import rows_of_step, states_of_rows
 from streams.bus import BusSettings, Publisher
 from streams.codec import MalformedEvent, Message, decode
@@ -38,6 +39,7 @@ class Desk:
         publisher: Publisher,
         changelog: str,
         meters: Meters,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
         self.heard: dict[tuple[ClusterId, str], float] = {}
@@ -51,6 +53,7 @@ class Desk:
         self._ledger: Ledger = app.ledger
         self._changelog = changelog
         self._meters = meters
+        self._limits = limits
         # Agents of different topics share the states: one event at a time.
         self._turn = asyncio.Lock()
 
@@ -114,7 +117,7 @@ class Desk:
         else:
             assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
             before = self._state(event.cluster, topic)
-            outcome = step(before, event, _delivery(topic, message))
+            outcome = step(before, event, _delivery(topic, message), self._limits)
         await self._say(outcome)
         await self._keep(before, outcome, message.partition, table)
         self._meters.took(topic, outcome, time.perf_counter() - began)
@@ -133,7 +136,7 @@ class Desk:
         cluster = before.image.cluster
         letter = DeadLetter(cluster, place, reason, message.value or b"", delivery.time_ms)
         await (await self._publisher.publish(DEAD_LETTERS, letter))
-        return before, unreadable(before, place, reason, delivery)
+        return before, unreadable(before, place, reason, delivery, self._limits)
 
     async def _say(self, outcome: Outcome) -> None:
         outputs: list[Output] = [*outcome.changes, *outcome.alerts]

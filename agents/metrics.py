@@ -1,89 +1,61 @@
 """The worker's metrics: what it did is counted, what it knows is read at the scrape."""
 
+from collections import Counter as Counts
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from agents.metric_defs import (
+    BLOCKERS,
+    CHANGES,
+    EPOCH,
+    EVENT_SECONDS,
+    EVENTS,
+    FINALIZED,
+    FIRING,
+    GHOSTS,
+    METRICS,
+    MISSING,
+    NODE_MAX,
+    NODE_MIN,
+    NODES,
+    READY,
+    RELEASES,
+    REVISION,
+    STATE,
+    STATE_SINCE,
+    SUPPORTED_MAX,
+    SUPPORTED_MIN,
+    UPGRADABLE,
+    Metric,
+)
 from controller.migration import under_way
 from controller.monitor import MonitorState, Outcome
+from controller.readiness.software import software_of
+from controller.readiness.states import State, stands_of
+from controller.readiness.times import CLUSTER
+from controller.rules.upgrade import GHOST
 from streams.topics import Topic
-from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, FeatureName, Role
+from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
+from tables.image import ClusterImage
 
+Value = tuple[Metric, tuple[str, ...], float]
+"""A metric, its labels but for the cluster, and its value."""
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of the worker: its name, kind and labels, and what it means."""
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    about: str
-
-
-EVENTS: Final = Metric(
-    "featurewatch_worker_events_total", "counter", ("topic",), "messages taken in"
-)
-EVENT_SECONDS: Final = Metric(
-    "featurewatch_worker_event_seconds",
-    "histogram",
-    ("topic",),
-    "time from taking in a message to its outputs being on the bus",
-)
-CHANGES: Final = Metric(
-    "featurewatch_feature_changes_total",
-    "counter",
-    ("cluster", "feature", "kind"),
-    "changes of finalized levels said since the start",
-)
-FINALIZED: Final = Metric(
-    "featurewatch_finalized_level",
-    "gauge",
-    ("cluster", "feature"),
-    "finalized level; 0 where a feature that some node supports is not finalized",
-)
-EPOCH: Final = Metric(
-    "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
-)
-REVISION: Final = Metric(
-    "featurewatch_feature_revision",
-    "gauge",
-    ("cluster",),
-    "commits, or versions of the znode, that changed a level",
-)
-NODES: Final = Metric(
-    "featurewatch_nodes",
-    "gauge",
-    ("cluster", "role"),
-    "registered nodes, the fenced ones included; in ZooKeeper mode the live ones",
-)
-MISSING: Final = Metric(
-    "featurewatch_migration_missing_brokers",
-    "gauge",
-    ("cluster",),
-    "brokers in ZooKeeper that a migration to KRaft waits for; 0 where none is under way",
-)
-FIRING: Final = Metric(
-    "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that fire now"
-)
-READY: Final = Metric(
-    "featurewatch_cluster_ready", "gauge", ("cluster",), "1 once the source has caught up"
-)
-
-METRICS: Final = (
-    *(EVENTS, EVENT_SECONDS, CHANGES),
-    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
-)
-"""Every metric of the worker; the documentation's table is checked against it."""
+__all__ = ["METRICS", "Meters", "Metric"]
 
 
 class Meters:
-    """Counts what the worker does, and shows what it knows."""
+    """Counts what the worker does, and shows what it knows.
 
-    def __init__(self) -> None:
+    Of clusters of more than ``node_series`` nodes, the single nodes have no series of their own:
+    ten thousand of them would have a hundred thousand.
+    """
+
+    def __init__(self, node_series: int = 200) -> None:
+        self._node_series = node_series
         self.registry = CollectorRegistry()
         self._events = Counter(EVENTS.name, EVENTS.about, EVENTS.labels, registry=self.registry)
         self._seconds = Histogram(
@@ -104,12 +76,13 @@ class Meters:
 
     def show(self, states: Mapping[ClusterId, MonitorState]) -> None:
         """Shows these states, as they will be at each scrape."""
-        self.registry.register(_States(states))
+        self.registry.register(_States(states, self._node_series))
 
 
 class _States(Collector):
-    def __init__(self, states: Mapping[ClusterId, MonitorState]) -> None:
+    def __init__(self, states: Mapping[ClusterId, MonitorState], node_series: int) -> None:
         self._states = states
+        self._node_series = node_series
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         return ()
@@ -121,29 +94,75 @@ class _States(Collector):
             if metric.kind == "gauge"
         }
         for cluster, state in self._states.items():
-            for metric, labels, value in _values(state):
+            values = [*_of_cluster(state), *_of_features(state), *_of_upgrade(state)]
+            if len(state.image.nodes) <= self._node_series:
+                values += _of_nodes(state.image)
+            for metric, labels, value in values:
                 families[metric].add_metric((cluster, *labels), value)
         yield from families.values()
 
 
-def _values(state: MonitorState) -> Iterator[tuple[Metric, tuple[str, ...], float]]:
+def _of_cluster(state: MonitorState) -> Iterator[Value]:
     image = state.image
-    known: set[FeatureName] = {METADATA_VERSION, KRAFT_VERSION, *image.features.levels}
     counts = dict.fromkeys(Role, 0)
+    releases: Counts[tuple[Role, str]] = Counts()
     for key, members in image.nodes.classes.items():
-        known.update(key.capabilities.ranges)
         counts[key.role] += len(members)
-    for feature in sorted(known):
-        yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
+        release = software_of(key.capabilities)
+        releases[key.role, release.name if release else "unknown"] += len(members)
     yield EPOCH, (), image.features.epoch
     yield REVISION, (), image.features.revision
     yield READY, (), float(image.ready)
     for role, count in counts.items():
         yield NODES, (role,), count
+    for (role, name), count in sorted(releases.items()):
+        yield RELEASES, (role, name), count
     yield MISSING, (), len(image.unregistered) if under_way(image) else 0
-    rules: dict[str, int] = {}
-    for alerts in state.firing.values():
-        for alert in alerts:
-            rules[alert.rule] = rules.get(alert.rule, 0) + 1
-    for rule, count in sorted(rules.items()):
+    alerts = [alert for firing in state.firing.values() for alert in firing]
+    for rule, count in sorted(Counts(alert.rule for alert in alerts).items()):
         yield FIRING, (rule,), count
+    ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
+    for role in Role:
+        yield GHOSTS, (role,), ghosts[role]
+
+
+def _of_features(state: MonitorState) -> Iterator[Value]:
+    """Levels by feature, and what the nodes of a role have in common; it costs the classes."""
+    image = state.image
+    known = {METADATA_VERSION, KRAFT_VERSION, *stands_of(image).features}
+    for feature in sorted(known):
+        yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
+    for role in Role:
+        found = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
+        for feature in sorted({name for ranges in found for name in ranges}):
+            bounds = [ranges.get(feature, (0, 0)) for ranges in found]
+            yield SUPPORTED_MIN, (role, feature), max(low for low, _ in bounds)
+            yield SUPPORTED_MAX, (role, feature), min(high for _, high in bounds)
+
+
+def _of_upgrade(state: MonitorState) -> Iterator[Value]:
+    image = state.image
+    stands = stands_of(image)
+    now = stands.state if image.ready else State.UNKNOWN
+    for one in State:
+        yield STATE, (one,), float(one is now)
+    since = state.times.states.get(CLUSTER)
+    if since is not None:
+        yield STATE_SINCE, (), since.at_ms / 1000
+    for feature, stand in stands.features.items():
+        unknown = stand.state is State.UNKNOWN or not image.ready
+        behind = sum(
+            len(members)
+            for key, members in image.nodes.classes.items()
+            if key.capabilities.ranges.get(feature, (0, 0))[1] < stand.newest
+        )
+        yield UPGRADABLE, (feature,), -1 if unknown else float(stand.state is not State.MIXED)
+        yield BLOCKERS, (feature,), behind
+
+
+def _of_nodes(image: ClusterImage) -> Iterator[Value]:
+    for key, members in image.nodes.classes.items():
+        for feature, (low, high) in sorted(key.capabilities.ranges.items()):
+            for node_id in members:
+                yield NODE_MIN, (key.role, str(node_id), feature), low
+                yield NODE_MAX, (key.role, str(node_id), feature), high

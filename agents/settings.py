@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from streams.bus import BusSettings
 
 Store = Literal["memory", "rocksdb"]
@@ -22,7 +23,10 @@ class WorkerSettings:
 
     ``worker_id`` is its static membership in the consumer group: a worker that was killed is back
     at once under the same id, and two running workers must have different ones. ``silent_after_s``
-    is how long a source may say nothing before an alert fires.
+    is how long a source may say nothing before an alert fires. ``limits`` is how long an upgrade
+    may lie unfinished or a registration be without a node: the pipeline, which judges again what
+    was judged here, takes the ordinary ones. ``node_series`` is the number of nodes up to which a
+    cluster's metrics name each of them.
     """
 
     bus: BusSettings
@@ -33,6 +37,8 @@ class WorkerSettings:
     silent_after_s: float = 20.0
     state_interval_s: float = 0.5
     stuck_after_s: float = 60.0
+    limits: Limits = DEFAULT_LIMITS
+    node_series: int = 200
 
     @property
     def app_id(self) -> str:

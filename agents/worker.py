@@ -26,7 +26,7 @@ class Worker:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
-        self.meters = Meters()
+        self.meters = Meters(settings.node_series)
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
@@ -77,7 +77,7 @@ class Worker:
             self._publisher = publisher
             ledger = Ledger(publisher.flush)
             app = self._app = create_app(settings, ledger)
-            desk = Desk(app, settings.bus, publisher, changelog, self.meters)
+            desk = Desk(app, settings.bus, publisher, changelog, self.meters, settings.limits)
             self._desk = desk
             self.meters.show(desk.states)
             self._assemble(app, desk, publisher)

@@ -19,7 +19,7 @@ from controller.roll_back import WayBack, roll_back
 from controller.software import Direction, direction_of, release_of_node, tells_software
 from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.features import LevelChange
-from tables.image import Authority, ClusterImage
+from tables.image import Authority, ClusterDelta, ClusterImage
 from tables.nodes import Capabilities, NodeKey
 
 GONE: Final = 1000
@@ -107,6 +107,18 @@ class Rolls:
 
 
 NO_ROLLS: Final = Rolls()
+
+
+def moved_nodes(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Moved]:
+    """The nodes of a delta whose capabilities differ, by key; a fencing is none of them."""
+    found = []
+    for key in delta.nodes:
+        old, new = before.nodes.get(key), after.nodes.get(key)
+        known = None if old is None else old.capabilities
+        now = None if new is None else new.capabilities
+        if known is not now:
+            found.append(Moved(key, known, now))
+    return sorted(found, key=lambda moved: moved.key)
 
 
 def roll_on(

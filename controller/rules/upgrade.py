@@ -21,6 +21,8 @@ from tables.nodes import Node, NodeKey
 _HOUR_MS: Final = 3_600_000
 _NAMED: Final = 10
 
+GHOST: Final = "ghost-registration"
+
 
 def _lasting(seen: Seen, state: State) -> Stand | None:
     """Where metadata.version stands, if the cluster has been in a state for too long.
@@ -172,6 +174,6 @@ UPGRADE_RULES: Final = (
     ),
 )
 LASTING_NODE_RULES: Final = (
-    TimedRule("ghost-registration", "a node is registered and shows no sign of life", _ghost),
+    TimedRule(GHOST, "a node is registered and shows no sign of life", _ghost),
     TimedRule("registration-refused", "a node would be refused at its next registration", _refused),
 )

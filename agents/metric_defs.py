@@ -1,0 +1,133 @@
+"""The worker's metrics as data: one registry, from which the documentation follows."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of the worker: its name, kind and labels, and what it means."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    about: str
+
+
+EVENTS: Final = Metric(
+    "featurewatch_worker_events_total", "counter", ("topic",), "messages taken in"
+)
+EVENT_SECONDS: Final = Metric(
+    "featurewatch_worker_event_seconds",
+    "histogram",
+    ("topic",),
+    "time from taking in a message to its outputs being on the bus",
+)
+CHANGES: Final = Metric(
+    "featurewatch_feature_changes_total",
+    "counter",
+    ("cluster", "feature", "kind"),
+    "changes of finalized levels said since the start",
+)
+FINALIZED: Final = Metric(
+    "featurewatch_finalized_level",
+    "gauge",
+    ("cluster", "feature"),
+    "finalized level; 0 where a feature that some node supports is not finalized",
+)
+EPOCH: Final = Metric(
+    "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
+)
+REVISION: Final = Metric(
+    "featurewatch_feature_revision",
+    "gauge",
+    ("cluster",),
+    "commits, or versions of the znode, that changed a level",
+)
+NODES: Final = Metric(
+    "featurewatch_nodes",
+    "gauge",
+    ("cluster", "role"),
+    "registered nodes, the fenced ones included; in ZooKeeper mode the live ones",
+)
+MISSING: Final = Metric(
+    "featurewatch_migration_missing_brokers",
+    "gauge",
+    ("cluster",),
+    "brokers in ZooKeeper that a migration to KRaft waits for; 0 where none is under way",
+)
+FIRING: Final = Metric(
+    "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that fire now"
+)
+READY: Final = Metric(
+    "featurewatch_cluster_ready", "gauge", ("cluster",), "1 once the source has caught up"
+)
+
+SUPPORTED_MIN: Final = Metric(
+    "featurewatch_supported_min_level",
+    "gauge",
+    ("cluster", "role", "feature"),
+    "lowest level that all registered nodes of a role support; above the highest: they have none",
+)
+SUPPORTED_MAX: Final = Metric(
+    "featurewatch_supported_max_level",
+    "gauge",
+    ("cluster", "role", "feature"),
+    "highest level that all registered nodes of a role support",
+)
+NODE_MIN: Final = Metric(
+    "featurewatch_node_min_level",
+    "gauge",
+    ("cluster", "role", "node", "feature"),
+    "lowest level that a node advertises; of clusters of up to 200 nodes",
+)
+NODE_MAX: Final = Metric(
+    "featurewatch_node_max_level",
+    "gauge",
+    ("cluster", "role", "node", "feature"),
+    "highest level that a node advertises; of clusters of up to 200 nodes",
+)
+RELEASES: Final = Metric(
+    "featurewatch_release_nodes",
+    "gauge",
+    ("cluster", "role", "release"),
+    "registered nodes by the release that their ranges are those of, or unknown",
+)
+STATE: Final = Metric(
+    "featurewatch_upgrade_state",
+    "gauge",
+    ("cluster", "state"),
+    "1 for the state that the cluster is in (unknown, mixed, ready, partly, finalized), 0 else",
+)
+STATE_SINCE: Final = Metric(
+    "featurewatch_upgrade_state_since_seconds",
+    "gauge",
+    ("cluster",),
+    "when it came into that state, in seconds since the Unix epoch",
+)
+UPGRADABLE: Final = Metric(
+    "featurewatch_upgrade_ready",
+    "gauge",
+    ("cluster", "feature"),
+    "1 if every registered node supports the highest level that any supports, 0 if not, -1 unknown",
+)
+BLOCKERS: Final = Metric(
+    "featurewatch_upgrade_blockers",
+    "gauge",
+    ("cluster", "feature"),
+    "registered nodes that do not support the highest level that any supports",
+)
+GHOSTS: Final = Metric(
+    "featurewatch_ghost_registrations",
+    "gauge",
+    ("cluster", "role"),
+    "registrations without a sign of life for longer than the limit",
+)
+
+METRICS: Final = (
+    *(EVENTS, EVENT_SECONDS, CHANGES),
+    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
+    *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
+    *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),
+)
+"""Every metric of the worker; the documentation's table is checked against it."""
