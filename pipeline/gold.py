@@ -88,9 +88,14 @@ def _intervals(said: DataFrame, kind: str, table: Table) -> DataFrame:
         _time("said.since_ms").alias("since"),
         _time("said.until_ms").alias("until"),
     )
+    return _newest(rows, table, fn.col("until").isNotNull())
+
+
+def _newest(rows: DataFrame, table: Table, order: Column) -> DataFrame:
+    """Of the rows with one key the one that comes last in an order."""
     others = [name for name in table.columns if name not in table.key]
-    whole = fn.max_by(fn.struct(*others), fn.col("until").isNotNull()).alias("row")
-    return rows.groupBy(*table.key).agg(whole).select(*table.key, "row.*")
+    last = fn.max_by(fn.struct(*others), order).alias("row")
+    return rows.groupBy(*table.key).agg(last).select(*table.key, "row.*")
 
 
 def capability_intervals(said: DataFrame) -> DataFrame:
@@ -108,11 +113,13 @@ def upgrades(said: DataFrame) -> DataFrame:
     names = ("started", "rolled", "finalized", "ended")
     times = {f"{name}_ms": "bigint" for name in names}
     nodes = "array<struct<role: string, node_id: int, at_ms: bigint, release: string>>"
-    return _typed(said, ROLL, {**UPGRADES.columns, **times, "nodes": nodes}).select(
-        *("cluster", "id", *_columns(UPGRADES, "nodes", *names)),
+    rows = _typed(said, ROLL, {**UPGRADES.columns, **times, "nodes": nodes, "number": "bigint"})
+    typed = rows.select(
+        *("cluster", "id", "said.number", *_columns(UPGRADES, "nodes", *names)),
         *(_time(f"said.{name}_ms").alias(name) for name in names),
         fn.transform("said.nodes", _arrival).alias("nodes"),
     )
+    return _newest(typed, UPGRADES, fn.col("number"))
 
 
 def _arrival(node: Column) -> Column:

@@ -14,7 +14,7 @@ from immutables import Map
 
 from controller.alerts import Cause
 from controller.monitor import MonitorState, Outcome
-from controller.rolls import NO_ROLLS, Moved, Roll, Rolls, roll_on
+from controller.rolls import NO_ROLLS, Moved, Roll, Rolls, moved_nodes, roll_on
 from controller.rules import Subject, SubjectKind
 from controller.software import release_of_node, software_name
 from streams.outputs import Alert
@@ -52,13 +52,15 @@ Exclusions = Mapping[FeatureName, Exclusion]
 class Past:
     """The beginnings of what is still so, and the rolls.
 
-    ``unsaid`` says that the current roll is further than it was last said.
+    ``unsaid`` says that the current roll is further than it was last said. ``words`` counts what
+    was said of rolls: of two words on one roll the later counts.
     """
 
     nodes: Map[NodeKey, Since] = field(default_factory=Map)
     excluded: Map[NodeKey, Exclusions] = field(default_factory=Map)
     rolls: Rolls = NO_ROLLS
     unsaid: bool = False
+    words: int = 0
 
 
 NO_PAST: Final = Past()
@@ -85,7 +87,7 @@ def remembered(
     if not (delta.nodes or delta.levels or touched):
         return past, []
     after = outcome.state
-    found = _moves(before, after, delta.nodes)
+    found = moved_nodes(before.image, after.image, delta)
     words: list[Word] = []
     nodes = past.nodes.mutate()
     for moved in found:
@@ -99,9 +101,10 @@ def remembered(
     past = replace(past, nodes=nodes.finish() if found else past.nodes, excluded=excluded)
     if found or delta.levels:
         rolls, ended = roll_on(past.rolls, after.image, found, delta.levels, cause)
-        words += [_roll_word(after.image.cluster, roll) for roll in ended]
+        cluster, number = after.image.cluster, past.words
+        words += [_roll_word(cluster, roll, number + at) for at, roll in enumerate(ended)]
         unsaid = past.unsaid or rolls.current != past.rolls.current
-        past = replace(past, rolls=rolls, unsaid=unsaid)
+        past = replace(past, rolls=rolls, unsaid=unsaid, words=number + len(ended))
     return past, words
 
 
@@ -112,19 +115,8 @@ def last_words(cluster: ClusterId, past: Past) -> tuple[Past, list[Word]]:
     """
     if not past.unsaid or past.rolls.current is None:
         return past, []
-    return replace(past, unsaid=False), [_roll_word(cluster, past.rolls.current)]
-
-
-def _moves(before: MonitorState, after: MonitorState, keys: Mapping[NodeKey, Any]) -> list[Moved]:
-    """The nodes of a delta whose capabilities differ; a fencing is none."""
-    found = []
-    for key in keys:
-        old, new = before.image.nodes.get(key), after.image.nodes.get(key)
-        known = None if old is None else old.capabilities
-        now = None if new is None else new.capabilities
-        if known is not now:
-            found.append(Moved(key, known, now))
-    return sorted(found, key=lambda moved: moved.key)
+    word = _roll_word(cluster, past.rolls.current, past.words)
+    return replace(past, unsaid=False, words=past.words + 1), [word]
 
 
 def _boundary(
@@ -217,9 +209,10 @@ def _span(since: Since, until: Cause | None) -> dict[str, Any]:
     }
 
 
-def _roll_word(cluster: ClusterId, roll: Roll) -> Word:
+def _roll_word(cluster: ClusterId, roll: Roll, number: int) -> Word:
     duration_ms = roll.duration_ms
     fields = {
+        "number": number,
         "direction": roll.direction,
         "state": roll.state,
         "from_releases": sorted(set(map(software_name, roll.old))),

@@ -41,6 +41,7 @@ def rows_of_past(past: Past) -> Iterator[tuple[str, bytes]]:
         "lowered": rolls.lowered,
         "last": [(key, _fields(known)) for key, known in rolls.last.items()],
         "unsaid": past.unsaid,
+        "words": past.words,
     }
     yield _ROLLS, _dumps(content)
 
@@ -73,7 +74,7 @@ def past_of_rows(rows: Mapping[str, bytes]) -> Past:
         lowered=_levels(content["lowered"]),
         last=last,
     )
-    return Past(Map(nodes), Map(excluded), rolls, content["unsaid"])
+    return Past(Map(nodes), Map(excluded), rolls, content["unsaid"], content["words"])
 
 
 def _exclusion(fields: list[Any]) -> Exclusion:

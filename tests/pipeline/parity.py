@@ -137,12 +137,15 @@ def told(said: Iterable[Said]) -> Tables:
     found = outputs((each.kind, each.id, each.value) for each in all_)
     for kind in INTERVALS:
         last = {each.id: each for each in all_ if each.kind == kind}
-        found[kind] = sorted(
-            ({"cluster": each.cluster, "id": each.id, **orjson.loads(each.value)}
-             for each in last.values()),
-            key=lambda row: str(row["id"]),
-        )  # fmt: skip
+        found[kind] = [_row(last[id_]) for id_ in sorted(last)]
     return found
+
+
+def _row(said: Said) -> dict[str, Any]:
+    """A row in full, without what only tells which word is the later."""
+    fields = orjson.loads(said.value)
+    fields.pop("number", None)
+    return {"cluster": said.cluster, "id": said.id, **fields}
 
 
 def gold(lake: Lake) -> Tables:
