@@ -110,7 +110,7 @@ def test_large_topics_without_a_broker(
     light.register([LightBroker(700, ranges)])
     light.create_topic("wide", 5_000)
     log = controller.node(1).metadata_log / "00000000000000000000.log"
-    assert log.stat().st_size > 5_000 * 80
+    assert log.stat().st_size > 5_000 * 70
     with pytest.raises(RefusedError, match=r"creating topic wide: TOPIC_ALREADY_EXISTS: .*wide"):
         light.create_topic("wide", 1)
 

@@ -45,7 +45,7 @@ BROKEN, CLOSED, ASTRAY = "broken-json", "closed-znode", "wrong-chroot"
 """Ids of clusters of which something is wrong."""
 
 BYTES = b'{"version":2,"status":1,"features":'
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 @dataclass
