@@ -26,11 +26,12 @@ _LOCK_POLL_S: Final = 0.2
 
 
 class Addition(NamedTuple):
-    """New rows of a table; ``days`` as `Lake.add_new` takes them."""
+    """New rows of a table; ``days`` and ``distinct`` as `Lake.add_new` takes them."""
 
     table: Table
     rows: DataFrame
     days: tuple[str, ...] = ()
+    distinct: bool = False
 
 
 class Lake:
@@ -97,22 +98,24 @@ class Lake:
             self.make(table)
         )
 
-    def add_new(self, table: Table, rows: DataFrame, days: Iterable[str] = ()) -> None:
+    def add_new(
+        self, table: Table, rows: DataFrame, days: Iterable[str] = (), distinct: bool = False
+    ) -> None:
         """Adds the rows whose key the table does not have, in one commit; of equal ones, one.
 
         ``days`` are those of the rows, where the table is ``pruned``: doubles are looked for in no
-        others.
+        others. ``distinct`` says that no two of the rows have the same key.
         """
         same = [f"old.`{name}` <=> new.`{name}`" for name in table.key]
         if table.pruned and days:
             listed = ", ".join(f"DATE'{day}'" for day in sorted(days))
             same += ["old.day = new.day", f"old.day IN ({listed})"]
-        distinct = rows.dropDuplicates([*table.key])
+        new = rows if distinct else rows.dropDuplicates([*table.key])
         if self._is_empty(table):
-            self.append(table, distinct)  # nothing to look through
+            self.append(table, new)  # nothing to look through
             return
         target = DeltaTable.forPath(self.session, self.make(table))
-        merge = target.alias("old").merge(distinct.alias("new"), " AND ".join(same))
+        merge = target.alias("old").merge(new.alias("new"), " AND ".join(same))
         merge.whenNotMatchedInsertAll().execute()
 
     def _is_empty(self, table: Table) -> bool:

@@ -41,8 +41,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     # The only store that stateful Python functions can use.
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
-    # Small batches with few keys: what a row costs matters less than what a batch costs.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # A message of a log may have ten thousand bytes: a batch of them fits a processor's cache, and
+    # costs half of what one does that does not.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     # What is merged comes from files that do not change: read twice it is the same.
     "spark.databricks.delta.merge.materializeSource": "none",
     # A table is known to nobody but by its path: no metastore is left behind.

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
-from pipeline.lake import Lake
+from pipeline.lake import Addition, Lake
 from pipeline.reading import of_inputs, read_events
 from pipeline.registry import MESSAGES, Table
 
@@ -51,27 +51,34 @@ class Summary(NamedTuple):
 
     kinds: frozenset[str]
     types: frozenset[str]
-    days: frozenset[str]
-    kafka_days: frozenset[str]
-    unreadable: int
+    days: tuple[str, ...]
+    kafka_days: tuple[str, ...]
+    broken: int
+    """Messages and records that could not be read."""
+    doubled: bool
+    """Whether a cause came twice."""
 
 
 def summary(events: DataFrame) -> Summary:
-    """One look at what `read_events` gave. Collects one row."""
-    types = fn.transform("event.records", lambda record: record["type"])
+    """One look at what `read_events` gave, and one at its ids. Collects two rows."""
+    types = fn.transform("records", lambda one: one["type"])
+    why = fn.transform("records", lambda one: by_record.why_broken(one["type"], one["found"]))
+    lame = fn.coalesce(fn.size(fn.array_compact(why)), fn.lit(0))
     found: Row = events.agg(
-        fn.collect_set(fn.when(fn.col("reason").isNull(), fn.col("event.kind"))).alias("kinds"),
+        fn.collect_set("event.kind").alias("kinds"),
         fn.array_distinct(fn.flatten(fn.collect_set(fn.array_distinct(types)))).alias("types"),
         fn.collect_set(fn.col("day").cast("string")).alias("days"),
         fn.collect_set(fn.to_date("kafka_time").cast("string")).alias("kafka_days"),
-        fn.count("reason").alias("unreadable"),
+        (fn.count("reason") + fn.sum(lame)).alias("broken"),
     ).collect()[0]
+    ids = events.agg(fn.count("id").alias("all"), fn.count_distinct("id").alias("own")).collect()[0]
     return Summary(
         kinds=frozenset(found["kinds"]),
         types=frozenset(found["types"]),
-        days=frozenset(found["days"]),
-        kafka_days=frozenset(found["kafka_days"]),
-        unreadable=found["unreadable"],
+        days=(*found["days"],),
+        kafka_days=(*found["kafka_days"],),
+        broken=found["broken"] or 0,
+        doubled=ids["all"] > ids["own"],
     )
 
 
@@ -95,30 +102,26 @@ class Typing:
         events = read_events(messages).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             found = summary(events)
-            records = by_record.records(events).persist(StorageLevel.MEMORY_AND_DISK)
-            for table, made, types in FROM_RECORDS:
-                if found.types & {*types}:
-                    self._lake.add_new(table, made(records), found.days)
-            for table, made, kinds in FROM_EVENTS:
-                if found.kinds & {*kinds}:
-                    self._lake.add_new(table, made(events), found.days)
-            self._quarantine(events, records, found)
-            records.unpersist()
+            records = by_record.records(events)
+            made = [(t, make(records)) for t, make, of in FROM_RECORDS if found.types & {*of}]
+            made += [(t, make(events)) for t, make, of in FROM_EVENTS if found.kinds & {*of}]
+            additions = [Addition(t, rows, found.days, not found.doubled) for t, rows in made]
+            broken = self._broken(events, records, found)
+            if broken is not None:
+                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days))
+            self._lake.add_all(additions)
+            if broken is not None and (count := broken.count()):
+                LOG.warning("%d messages or records could not be read: see table quarantine", count)
         finally:
             events.unpersist()
 
-    def _quarantine(self, events: DataFrame, records: DataFrame, found: Summary) -> None:
-        broken = [by_event.broken_messages(events)] if found.unreadable else []
-        if found.types:
-            broken.append(by_record.broken_records(records))
+    def _broken(self, events: DataFrame, records: DataFrame, found: Summary) -> DataFrame | None:
+        """Rows of the quarantine (None: there can be none)."""
+        rows = None
+        if found.broken:
+            messages = by_event.broken_messages(events)
+            rows = messages.unionByName(by_record.broken_records(records))
         if found.kinds & {"znode-change", "znode-snapshot"}:
-            broken.append(by_event.broken_znodes(events))
-        if not broken:
-            return
-        rows = broken[0]
-        for more in broken[1:]:
-            rows = rows.unionByName(more)
-        count = rows.count()
-        if count:
-            self._lake.add_new(to.QUARANTINE, rows, found.kafka_days)
-            LOG.warning("%d messages or records could not be read: see table quarantine", count)
+            znodes = by_event.broken_znodes(events)
+            rows = znodes if rows is None else rows.unionByName(znodes)
+        return rows

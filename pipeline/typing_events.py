@@ -5,7 +5,7 @@ from pyspark.sql import functions as fn
 
 
 def _of(events: DataFrame, *kinds: str) -> DataFrame:
-    return events.where(fn.col("reason").isNull() & fn.col("event.kind").isin(*kinds))
+    return events.where(fn.col("event.kind").isin(*kinds))
 
 
 def _cause(index: Column | None = None) -> list[Column]:

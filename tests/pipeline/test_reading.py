@@ -9,15 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.reading import read_events
+from pipeline.reading import judge, read_events
 from pipeline.registry import MESSAGES
 from pipeline.shapes import EVENT
+from pipeline.typing_records import WANTED
 from streams import checks
 from streams.codec import encode
 from streams.events import Event
 from streams.shapes import KINDS
 from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
 from tests.pipeline.filling import EPOCH
+from tests.simulation import records as r
+from tests.simulation.records import MV
 from tests.streams import events_strategies as some
 
 TYPES: dict[Any, str] = {
@@ -58,13 +61,29 @@ def plain(value: Any) -> Any:
     return value
 
 
-def parsed(fields: dict[str, Any]) -> dict[str, Any]:
-    """A row's event with its inner JSON read, so that the order of names does not count."""
-    for record in fields.get("records") or ():
-        record["data"] = json.loads(record["data"])
+def parsed(row: Any) -> dict[str, Any]:
+    """A row's event with its records and its inner JSON read, so that order does not count."""
+    fields: dict[str, Any] = row["event"].asDict(recursive=True)
+    if row["records"] is not None:
+        fields["records"] = [
+            (one["index"], one["offset"], one["type"], json.loads(one["data"]))
+            for one in row["records"]
+        ]
     for znode in (*(fields.get("znodes") or ()), fields.get("znode")):
         if znode is not None:
             znode["content"] = json.loads(znode["content"])
+    return fields
+
+
+def wanted(topic: Topic, event: Event) -> dict[str, Any]:
+    """An event as its source writes it, with the records that tables hold and their places."""
+    fields: dict[str, Any] = json.loads(encode(topic, event).value or b"")
+    if "records" in fields:
+        fields["records"] = [
+            (index, record["offset"], record["type"], record["data"])
+            for index, record in enumerate(fields["records"])
+            if record["type"] in WANTED
+        ]
     return fields
 
 
@@ -91,8 +110,27 @@ events = st.one_of(
 def test_columns_hold_what_the_event_holds(spark: Any, drawn: list[tuple[Topic, Event]]) -> None:
     """Any event, encoded as its source does, comes out with each field's value and its own id."""
     messages = spark.createDataFrame(table(drawn), MESSAGES.ddl)
-    for row in read_events(messages).select("offset", "id", "reason", "event").collect():
+    for row in read_events(messages).drop("at", "day").collect():
         topic, event = drawn[row["offset"]]
-        assert (row["id"], row["reason"]) == (event.id, None)
-        wanted = json.loads(encode(topic, event).value or b"")
-        assert plain(parsed(row["event"].asDict(recursive=True))) == plain(wanted)
+        assert (row["id"], row["reason"], row["value"]) == (event.id, None, None)
+        assert plain(parsed(row)) == plain(wanted(topic, event))
+
+
+def test_what_is_nested_too_deep_to_be_written_is_told() -> None:
+    """A record whose data cannot be written again is unreadable, and those beside it are not."""
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"d": deep}
+    fine = r.level(MV, 19)
+    event = r.commit(1, r.record("FEATURE_LEVEL_RECORD", {"name": "x"}), fine)
+    text = (encode(METADATA_LOG, event).value or b"").replace(
+        b'"name":"x"', b'"name":' + json.dumps(deep).encode()
+    )
+    found = judge("metadata-log", None, text)
+    assert found.reason is None
+    records = json.loads(found.content or b"")["records"]
+    assert [(one["index"], one["type"]) for one in records] == [
+        (0, "UNREADABLE"),
+        (1, "FEATURE_LEVEL_RECORD"),
+    ]
+    assert records[1]["data"] == fine["data"]
