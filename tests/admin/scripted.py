@@ -1,0 +1,121 @@
+"""Nodes that say what a test wants, on real sockets and in Kafka's own bytes."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from controller.reference.requests import FeaturesAnswer, UpdateResponse
+from reference import answers
+from reference.answers import ClusterView, Endpoint
+from reference.calls import Call
+from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, Speech
+from reference.wire import WireServer
+from streams.net.address import Address
+
+SUPPORTED = {"group.version": (0, 3), "metadata.version": (1, 21)}
+FINALIZED = {"metadata.version": 20}
+
+Script = Callable[[Call], UpdateResponse | None]
+"""What an update is answered with; None: the connection is closed."""
+
+
+@dataclass
+class Node:
+    """One node: what it says of itself, and what it was sent."""
+
+    script: Script = lambda _: UpdateResponse()
+    features: FeaturesAnswer = field(
+        default_factory=lambda: FeaturesAnswer(SUPPORTED, FINALIZED, 7)
+    )
+    versions: tuple[int, int] | None = (0, 2)
+    """Of UpdateFeatures; None: it has none."""
+    names: Mapping[int, Address] | None = None
+    """Other addresses than the cluster's, where it is wrong about them."""
+    updates: list[Call] = field(default_factory=list)
+    asked: int = 0
+
+
+class ScriptedCluster:
+    """Nodes 1, 2, …, each a listener in a thread of its own; use as a context.
+
+    ``controller`` is whom Metadata names; -1: nobody.
+    """
+
+    def __init__(self, *nodes: Node, controller: int = 1) -> None:
+        self.nodes = dict(enumerate(nodes, start=1))
+        self.controller = controller
+        self._servers: dict[int, WireServer] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._run(self._start())
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def address(self, node_id: int = 1) -> Address:
+        """Where a node listens."""
+        server = self._servers[node_id]
+        return Address(server.host, server.port)
+
+    def stop(self, node_id: int) -> None:
+        """Takes a node away; the others still name it."""
+        self._run(self._servers[node_id].close())
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _start(self) -> None:
+        for node_id, node in self.nodes.items():
+            server = WireServer(Speech.RELEASED, self._answering(node))
+            await server.start()
+            self._servers[node_id] = server
+
+    async def _close(self) -> None:
+        for server in self._servers.values():
+            await server.close()
+
+    def _answering(self, node: Node) -> Any:
+        async def answer(call: Call) -> Any:
+            node.asked += 1
+            if call.key == API_VERSIONS:
+                return _offering(call, node)
+            if call.key in (METADATA, DESCRIBE_CLUSTER):
+                where = node.names or {each: self.address(each) for each in self.nodes}
+                brokers = {each: Endpoint(at.host, at.port) for each, at in where.items()}
+                view = ClusterView("cluster", self.controller, brokers)
+                tell = answers.metadata if call.key == METADATA else answers.describe_cluster
+                return tell(call, view)
+            node.updates.append(call)
+            told = node.script(call)
+            return None if told is None else answers.update_features(call, Speech.RELEASED, told)
+
+        return answer
+
+
+def _offering(call: Call, node: Node) -> Any:
+    if call.body is None:
+        return answers.refused_api_versions(answers.ErrorCode.unsupported_version)
+    told = answers.api_versions(call, Speech.RELEASED, node.features)
+    keys = []
+    for each in told.api_keys:
+        if each.api_key != 57:
+            keys.append(each)
+        elif node.versions is not None:
+            low, high = node.versions
+            keys.append(replace(each, min_version=low, max_version=high))
+    return replace(told, api_keys=tuple(keys))

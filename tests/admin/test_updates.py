@@ -1,0 +1,106 @@
+"""Values of the admin API: the older form of an update, results, and what the latest levels are."""
+
+import pytest
+
+from admin.latest import greatest, highest_common
+from admin.metadata import FeatureMetadata, NodeAnswer
+from admin.updates import DowngradeType, Reading, Update, UpgradeType, same_for_all
+from streams.net.address import Address
+from streams.types import FeatureLevel, FeatureName, NodeId, Role
+
+NAME, LEVEL = FeatureName("f"), FeatureLevel(1)
+
+
+def test_types_are_kips_and_kafkas() -> None:
+    """KIP-778 counts NONE, SAFE, UNSAFE from 0, and none is the default; released Kafka counts
+    UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05)."""
+    assert [(each.value, each.name) for each in DowngradeType] == [
+        (0, "NONE"),
+        (1, "SAFE"),
+        (2, "UNSAFE"),
+    ]
+    assert [each.upgrade_type for each in DowngradeType] == list(UpgradeType)
+    assert list(map(int, UpgradeType)) == [1, 2, 3]
+    assert Update(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
+
+
+@pytest.mark.parametrize(
+    ("allow", "reading", "kind"),
+    [
+        (False, Reading.RELEASED, UpgradeType.UPGRADE),
+        (True, Reading.RELEASED, UpgradeType.SAFE_DOWNGRADE),
+        (False, Reading.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
+        (True, Reading.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
+    ],
+)
+def test_the_older_form_has_a_boolean(allow: bool, reading: Reading, kind: UpgradeType) -> None:
+    """As written it gives a safe downgrade for either value, as released only for true (M-28)."""
+    assert Update.of_boolean(NAME, LEVEL, allow, reading) == Update(NAME, LEVEL, kind)
+
+
+def test_the_older_question_is_answered() -> None:
+    """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
+    (M-29)."""
+    kinds = [Update(NAME, LEVEL, kind) for kind in UpgradeType]
+    assert [one.allows_downgrade(Reading.WRITTEN) for one in kinds] == [False, True, False]
+    assert [one.allows_downgrade() for one in kinds] == [False, True, True]
+
+
+def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
+    """The texts of Kafka's clients where the server sends none."""
+    (one,) = same_for_all([NAME], 31, None).results
+    assert one.text == "Cluster authorization failed."
+    (one,) = same_for_all([NAME], 999, None).results
+    assert one.text == "The server answered with error 999."
+
+
+def metadata(
+    finalized: dict[str, int] | None = None, **supported: tuple[int, int]
+) -> FeatureMetadata:
+    """What a node says; a dot in a name is written as two underscores."""
+    ranges = {FeatureName(name.replace("__", ".")): each for name, each in supported.items()}
+    levels = {FeatureName(name): FeatureLevel(level) for name, level in (finalized or {}).items()}
+    return FeatureMetadata(ranges, levels, 1, Address("a", 1))
+
+
+def answers(*told: FeatureMetadata) -> list[NodeAnswer]:
+    """Of as many brokers."""
+    return [NodeAnswer(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
+
+
+def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
+    """Not that of the node that answers, but what all support; what is there already is left out,
+    and nothing is lowered."""
+    one = metadata(metadata__version=(7, 30), group__version=(0, 1), a=(0, 3))
+    two = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
+    known = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
+    chosen = highest_common(known, answers(one, two))
+    assert chosen.updates == (Update(FeatureName("metadata.version"), FeatureLevel(25)),)
+    assert chosen.remarks == ("a is at 3, and some node supports no more than 2",)
+
+
+def test_a_feature_that_a_node_lacks_has_no_latest_level() -> None:
+    """It counts as 0 to 0; ranges that have nothing in common, too."""
+    one = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
+    two = metadata(b=(0, 1), c=(1, 2))
+    chosen = highest_common(metadata(), answers(one, two))
+    assert chosen.updates == (Update(FeatureName("c"), FeatureLevel(1)),)
+    assert [remark.split()[0] for remark in chosen.remarks] == ["a", "b"]
+
+
+def test_kraft_version_is_raised_only_where_it_can_be() -> None:
+    """Before 4.1 a controller writes a record that nobody heeds."""
+    old = metadata(metadata__version=(1, 21), kraft__version=(0, 1))
+    new = metadata(metadata__version=(7, 30), kraft__version=(0, 1))
+    now = {"metadata.version": 21}
+    assert highest_common(metadata(now), answers(old, new)).updates == ()
+    raised = highest_common(metadata({"metadata.version": 30}), answers(new, new)).updates
+    assert raised == (Update(FeatureName("kraft.version"), FeatureLevel(1)),)
+
+
+def test_the_later_drafts_latest_is_the_controllers() -> None:
+    """Every supported feature at the maximum that the controller names, changed or not (F-87)."""
+    assert greatest(metadata({"a": 3}, a=(1, 3), b=(1, 2))) == (
+        Update(FeatureName("a"), FeatureLevel(3)),
+        Update(FeatureName("b"), FeatureLevel(2)),
+    )
