@@ -17,6 +17,7 @@ COMMANDS: Final = (
     "changes",
     "alerts",
     "epochs",
+    "readiness",
     "retire",
     "demo",
     "stack",

@@ -18,11 +18,14 @@ Reason = tuple[Verdict, str]
 
 _NAMED: Final = 10
 
+STALE_AFTER_MS: Final = 60_000
+"""Sources are heard of every few seconds."""
+
 
 def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
     """The reasons in a cluster, for the levels of the scene and the release that is asked for."""
     image = scene.image
-    found: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image)]
+    found: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, scene.now_ms)]
     if under_way(image):
         text = "The cluster moves from ZooKeeper to KRaft: finish that first."
         found.append((Verdict.NO, text))
@@ -40,7 +43,7 @@ def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
     return found
 
 
-def _doubts(image: ClusterImage) -> list[str]:
+def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     """Why what is known may not be all, or not how it is now."""
     found = []
     if not image.ready:
@@ -48,6 +51,11 @@ def _doubts(image: ClusterImage) -> list[str]:
     status = image.sources.get(str(image.authority))
     if status is not None and status.state in (SourceState.STALLED, SourceState.SILENT):
         found.append(f"What is known may be old, the source is {status.state}: {status.detail}")
+    elif status is not None and now_ms - status.seen_ms > STALE_AFTER_MS:
+        age_s = (now_ms - status.seen_ms) // 1000
+        found.append(f"What is known may be old, last heard of {age_s:,} s ago: does a worker run?")
+    if status is not None and image.authority is Authority.ANSWERS and status.detail:
+        found.append(f"By the nodes' own word: {status.detail}.")
     if image.gap:
         found.append(f"A part of the metadata log was missed: {image.gap}.")
     for kind, one in sorted(image.unreadable.items()):

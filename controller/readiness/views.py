@@ -26,15 +26,11 @@ class View:
 
 
 def views_of(image: ClusterImage, now_ms: int) -> tuple[View, ...]:
-    """The nodes whose answers to ApiVersions do not fit; none where nobody asks them.
-
-    Features on which nodes answer differently stand first, each with the nodes that differ from the
-    log.
-    """
+    """The nodes whose answers to ApiVersions do not fit, in order; none where nobody asks them."""
     if image.authority is not Authority.LOG:
         return ()
     found = [*_of_levels(image), *_of_answers(image, now_ms)]
-    return tuple(dict.fromkeys(found))
+    return tuple(sorted(set(found), key=lambda view: (view.role, view.node_id, view.what)))
 
 
 def _of_levels(image: ClusterImage) -> Iterator[View]:
@@ -48,6 +44,10 @@ def _of_levels(image: ClusterImage) -> Iterator[View]:
 
 
 def _of_answers(image: ClusterImage, now_ms: int) -> Iterator[View]:
+    asked = str(Authority.ANSWERS) in image.sources
+    for key, node in image.nodes.nodes.items() if asked else ():
+        if key.role is Role.BROKER and not node.fenced and image.answers.get(key) is None:
+            yield View(key.role, key.node_id, "does not answer")
     for answer in sorted(image.answers.nodes.values(), key=lambda node: node.key):
         for what in _what(image, answer, now_ms):
             yield View(answer.key.role, answer.key.node_id, what)

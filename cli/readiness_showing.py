@@ -1,0 +1,235 @@
+"""A verdict on one screen: the answer, who stands in the way, the way back, what it changes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cli.showing import clock, ids, plain
+from controller.compatibility import Verdict
+from controller.levels import level_name
+from controller.readiness import (
+    Blocker,
+    Condition,
+    FeatureReadiness,
+    Readiness,
+    Said,
+    WayBack,
+    span,
+)
+from streams.types import FeatureLevel
+
+_WORDS: Final = {
+    Verdict.YES: ("READY", "bold green"),
+    Verdict.NO: ("NOT READY", "bold red"),
+    Verdict.UNKNOWN: ("UNKNOWN", "bold yellow"),
+}
+_MARKS: Final = {Verdict.YES: "✓", Verdict.NO: "✗", Verdict.UNKNOWN: "?"}
+_STYLES: Final = {verdict: style for verdict, (_, style) in _WORDS.items()}
+_GROUPS: Final = 8
+"""Groups of nodes that are alike and are shown."""
+
+_VIEWS: Final = 5
+
+
+def view(found: Readiness) -> Group:
+    """Everything that the verdict says, for people."""
+    parts: list[RenderableType] = [_headline(found), *_reasons(found), Text()]
+    parts += _section("In the way", _blockers(found))
+    parts += _section("Levels", [_levels(found.features)])
+    if found.changes and found.way_back is not None:
+        parts += _section("The way back", _way_back(found.way_back))
+    parts += _section("What it changes", _consequences(found.features))
+    parts += _section("Registered without a living node", _ghosts(found))
+    parts += _section("Nodes that see it differently", _views(found))
+    return Group(*parts)
+
+
+def _headline(found: Readiness) -> Text:
+    word, style = _WORDS[found.verdict]
+    line = Text(word, style=style)
+    line.append(f" {_for(found)}", style="bold")
+    line.append(f"  cluster {plain(found.cluster)}, {found.state}", style="not bold dim")
+    if found.since_ms >= 0:
+        line.append(f" for {_age(found.at_ms - found.since_ms)}", style="not bold dim")
+    return line
+
+
+def _for(found: Readiness) -> str:
+    if found.target is not None:
+        return f"for Kafka {found.target}"
+    asked = [f"{one.feature} {one.target}" for one in found.features if one.target is not None]
+    return f"for {', '.join(map(plain, asked))}" if asked else "for any release"
+
+
+def _reasons(found: Readiness) -> Iterator[Text]:
+    for text in found.reasons:
+        line = plain(text)
+        if (
+            found.said is not None
+            and found.said.refusals
+            and line.endswith(plain(found.said.refusals[0]))
+        ):
+            continue
+        yield Text(f"  {line}", style="yellow")
+    if found.said is not None and not found.said.accepted:
+        yield from _said(found.said)
+    elif found.verdict is Verdict.YES and not found.changes:
+        yield Text("  Every level is where it shall be.", style="green")
+    elif found.verdict is Verdict.YES and found.said is not None:
+        yield Text(f"  {_who(found.said)} would accept it.", style="green")
+
+
+def _said(said: Said) -> Iterator[Text]:
+    yield Text(f"  {_who(said)} would refuse, and names the first obstacle only:")
+    for text in said.refusals:
+        yield Text(f"    {plain(text)}", style="italic")
+
+
+def _who(said: Said) -> str:
+    who = f"Controller {said.controller}" if said.controller >= 0 else "The active controller"
+    sure = "" if said.exact else ", in words that may differ"
+    runs = f"assumed to run {said.release}" if said.assumed else f"Kafka {said.release}"
+    return f"{who} ({runs}{sure})"
+
+
+def _section(title: str, lines: Iterable[RenderableType]) -> list[RenderableType]:
+    found = list(lines)
+    if not found:
+        return []
+    return [Text(title, style="bold"), *(Padding(line, (0, 0, 0, 2)) for line in found), Text()]
+
+
+def _blockers(found: Readiness) -> Iterator[Text]:
+    groups: dict[tuple[object, ...], list[Blocker]] = {}
+    for one in found.blockers:
+        remedy = one.remedy.replace(str(one.node_id), "ID")
+        key = (one.role, one.software, one.condition, one.verdict, one.levels, remedy)
+        groups.setdefault(key, []).append(one)
+    # Few nodes of which something special is to be done come before many that are to be rolled.
+    ordered = sorted(groups.values(), key=lambda group: (group[0].verdict, len(group)))
+    for group in ordered[:_GROUPS]:
+        yield from _group(group, found.at_ms)
+    hidden = sum(len(group) for group in ordered[_GROUPS:])
+    if hidden:
+        yield Text(f"and {hidden:,} more nodes: --json names all of them", style="yellow")
+
+
+def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[Text]:
+    first, many = group[0], len(group) > 1
+    line = Text(f"{_MARKS[first.verdict]} ", style=_STYLES[first.verdict])
+    line.append(f"{first.role}{'s' if many else ''} {ids([one.node_id for one in group])}", "bold")
+    notes = [f"Kafka {first.software}" if first.software else "release not known"]
+    if first.condition is not Condition.RUNNING:
+        notes.append(str(first.condition))
+    line.append(f"  {', '.join(notes)}", style="not bold")
+    line.append(f"  {_lacks(first)}", style="not bold")
+    yield line
+    when = _when(group, now_ms)
+    if when:
+        yield Text(f"    {when}", style="dim")
+    remedy = first.remedy.replace("start it", "start them") if many else first.remedy
+    yield Text(f"    → {plain(remedy)}", style="cyan")
+
+
+def _lacks(one: Blocker) -> str:
+    """The levels that a node does not support, the first of them spelled out."""
+    told = [
+        f"{plain(item.feature)} "
+        + ("not at all" if item.range is None else f"{item.range[0]}-{item.range[1]} only")
+        for item in one.levels
+    ]
+    if not told:
+        return "it is not known what it supports"
+    order = sorted(told, key=lambda text: "only" not in text)
+    return order[0] + (f", and lacks {len(order) - 1} more" if len(order) > 1 else "")
+
+
+def _when(group: Sequence[Blocker], now_ms: int) -> str:
+    """Since when it is away, and when it last registered; of many nodes the span is not told."""
+    one = group[0]
+    if len(group) > 1 or one.condition is Condition.RUNNING:
+        return ""
+    away = f"no sign of life for {_age(now_ms - one.away_ms)}" if one.away_ms >= 0 else ""
+    heard = f"registered {clock(one.registered_ms)[:16]}" if one.registered_ms >= 0 else ""
+    return ", ".join(filter(None, (away, heard)))
+
+
+def _levels(features: Sequence[FeatureReadiness]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for title in ("feature", "finalized", "target", "all nodes", "state", ""):
+        table.add_column(title)
+    for one in features:
+        reach = "?" if one.reach is None else level_name(one.feature, one.reach)
+        target = "-" if one.target is None else level_name(one.feature, one.target)
+        table.add_row(
+            Text(plain(one.feature)),
+            level_name(one.feature, one.finalized),
+            Text(target, style="" if one.target in (None, one.finalized) else "bold"),
+            reach,
+            str(one.state),
+            Text(_MARKS[one.verdict] if one.target is not None else "", style=_STYLES[one.verdict]),
+        )
+    return table
+
+
+def _way_back(way: WayBack) -> Iterator[Text]:
+    yield Text(plain(way.why), style="green" if way.lossless else "red")
+    now, then = span(way.before), span(way.after)
+    if now == then:
+        yield Text(f"Releases that can start, now and afterwards: {now}")
+    else:
+        yield Text(f"Releases that can start: now {now}, afterwards {then}")
+
+
+def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
+    for one in features:
+        told = [item for item in one.consequences if not item.change.startswith("Nothing")]
+        changes = "; ".join(f"{item.level}: {_lower(item.change)}" for item in told)
+        if not told:
+            continue
+        down = one.target is not None and one.target < one.finalized
+        line = Text(plain(one.feature), style="bold")
+        line.append(f"  {'taken back: ' if down else ''}{changes}", style="not bold")
+        yield line
+        for item in told:
+            for cost in item.costs:
+                yield Text(f"  ! {_of(item.level, cost)}", style="yellow")
+
+
+def _of(level: FeatureLevel, cost: str) -> str:
+    return f"{cost} (level {level})"
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _ghosts(found: Readiness) -> Iterator[Text]:
+    named = {(one.role, one.node_id) for one in found.blockers}
+    rest = [one for one in found.ghosts if (one.role, one.node_id) not in named]
+    for role in dict.fromkeys(one.role for one in rest):
+        of_role = [one.node_id for one in rest if one.role is role]
+        many = "s" if len(of_role) > 1 else ""
+        yield Text(f"{role}{many} {ids(of_role)}: not in the way of this, and perhaps of the next")
+
+
+def _views(found: Readiness) -> Iterator[Text]:
+    for one in found.views[:_VIEWS]:
+        yield Text(f"{one.role} {one.node_id} {plain(one.what)}")
+    if len(found.views) > _VIEWS:
+        yield Text(f"and {len(found.views) - _VIEWS:,} more: --json names all of them")
+
+
+def _age(span_ms: int) -> str:
+    """A time span for people: its largest unit, and the next."""
+    left = max(span_ms, 0) // 1000
+    parts: list[str] = []
+    for unit_s, name in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, unit_s)
+        if count or (unit_s == 1 and not parts):
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
