@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from cli.errors import UsageError
 from cli.settings import Cluster
@@ -12,9 +12,10 @@ from streams.apiversions.discovery import find_nodes
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.apiversions.source import ApiVersionsSource
-from streams.events import DeadLetter, Event, SourceState
+from streams.events import DeadLetter, Event, SourceState, SourceStatus
 from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.source import KraftSource
+from streams.metrics import SourceReport
 from streams.topics import Topic
 from streams.types import ClusterId
 from streams.zookeeper.source import ZookeeperSource
@@ -22,6 +23,7 @@ from tables.fold import fold
 from tables.image import Authority, ClusterImage
 
 TIMEOUT_S: Final = 20.0
+_HEARTBEAT_MS: Final = 500
 _ANSWER_S: Final = 4.0
 """Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
 
@@ -35,8 +37,9 @@ def image_once(
 ) -> ClusterImage:
     """What the sources of a watched cluster tell until each has caught up.
 
-    ``settle_ms`` is for a log directory: how long a record must have stood to count as committed
-    (`streams.kraft.logdir_rule`); 0 takes all that is there.
+    ``timeout_s`` is how long nothing new may be heard. ``settle_ms`` is for a log directory: how
+    long a record must have stood to count as committed (`streams.kraft.logdir_rule`); 0 takes all
+    that is there.
 
     Raises:
         UsageError: The cluster is not described so that it could be read.
@@ -46,16 +49,13 @@ def image_once(
 
 
 async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> ClusterImage:
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    cluster_id = await _learn(cluster, deadline)
+    cluster_id = await _learn(cluster, timeout_s)
     into = _Folded(ClusterImage(cluster_id))
-    wanted, running = _sources(cluster, cluster_id, into, settle_ms)
-    tasks = [asyncio.ensure_future(each) for each in (*running, into.settled(wanted))]
+    sources = _sources(cluster, cluster_id, into, settle_ms)
+    tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
+    tasks.append(asyncio.ensure_future(into.settled(frozenset(sources), timeout_s)))
     try:
-        async with asyncio.timeout_at(deadline):
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    except TimeoutError:
-        pass  # what was told until now says why
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
@@ -64,7 +64,10 @@ async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> Cl
         if isinstance(end, Exception):
             raise end
     if not into.image.ready:
-        raise NotSeenError(f"{_name(cluster)} was not read to its end: {into.why}")
+        said = (source.report() for source in sources.values())
+        troubles = dict.fromkeys(one.detail or one.last_error for one in said)
+        why = "; ".join(filter(None, troubles)) or "there was not enough time"
+        raise NotSeenError(f"{_name(cluster)} was not read to its end: {why}")
     return into.image
 
 
@@ -75,62 +78,72 @@ class _Folded:
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
-        self._unread = ""
         self._news = asyncio.Event()
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
         """Takes in an event."""
         del topic
         if isinstance(event, DeadLetter):
-            self._unread = f"{event.place}: {event.reason}"
-            return
+            return  # the source's report has it
+        before = self.image.sources.get(getattr(event, "source", ""))
         self.image, _ = fold(self.image, event)
-        self._news.set()
+        if not (isinstance(event, SourceStatus) and before and _same(before, event)):
+            self._news.set()
 
     async def flush(self) -> None:
         """There is nothing to wait for."""
 
-    async def settled(self, wanted: frozenset[str]) -> None:
-        """Waits until each of these sources has caught up or cannot read."""
+    async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
+        """Waits until each of these sources has caught up or cannot read, while there is news."""
         while not all(self._done(source) for source in wanted):
             self._news.clear()
-            await self._news.wait()
+            try:
+                await asyncio.wait_for(self._news.wait(), timeout_s)
+            except TimeoutError:
+                return
 
     def _done(self, source: str) -> bool:
         status = self.image.sources.get(source)
         stalled = status is not None and status.state is SourceState.STALLED
         return stalled or source in self.image.caught_up
 
-    @property
-    def why(self) -> str:
-        """Why the image is not whole."""
-        details = [status.detail for status in self.image.sources.values() if status.detail]
-        return "; ".join(details) or self._unread or "there was not enough time"
+
+def _same(before: SourceStatus, after: SourceStatus) -> bool:
+    """Whether a source is where it was: a heartbeat alone is no news."""
+    return (before.state, before.offset) == (after.state, after.offset)
+
+
+class _Source(Protocol):
+    """What is followed until it has caught up."""
+
+    def run(self) -> Coroutine[Any, Any, None]: ...
+
+    def report(self) -> SourceReport: ...
 
 
 def _sources(
     cluster: Cluster, cluster_id: ClusterId, into: _Folded, settle_ms: int | None
-) -> tuple[frozenset[str], list[Coroutine[Any, Any, None]]]:
-    """The sources' names, and what is to be run."""
-    found: dict[str, Coroutine[Any, Any, None]] = {}
+) -> dict[str, _Source]:
+    """The sources by name."""
+    found: dict[str, _Source] = {}
     secured = security(cluster)
     if cluster.controllers or cluster.log_directory:
-        settings = kraft_settings(cluster, cluster_id, secured)
+        settings = replace(kraft_settings(cluster, cluster_id, secured), heartbeat_ms=_HEARTBEAT_MS)
         if settle_ms is not None:
             settings = replace(settings, log_directory_settle_ms=settle_ms)
-        found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning).run()
+        found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
     if cluster.servers:
-        found[Authority.ANSWERS] = ApiVersionsSource(answers_settings(cluster, secured), into).run()
+        found[Authority.ANSWERS] = ApiVersionsSource(answers_settings(cluster, secured), into)
     if cluster.zookeeper:
-        found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into).run()
-    return frozenset(found), list(found.values())
+        found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
+    return found
 
 
 async def _from_the_beginning() -> None:
     """Nothing was published before."""
 
 
-async def _learn(cluster: Cluster, deadline: float) -> ClusterId:
+async def _learn(cluster: Cluster, timeout_s: float) -> ClusterId:
     """The cluster's id: from the settings, from its files, or from whoever tells it."""
     nodes = cluster.controllers or cluster.servers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
@@ -146,7 +159,7 @@ async def _learn(cluster: Cluster, deadline: float) -> ClusterId:
         if found := cluster_id_of(cluster.log_directory):
             return ClusterId(found)
     if nodes:
-        return await _ask(cluster, min(deadline, asyncio.get_running_loop().time() + _ANSWER_S))
+        return await _ask(cluster, asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S))
     raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
 
 

@@ -35,6 +35,9 @@ app = typer.Typer(
 )
 
 Levels = Mapping[FeatureName, FeatureLevel]
+_FILES_S: Final = 5.0
+"""Files of which nothing could be read for so long cannot be read."""
+
 _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 """The tool's own words without the pages that Kafka logs of a configuration."""
 
@@ -210,7 +213,7 @@ def _read(directory: Path) -> _Info:
 
 
 def _image(cluster: Cluster, settle_ms: int | None) -> ClusterImage:
-    image = image_once(cluster, settle_ms=settle_ms)
+    image = image_once(cluster, _FILES_S, settle_ms=settle_ms)
     if image.unreadable:
         kind, first = next(iter(image.unreadable.items()))
         raise NotSeenError(f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}")

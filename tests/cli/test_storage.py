@@ -1,0 +1,207 @@
+"""``featurewatch storage``: what a log directory was formatted with, and Kafka's own format."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli import storage
+from cli.errors import UsageError
+from cli.main import app
+from cli.storage import passed_on
+from deploy.artifacts import Cache
+from deploy.cluster import random_id
+from deploy.properties import Addresses, node_properties, text
+from deploy.specs import ClusterSpec, NodeSpec, Roles
+from tests.conftest import MakeCluster
+from tests.streams.kraft.encoding import data_batch, record_of
+from tests.streams.kraft.test_logdir import Directory, leader_change
+from tests.streams.kraft.test_snapshot import parts
+
+CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
+META = f"#Mon Nov 21\nversion=1\ncluster.id={CLUSTER}\nnode.id=7\ndirectory.id=AbC\\=\n"
+LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30}
+
+
+def level(value: int, name: str = "metadata.version") -> bytes:
+    """A record that finalizes a level."""
+    return record_of("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": value})
+
+
+@pytest.fixture
+def formatted(tmp_path: Path) -> Path:
+    """A directory as the storage tool leaves it, at 19 with transaction.version 2."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "meta.properties").write_text(META)
+    content = parts([level(19), level(2, "transaction.version")])
+    (directory / "bootstrap.checkpoint").write_bytes(b"".join(content))
+    return directory
+
+
+def info(*arguments: str) -> Result:
+    """What the command says."""
+    return CliRunner().invoke(app, ["storage", "info", *arguments])
+
+
+def test_a_directory_that_was_never_started(formatted: Path) -> None:
+    """Whose it is, the levels at format, which releases start; --json is the same as a document."""
+    result = info(str(formatted))
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        f"directory   {formatted}",
+        f"belongs to  cluster {CLUSTER}, node 7, directory id AbC= (KRaft)",
+        "formatted   metadata.version 19 (3.7-IV4), transaction.version 2",
+        "now         there is no metadata log yet: the node was never started",
+        "starts with 4.0, 4.1, 4.2, 4.3",
+        "not with    3.3 to 3.9: Tried to apply FeatureLevelRecord FeatureLevelRecord(name="
+        "'transaction.version', featureLevel=2), but this controller only supports versions 0",
+    ]
+    found = json.loads(info(str(formatted), "--json").output)
+    assert found["meta"] == {"version": 1, "cluster": CLUSTER, "node": 7, "directory_id": "AbC="}
+    assert found["formatted"]["levels"] == {"metadata.version": 19, "transaction.version": 2}
+    assert (found["now"], found["releases"]["4.3"]) == (None, None)
+
+
+def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
+    """Of three voters the last records are not known to be: both levels are told."""
+    log = Directory(formatted / "other")
+    at_ms = 1_700_000_000_000
+    log.append(
+        0,
+        leader_change(0, 1, at_ms),
+        data_batch([level(20)], 1, append_ms=at_ms),
+        data_batch([level(21)], 2, append_ms=at_ms + 60_000),
+    )
+    log.log.rename(formatted / "__cluster_metadata-0")
+    lines = info(str(formatted / "__cluster_metadata-0")).output.splitlines()
+    assert lines[3] == "now         metadata.version 20 (3.8-IV0), at offset 1"
+    assert lines[4] == "after that  metadata.version 21 (3.9-IV0): perhaps not committed"
+    assert lines[5] == "starts with 3.9, 4.0, 4.1, 4.2, 4.3"
+    found = json.loads(info(str(formatted), "--json").output)
+    assert found["now"]["uncommitted"] == {"metadata.version": 21}
+
+
+def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
+    """Version 0 of meta.properties: no levels, and a cluster that may not be named."""
+    (formatted / "meta.properties").write_text("version=0\nbroker.id=3\n")
+    (formatted / "bootstrap.checkpoint").unlink()
+    assert info(str(formatted)).output.splitlines()[1:] == [
+        "belongs to  cluster not named, node 3 (ZooKeeper mode)",
+        "formatted   it has no bootstrap.checkpoint, so no initial levels",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("meta.properties", b"\xff\xfe", "it is not text"),
+        ("meta.properties", b"", "it names no version; Kafka writes 0 or 1"),
+        ("meta.properties", b"version=9\n", "its version is '9'"),
+        ("meta.properties", b"version=1\nnode.id=1\n", "it has no cluster.id"),
+        ("meta.properties", b"version=1\ncluster.id=c\n", "it has no node.id"),
+        ("meta.properties", b"version=1\ncluster.id=c\nnode.id=x\n", "'x' is no node id"),
+        ("bootstrap.checkpoint", b"nonsense" * 20, "bootstrap.checkpoint is damaged"),
+        ("bootstrap.checkpoint", b"", "it is cut off before its footer"),
+        ("bootstrap.checkpoint", b"".join(parts([level(19)]))[:-1], "it is cut off"),
+        ("bootstrap.checkpoint", b"".join(parts([b"\x01\x0c\x00\x63"])), "is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, said: str) -> None:
+    """One line says which file and why; exit code 1."""
+    (formatted / name).write_bytes(content)
+    result = info(str(formatted))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert str(formatted / name) in result.stderr
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "bootstrap.checkpoint"])
+def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> None:
+    """Without rights, or no file at all: what the system says of it; exit code 1."""
+    (formatted / name).unlink()
+    (formatted / name).mkdir()
+    result = info(str(formatted))
+    assert result.exit_code == 1
+    assert f"{formatted / name} cannot be read: Is a directory" in result.stderr
+
+
+def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metadata log of which nothing can be read is no cluster without levels; exit code 1."""
+    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    log = formatted / "__cluster_metadata-0"
+    log.mkdir()
+    (log / f"{0:020}.log").write_bytes(b"\x01" * 100)
+    result = info(str(formatted))
+    assert result.exit_code == 1
+    assert f"{log} cannot be read: a record batch cannot have" in result.stderr
+
+
+def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
+    """An empty directory, a file, nothing: what to give instead."""
+    (tmp_path / "file").write_text("")
+    for path, said in (("", "is not formatted"), ("file", "is no directory"), ("x", "is no dir")):
+        result = info(str(tmp_path / path))
+        assert isinstance(result.exception, UsageError)
+        assert said in str(result.exception)
+        assert "give one of a node's log.dirs" in str(result.exception)
+
+
+def test_the_drafts_name_of_an_option() -> None:
+    """``--metadata-version`` of KIP-778 became ``--release-version``; all else goes on as it is."""
+    given = ["-c", "x", "--metadata-version", "3.7", "--metadata-version=3.8", "-g", "--metadata"]
+    assert passed_on(given) == [
+        *("-c", "x", "--release-version", "3.7", "--release-version=3.8", "-g", "--metadata"),
+    ]
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("release", LATEST_PRODUCTION)
+def test_format_is_kafkas_own(
+    release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its options (M-25), its default level (M-26), and where the level is kept (M-27).
+
+    What the tool says and its exit code come through.
+    """
+    node, data = NodeSpec(1, release, Roles.CONTROLLER), tmp_path / "data"
+    addresses = {1: Addresses(broker=None, controller=9093)}
+    file = tmp_path / "server.properties"
+    file.write_text(text(node_properties(ClusterSpec([node]), node, addresses, data)))
+    cluster = random_id()
+
+    def tool(*arguments: str) -> tuple[int, str]:
+        given = ("storage", "format", "--kafka", release, *arguments)
+        done = CliRunner().invoke(
+            app, given, env={"FEATUREWATCH_CACHE": str(stack_cache.directory)}
+        )
+        out, err = capfd.readouterr()
+        return done.exit_code, out + err
+
+    code, said = tool("--config", str(file), f"--cluster-id={cluster}")
+    assert (code, "Formatting" in said) == (0, True)
+    found = json.loads(info(str(data), "--json").output)
+    assert (found["meta"]["cluster"], found["meta"]["node"]) == (cluster, 1)
+    assert found["formatted"]["levels"]["metadata.version"] == LATEST_PRODUCTION[release]
+    again = ("-c", str(file), f"-t={cluster}", "--metadata-version", "3.7-IV4")
+    code, said = tool(*again)
+    assert (code, "already formatted" in said) == (1, True)
+    (data / "meta.properties").unlink()
+    assert tool(*again, "-g")[0] == 0
+    assert "formatted   metadata.version 19 (3.7-IV4)" in info(str(data)).output
+
+
+@pytest.mark.stack
+def test_a_quorum_of_dynamic_voters(make_cluster: MakeCluster) -> None:
+    """Its voters and kraft.version stand in a second snapshot; the levels of now in its log."""
+    node = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
+    cluster = make_cluster(ClusterSpec([node], dynamic_voters=True))
+    found = json.loads(info(str(cluster.node(1).data), "--json").output)
+    assert (found["formatted"]["kraft_version"], found["formatted"]["voters"]) == (1, [1])
+    assert found["now"]["levels"]["kraft.version"] == 1
+    assert found["now"]["levels"]["metadata.version"] == 30
+    able = [name for name, reason in found["releases"].items() if reason is None]
+    assert able == ["4.3"]
