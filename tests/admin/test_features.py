@@ -182,7 +182,7 @@ def test_results_are_by_feature() -> None:
         ("a", 95, "no"),
         ("b", 0, None),
     ]
-    with pytest.raises(UpdateRefusedError, match="^no$"):
+    with pytest.raises(UpdateRefusedError, match=r"^no$"):
         result.check()
     with ScriptedCluster(Node(script=refusing(ErrorCode.INVALID_UPDATE_VERSION))) as cluster:
         result = changed(cluster, *both)

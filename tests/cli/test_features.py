@@ -1,0 +1,298 @@
+"""``featurewatch features`` beside the tool's texts: asking first, unknown outcomes, bad input."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.errors import UsageError
+from cli.properties import read_client_config, read_properties
+from controller.reference.requests import FeaturesAnswer, UpdateResponse
+from tests.admin.scripted import Node, ScriptedCluster
+from tests.conformance.features_tool.kafka_features import Ours
+
+RAISE = ("upgrade", "--feature", "metadata.version=21")
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+    """The command, in this process."""
+    return Ours(monkeypatch, capsys)
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def by(cluster: ScriptedCluster) -> tuple[str, str]:
+    """How the cluster is reached."""
+    return "--bootstrap-server", str(cluster.address())
+
+
+@pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
+def test_a_person_is_asked_and_agrees(
+    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal: what goes from where to where, what it brings and the way back stand on
+    stderr, then the change is made and told on stdout."""
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), *RAISE)
+        assert len(cluster.nodes[1].updates) == 1
+    assert (said.code, said.out) == (0, "metadata.version was upgraded to 21.\n")
+    lines = said.err.splitlines()
+    assert lines[0] == "metadata.version: 20 (3.8-IV0) -> 21 (3.9-IV0)"
+    assert any(line.startswith("  21 (3.9-IV0) comes: ") for line in lines)
+    assert "  the way back: a downgrade to 20 (3.8-IV0), without loss" in lines
+    assert lines[-1].startswith("Go on? [y/N]")
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", ""])
+def test_any_other_answer_sends_nothing(
+    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No, an empty line, a slip, the end of the input: exit code 1, and the cluster was sent
+    nothing."""
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), *RAISE)
+        assert cluster.nodes[1].updates == []
+    assert (said.code, said.out) == (1, "")
+    assert said.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
+
+
+def test_who_says_yes_or_only_tries_is_not_asked(
+    ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
+    with ScriptedCluster(Node()) as cluster:
+        monkeypatch.setattr(sys, "stdin", Terminal(""))
+        assert ours(*by(cluster), *RAISE, "--yes").err == ""
+        assert ours(*by(cluster), *RAISE, "--dry-run").err == ""
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        assert ours(*by(cluster), *RAISE).err == ""
+        assert [call.body.validate_only for call in cluster.nodes[1].updates] == [
+            False,
+            True,
+            False,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("feature", "now", "wanted", "way_back"),
+    [
+        ("metadata.version", 21, 30, "none: 21 (3.9-IV0) cannot hold what 30 (4.3-IV0) writes"),
+        ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the least; 21 (3.9-IV0) is out of reach"),
+        ("metadata.version", 21, 77, "unknown: the level is newer than 4.3"),
+        ("transaction.version", 1, 2, "a downgrade to 1"),
+        ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
+    ],
+)
+def test_the_way_back_is_told_before(
+    feature: str,
+    now: int,
+    wanted: int,
+    way_back: str,
+    ours: Ours,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What can be undone, how far, and what cannot."""
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    features = FeaturesAnswer({feature: (0, 99)}, {feature: now} if now else {}, 3)
+    with ScriptedCluster(Node(features=features)) as cluster:
+        said = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
+    assert way_back in said.err
+
+
+def test_deletion_says_what_it_is_for(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection: said before anything is asked or sent (F-52)."""
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), "delete", "--features", "metadata.version")
+        assert cluster.nodes[1].updates == []
+        assert said.err.startswith("featurewatch: deletion is for garbage collection")
+        assert said.err.index("garbage") < said.err.index("Go on?")
+        done = ours(*by(cluster), "delete", "--feature", "metadata.version", "--yes")
+        assert done.out == "metadata.version was deleted.\n"
+
+
+def test_an_unknown_outcome_is_exit_code_4(ours: Ours) -> None:
+    """The connection breaks after the change was sent: it is said that nobody knows, and by which
+    command it is found out (F-45)."""
+    with ScriptedCluster(Node(script=lambda _: None)) as cluster:
+        said = ours(*by(cluster), *RAISE)
+        address = cluster.address()
+    assert (said.code, said.out, said.err.count("\n")) == (4, "", 1)
+    assert "whether the change was applied is unknown" in said.err
+    assert f"featurewatch features describe --bootstrap-server {address}" in said.err
+
+
+def test_enable_latest_takes_what_all_nodes_support(ours: Ours) -> None:
+    """One node has less than the others: its maximum is the level, whoever is asked first."""
+    more = FeaturesAnswer({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
+    with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
+        said = ours(*by(cluster), "enable-latest", "--dry-run")
+        (call,) = cluster.nodes[1].updates
+    (asked,) = call.body.feature_updates
+    assert (asked.feature, asked.max_version_level) == ("metadata.version", 21)
+    assert said.code == 0
+    assert "the controllers were not asked" in said.err
+
+
+def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: Ours) -> None:
+    """What it supports is unknown: exit code 4, the node is named, the cluster is unchanged."""
+    with ScriptedCluster(Node(), Node()) as cluster:
+        cluster.stop(2)
+        said = ours(*by(cluster), "enable-latest")
+        assert cluster.nodes[1].updates == []
+    assert (said.code, said.out) == (4, "")
+    assert "what broker 2 supports is unknown: nobody listens at" in said.err
+    assert "nothing was sent, nothing is changed" in said.err
+
+
+def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
+    """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
+    with ScriptedCluster(Node()) as cluster:
+        before = ours(*by(cluster), "describe")
+        assert before.code == 0
+        assert ours("describe", *by(cluster)) == before
+        assert ours("--bootstrap-server", "127.0.0.1:1", "describe", *by(cluster)) == before
+
+
+def test_every_command_has_help(ours: Ours) -> None:
+    """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
+    change something but describe (M-17, M-19)."""
+    listed = ours("--help").out
+    for command in ("describe", "upgrade", "downgrade", "disable", "delete", "enable-latest"):
+        assert command in listed
+        said = ours(command, "--help")
+        assert said.code == 0
+        assert "--bootstrap-server" in said.out
+        assert ("--dry-run" in said.out) is (command != "describe")
+
+
+WRONG = (
+    (("describe",), "give --bootstrap-server or --bootstrap-controller"),
+    (("describe", "--bootstrap-server", "nonsense"), "write host:port"),
+    (("describe", "--bootstrap-server", ","), "the address is empty"),
+    (("describe", "--bootstrap-server", "a:1", "--bootstrap-controller", "b:1"), "not both"),
+    (("describe", "--bootstrap-server", "a:1", "--compat", "2.8"), "--compat"),
+    (("describe", "--bootstrap-server", "a:1", "--command-config", "none"), "none cannot be read"),
+    (("describe", "--bootstrap-server", "a:1", "--node-id", "x"), "--node-id"),
+    (("update", "--upgrade", "a:1", "--bootstrap-server", "a:1"), "give --dialect early or late"),
+    (("update", "--dialect", "late", "--upgrade", "a"), "write name:level"),
+    (("update", "--dialect", "late", "--upgrade", "a:1,a:2"), "named more than once"),
+    (("update", "--dialect", "late", "--feature-upgrade", "a:1"), "the early draft's flags"),
+    (("update", "--dialect", "early", "--upgrade", "a:1"), "the later draft's flags"),
+    (("upgrade", "--dialect", "late", "--feature", "a=1"), "have no upgrade: use update"),
+    (("disable", "--dialect", "late", "--features", "a"), "use delete --features"),
+    (("delete", "--dialect", "late"), "name what to delete"),
+    (("delete", "--dialect", "late", "--features", "a", "--dry-run"), "no dry run"),
+    (("enable-latest", "--dialect", "early"), "no enable-latest"),
+)
+
+
+@pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
+def test_wrong_usage_is_told_before_anything_is_sent(
+    arguments: tuple[str, ...], says: str, ours: Ours
+) -> None:
+    """Exit code 2, nothing on stdout, and what to give."""
+    said = ours(*arguments)
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+
+
+def test_a_cluster_that_is_not_there(ours: Ours) -> None:
+    """The address and the reason, in one line; exit code 1."""
+    with ScriptedCluster(Node()) as cluster:
+        address = cluster.address()
+        cluster.stop(1)
+        for step in (("describe",), RAISE):
+            said = ours("--bootstrap-server", str(address), *step)
+            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+            assert f"nobody listens at {address}" in said.err
+
+
+def test_a_refusal_as_json(ours: Ours) -> None:
+    """The document says FAILED, with the controller's number and text for each feature, and what
+    is finalized all the same."""
+    refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
+    with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
+        said = ours(*by(cluster), "--json", *RAISE)
+    told: dict[str, Any] = json.loads(said.out)
+    assert (said.code, said.err, told["status"]) == (1, "", "FAILED")
+    assert told["results"] == [
+        {"feature": "metadata.version", "level": 21, "error": 95, "message": "no"}
+    ]
+    assert told["finalized_features"]["metadata.version"] == {"version_level": 20}
+
+
+PROPERTIES = r"""
+security.protocol = PLAINTEXT
+default.api.timeout.ms: 1500
+client.id=me
+retries 3
+"""
+
+
+def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, lines that go on."""
+    file = tmp_path / "client.properties"
+    file.write_text(r"""a\:b = x\ty\u00e9\\
+c=1\
+   2
+d = C:\\dir
+""")
+    assert read_properties(file) == {"a:b": "x\tyé\\", "c": "12", "d": r"C:\dir"}
+    file.write_text(PROPERTIES)
+    config = read_client_config(file)
+    assert (config.timeout_s, config.warnings, config.security.tls) == (1.5, (), None)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("securty.protocol=SSL", "no setting securty.protocol: did you mean security.protocol?"),
+        ("sasl.nonsense=1", "no setting sasl.nonsense"),
+        ("security.protocol=TLS", "security.protocol=TLS is unknown"),
+        ("security.protocol=SASL_SSL", "sasl.mechanism=(none) is not supported"),
+        ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is no number"),
+        ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
+    ],
+)
+def test_a_key_or_a_value_that_is_wrong_is_named(
+    line: str, says: str, tmp_path: Path, ours: Ours
+) -> None:
+    """With its file, before anything is asked: a misspelt login would go unnoticed."""
+    file = tmp_path / "client.properties"
+    file.write_text(line + "\n")
+    with pytest.raises(UsageError) as told:
+        read_client_config(file)
+    assert says in str(told.value)
+    assert str(told.value).startswith(str(file))
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), "--command-config", str(file), *RAISE)
+        assert cluster.nodes[1].asked == 0
+    assert (said.code, said.err.count("\n")) == (2, 1)
+
+
+def test_a_key_without_effect_is_told(tmp_path: Path, ours: Ours) -> None:
+    """Others' settings and those that only Java can use: a line each, and the answer all the
+    same."""
+    file = tmp_path / "client.properties"
+    file.write_text("group.id=g\nssl.engine.factory.class=a.B\n")
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), "--command-config", str(file), "describe")
+    assert said.code == 0
+    assert said.out.count("Feature: ") == 2
+    assert [line.split()[2] for line in said.err.splitlines()] == [
+        "group.id",
+        "ssl.engine.factory.class",
+    ]
