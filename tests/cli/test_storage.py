@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> No
 
 def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata log of which nothing can be read is no cluster without levels; exit code 1."""
-    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    monkeypatch.setattr(storage, "_FILES_S", 2.5)
     log = formatted / "__cluster_metadata-0"
     log.mkdir()
     (log / f"{0:020}.log").write_bytes(b"\x01" * 100)
