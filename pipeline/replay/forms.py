@@ -50,17 +50,26 @@ class Stretch:
 class Ways:
     """What is done differently with the two forms.
 
-    ``scan`` takes bytes and whether the stretch ends with them; ``candidates`` gives the places in
-    bytes at which a batch may begin, the first at or after a position (-1: none).
+    ``scan`` takes bytes and whether the stretch ends with them; ``scan_some`` gives of them what is
+    found in one go from a position on, with places that are relative to it. ``candidate`` gives the
+    first place at or after a position at which a batch may begin (-1: none).
     """
 
     scan: Callable[[bytes, bool], Scan]
+    scan_some: Callable[[bytes, int, bool], Scan]
     candidate: Callable[[bytes, int], int]
     assembler: Callable[[ClusterId, Position], CommitAssembler]
 
 
 def _scan_bytes(data: bytes, whole: bool) -> Scan:  # noqa: ARG001 - the other form asks
     return scan(data)
+
+
+def _scan_one(data: bytes, at: int, whole: bool) -> Scan:  # noqa: ARG001 - the other form asks
+    """The one batch at ``at``: what follows may be passed in another way."""
+    length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
+    end = at + max(12 + length, HEADER_BYTES)
+    return scan(data[at:end] if end <= len(data) else data[at : at + HEADER_BYTES])
 
 
 def _candidate_in_bytes(data: bytes, at: int) -> int:
@@ -82,11 +91,13 @@ def _candidate_in_text(data: bytes, at: int) -> int:
 WAYS: Final = {
     Form.BYTES: Ways(
         scan=_scan_bytes,
+        scan_some=_scan_one,
         candidate=_candidate_in_bytes,
         assembler=lambda cluster, at: CommitAssembler(cluster, position=at),
     ),
     Form.TEXT: Ways(
         scan=lambda data, whole: dump_text.scan_text(data, whole=whole),
+        scan_some=lambda data, at, whole: dump_text.scan_text(data[at:], whole=whole),
         candidate=_candidate_in_text,
         assembler=lambda cluster, at: dump_text.PrintedAssembler(cluster, position=at),
     ),

@@ -13,7 +13,7 @@ from typing import Final
 
 from pipeline.replay.finding import SEGMENT, Found
 from pipeline.replay.forms import Stretch, next_batch
-from pipeline.replay.walking import Hole, Walk
+from pipeline.replay.walking import Walk
 from streams.kraft.batch import Batch
 from streams.kraft.requests import Place
 
@@ -194,7 +194,7 @@ def _last_batch(fd: int, stretch: Stretch, first: Batch) -> Batch:
         found = next_batch(fd, stretch.form, start, stretch.end)
         if found is not None:
             tail = Stretch(stretch.form, stretch.path, found[0], stretch.end, stretch.place)
-            whole = (b for b in Walk(fd, tail) if not isinstance(b, Hole) and not b.fault)
+            whole = (b for b in Walk(fd, tail) if isinstance(b, Batch) and not b.fault)
             *_, last = (first, *whole)
             return last
         if start == stretch.start:

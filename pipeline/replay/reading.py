@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 import orjson
 
 from pipeline.replay.forms import WAYS, Form, Stretch
+from pipeline.replay.passing import Passed
 from pipeline.replay.walking import Hole, Walk
 from streams.codec import encode
 from streams.events import DeadLetter, Event, LogCommit, LogGap
@@ -85,6 +86,15 @@ class Tally:
     def of(cls, text: str) -> Self:
         """From `text`."""
         return cls(**orjson.loads(text))
+
+    def passed(self, passed: Passed) -> None:
+        """Counts batches in that were not read."""
+        if self.first < 0:
+            self.first = passed.end - passed.records
+            self.first_epoch, self.first_ms = passed.first_epoch, passed.first_ms
+        self.end, self.last_epoch = passed.end, passed.epoch
+        self.newest_ms = max(self.newest_ms, passed.newest_ms)
+        self.records += passed.records
 
     def saw(self, batch: Batch, floor: int) -> None:
         """Counts a batch in; offsets below ``floor`` are passed over."""
@@ -172,16 +182,25 @@ class Reading:
         return self._assembler.position.offset + 1 < max(self.tally.end, self._unit.floor)
 
     def _through(self, fd: int, span: Span) -> Iterator[Row]:
-        tally, add = self.tally, self._assembler.add
-        for found in Walk(fd, span.stretch, span.expected):
-            if isinstance(found, Hole):
+        tally, assembler, floor = self.tally, self._assembler, self._unit.floor
+        walk = Walk(fd, span.stretch, span.expected)
+        # Where all of it is read. What an open transaction passes over it counts.
+        may_skim = span.ceiling < 0 and floor <= span.expected and tally.end <= span.expected
+        walk.skims = may_skim and not self._is_open()
+        for found in walk:
+            if isinstance(found, Passed):
+                tally.passed(found)
+                assembler.restart(Position(found.end - 1, found.epoch))
+            elif isinstance(found, Hole):
                 yield from self._hole(found, span.stretch)
+                walk.skims = may_skim
             elif 0 <= span.ceiling <= found.base_offset:
                 break
-            elif found.last_offset >= max(self._unit.floor, tally.end):
-                tally.saw(found, self._unit.floor)
-                for output in add(found, max(found.append_ms, 0)):
+            elif found.last_offset >= max(floor, tally.end):
+                tally.saw(found, floor)
+                for output in assembler.add(found, max(found.append_ms, 0)):
                     yield self._row(output, span.stretch)
+                walk.skims = may_skim and assembler.position.offset == found.last_offset
 
     def _row(self, output: LogCommit | DeadLetter, stretch: Stretch) -> Row:
         tally = self.tally

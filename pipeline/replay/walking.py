@@ -1,7 +1,7 @@
 """Through the batches of a stretch, and on behind what is damaged in it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from pipeline.replay.forms import (
@@ -13,6 +13,7 @@ from pipeline.replay.forms import (
     next_batch,
     only_zeros,
 )
+from pipeline.replay.passing import Passed, past
 from streams.cloudevents import LATEST_MS
 from streams.kraft.batch import Batch
 
@@ -48,30 +49,50 @@ class Walk:
         self._ways = WAYS[stretch.form]
         self._at = stretch.start
         self.expected = expected
+        self.skims = False
+        """Whether small batches without a wanted record may be passed in one go."""
 
-    def __iter__(self) -> Iterator[Batch | Hole]:
+    def __iter__(self) -> Iterator[Batch | Passed | Hole]:
         size, end = READ_BYTES, self._stretch.end
         while self._at < end:
             data = os.pread(self._fd, min(size, end - self._at), self._at)
-            found = self._ways.scan(data, self._at + len(data) >= end)
-            read_from = self._at
+            begin, whole = self._at, self._at + len(data) >= end
+            fault = yield from self._through(data, whole)
+            if fault is None or self._at > begin:
+                size = READ_BYTES
+            elif fault:
+                yield from self._lost(fault)
+            elif whole or size >= LARGEST_READ_BYTES:
+                yield from self._lost("its last record batch is cut off")
+            else:
+                size = min(size * 8, LARGEST_READ_BYTES)
+
+    def _through(
+        self, data: bytes, whole: bool
+    ) -> Generator[Batch | Passed | Hole, None, str | None]:
+        """What stands in a read, up to a batch that is cut off in it, or to one that is odd.
+
+        Returns why nothing more is found (empty: the read ends), or None: it must be read anew.
+        """
+        begin, at = self._at, 0
+        while at < len(data):
+            if self.skims and self.expected >= 0 and (passed := past(data, at, self.expected)):
+                at, self.expected = passed.at, passed.end
+                self._at = begin + at
+                yield passed
+            found = self._ways.scan_some(data, at, whole)
             for batch in found.batches:
                 if batch.fault or batch.base_offset != self.expected:
-                    self._at = read_from + batch.at
+                    self._at = begin + at + batch.at
                     yield from self._odd(batch, batch.end - batch.at)
-                    break
+                    return None
                 self.expected = batch.last_offset + 1
                 yield batch if 0 <= batch.append_ms <= LATEST_MS else _timeless(batch)
-            else:
-                self._at = read_from + found.consumed
-                if found.fault:
-                    yield from self._lost(found.fault)
-                elif found.batches or found.consumed:
-                    size = READ_BYTES
-                elif read_from + len(data) < end and size < LARGEST_READ_BYTES:
-                    size = min(size * 8, LARGEST_READ_BYTES)
-                else:
-                    yield from self._lost("its last record batch is cut off")
+            at += found.consumed
+            self._at = begin + at
+            if not found.consumed:
+                return found.fault
+        return ""
 
     def _odd(self, batch: Batch, size: int) -> Iterator[Batch | Hole]:
         """A batch that is damaged, or that does not begin where the one before ended."""
