@@ -127,3 +127,6 @@ def _stop_at_signal() -> threading.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask)
     return stop
+
+
+from cli import audit as _audit  # noqa: E402, F401 - a command of this group, which needs the above
