@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 
 from agents.timers import topic_of
 from pipeline.folding import FoldState, Message, Said, fold_message, last_words, state_of
+from pipeline.gold import Telling
 from pipeline.gold_tables import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -20,6 +21,7 @@ from pipeline.gold_tables import (
 )
 from pipeline.lake import Lake
 from pipeline.registry import Table
+from pipeline.run import run_once
 from streams.codec import encode
 from streams.events import (
     Disagreement,
@@ -112,6 +114,11 @@ def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int
         messages.add(topic, key, value, at)
     messages.into(lake)
     yield len(of)
+
+
+def tell(lake: Lake) -> None:
+    """Folds what bronze has."""
+    run_once(lake, [Telling(lake).writer])
 
 
 def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
