@@ -1,5 +1,6 @@
 """A verdict on one screen: the answer, who stands in the way, the way back, what it changes."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -20,7 +21,6 @@ from controller.readiness import (
     WayBack,
     span,
 )
-from streams.types import FeatureLevel
 
 _WORDS: Final = {
     Verdict.YES: ("READY", "bold green"),
@@ -65,7 +65,11 @@ def _for(found: Readiness) -> str:
     return f"for {', '.join(map(plain, asked))}" if asked else "for any release"
 
 
-def _reasons(found: Readiness) -> Iterator[Text]:
+def _reasons(found: Readiness) -> Iterator[RenderableType]:
+    return (Padding(line, (0, 0, 0, 2)) for line in _answers(found))
+
+
+def _answers(found: Readiness) -> Iterator[Text]:
     for text in found.reasons:
         line = plain(text)
         if (
@@ -74,19 +78,19 @@ def _reasons(found: Readiness) -> Iterator[Text]:
             and line.endswith(plain(found.said.refusals[0]))
         ):
             continue
-        yield Text(f"  {line}", style="yellow")
+        yield Text(line, style="yellow")
     if found.said is not None and not found.said.accepted:
         yield from _said(found.said)
     elif found.verdict is Verdict.YES and not found.changes:
-        yield Text("  Every level is where it shall be.", style="green")
+        yield Text("Every level is where it shall be.", style="green")
     elif found.verdict is Verdict.YES and found.said is not None:
-        yield Text(f"  {_who(found.said)} would accept it.", style="green")
+        yield Text(f"{_who(found.said)} would accept it.", style="green")
 
 
 def _said(said: Said) -> Iterator[Text]:
-    yield Text(f"  {_who(said)} would refuse, and names the first obstacle only:")
+    yield Text(f"{_who(said)} would refuse, and names the first obstacle only:")
     for text in said.refusals:
-        yield Text(f"    {plain(text)}", style="italic")
+        yield Text(plain(text), style="italic")
 
 
 def _who(said: Said) -> str:
@@ -103,11 +107,10 @@ def _section(title: str, lines: Iterable[RenderableType]) -> list[RenderableType
     return [Text(title, style="bold"), *(Padding(line, (0, 0, 0, 2)) for line in found), Text()]
 
 
-def _blockers(found: Readiness) -> Iterator[Text]:
+def _blockers(found: Readiness) -> Iterator[RenderableType]:
     groups: dict[tuple[object, ...], list[Blocker]] = {}
     for one in found.blockers:
-        remedy = one.remedy.replace(str(one.node_id), "ID")
-        key = (one.role, one.software, one.condition, one.verdict, one.levels, remedy)
+        key = (one.role, one.software, one.condition, one.verdict, one.levels)
         groups.setdefault(key, []).append(one)
     # Few nodes of which something special is to be done come before many that are to be rolled.
     ordered = sorted(groups.values(), key=lambda group: (group[0].verdict, len(group)))
@@ -118,7 +121,7 @@ def _blockers(found: Readiness) -> Iterator[Text]:
         yield Text(f"and {hidden:,} more nodes: --json names all of them", style="yellow")
 
 
-def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[Text]:
+def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
     first, many = group[0], len(group) > 1
     line = Text(f"{_MARKS[first.verdict]} ", style=_STYLES[first.verdict])
     line.append(f"{first.role}{'s' if many else ''} {ids([one.node_id for one in group])}", "bold")
@@ -131,8 +134,12 @@ def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[Text]:
     when = _when(group, now_ms)
     if when:
         yield Text(f"    {when}", style="dim")
-    remedy = first.remedy.replace("start it", "start them") if many else first.remedy
-    yield Text(f"    → {plain(remedy)}", style="cyan")
+    remedy = first.remedy
+    if many:
+        remedy = re.sub(rf"(id ){first.node_id}\b", r"\1N", remedy).replace(
+            "start it", "start them"
+        )
+    yield Padding(Text(f"→ {plain(remedy)}", style="cyan"), (0, 0, 0, 4))
 
 
 def _lacks(one: Blocker) -> str:
@@ -187,25 +194,33 @@ def _way_back(way: WayBack) -> Iterator[Text]:
 
 def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
     for one in features:
-        told = [item for item in one.consequences if not item.change.startswith("Nothing")]
-        changes = "; ".join(f"{item.level}: {_lower(item.change)}" for item in told)
-        if not told:
+        told = [(item.level, text) for item in one.consequences if (text := _change(item.change))]
+        alone = len(one.consequences) == 1
+        changes = "; ".join(
+            f"{'' if alone else f'{level}: '}{_lower(text)}" for level, text in told
+        )
+        costs = [(item.level, cost) for item in one.consequences for cost in item.costs]
+        if not (told or costs):
             continue
         down = one.target is not None and one.target < one.finalized
         line = Text(plain(one.feature), style="bold")
         line.append(f"  {'taken back: ' if down else ''}{changes}", style="not bold")
         yield line
-        for item in told:
-            for cost in item.costs:
-                yield Text(f"  ! {_of(item.level, cost)}", style="yellow")
+        for level, cost in costs:
+            yield Text(f"! {cost}" if alone else f"! {level}: {_lower(cost)}", style="yellow")
 
 
-def _of(level: FeatureLevel, cost: str) -> str:
-    return f"{cost} (level {level})"
+def _change(text: str) -> str:
+    """What a level changes in a cluster that is there; what new ones get by it does not."""
+    if text.startswith("Nothing"):
+        return ""
+    return text.partition("; ")[2] if text.startswith("New clusters get") else text
 
 
 def _lower(text: str) -> str:
-    return text[0].lower() + text[1:] if text[1:2].islower() else text
+    first = text.split(" ")[0]
+    plain_word = len(first) == 1 or first[1:].islower()
+    return text[0].lower() + text[1:] if plain_word else text
 
 
 def _ghosts(found: Readiness) -> Iterator[Text]:

@@ -76,8 +76,14 @@ def judge(
 
 
 def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) -> Iterator[Alert]:
-    """The alerts of one subject; one that goes on unchanged comes back as it was."""
+    """The alerts of one subject; one that goes on unchanged comes back as it was.
+
+    Sources' clocks differ, and what has lasted too long has done so ever since it was said.
+    """
     known = {alert.id: alert for alert in old}
+    latest_ms = max((max(one.at_ms, one.since_ms) for one in old), default=seen.now_ms)
+    if latest_ms > seen.now_ms:
+        seen = replace(seen, now_ms=latest_ms)
     for name, finding in _findings(seen, subject):
         feature = finding.feature
         tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""

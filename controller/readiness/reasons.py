@@ -39,7 +39,7 @@ def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
             )
             found.append((Verdict.UNKNOWN, text))
         case Authority.LOG if target is not None:
-            found += _of_software(image, target, scene.now_ms)
+            found += _of_software(scene, target)
     return found
 
 
@@ -79,8 +79,12 @@ def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
     return [(Verdict.YES, text)]
 
 
-def _of_software(image: ClusterImage, target: Release, now_ms: int) -> list[Reason]:
-    """What stands between the levels and the target's software, whatever nodes support."""
+def _of_software(scene: Scene, target: Release) -> list[Reason]:
+    """What stands between the levels and the target's software, whatever nodes support.
+
+    Where the levels are those of an older release already, it is asked whether it may be started.
+    """
+    image = scene.image
     level = image.features.levels.get(METADATA_VERSION, target.minimum)
     if level < target.minimum:
         text = (
@@ -91,9 +95,10 @@ def _of_software(image: ClusterImage, target: Release, now_ms: int) -> list[Reas
     newest = newest_release(image)
     running = release_of(newest).newest(METADATA_VERSION) if newest else 0
     older = target.newest(METADATA_VERSION) < running
-    if not older or target.name not in able(image.features.levels):
+    raised = any(level > image.features.levels.get(name, 0) for name, level in scene.target.items())
+    if not older or raised or target.name not in able(image.features.levels):
         return []
-    verdict, doubtful = taken_in_by_all(image, now_ms)
+    verdict, doubtful = taken_in_by_all(image, scene.now_ms)
     if verdict is Verdict.YES:
         return []
     shown = ", ".join(f"{key.role} {key.node_id}" for key in doubtful[:_NAMED])

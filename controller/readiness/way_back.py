@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from controller.kraft.table import Release, production_levels, releases
 from controller.levels import level_name
@@ -10,15 +11,18 @@ from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, Feature
 
 Levels = Mapping[FeatureName, FeatureLevel]
 
+_OFF: Final = FeatureLevel(0)
+
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
     """What finalizing does to the choice of software.
 
     ``before`` and ``after`` are the releases whose nodes can start with the levels as they are and
-    as they would be. ``lossless`` says whether the levels can be lowered again to where they are.
-    ``floor`` is the lowest metadata.version that is reached again without loss, and ``to`` are the
-    releases that can start there. ``why`` is a sentence.
+    as they would be. ``lossless`` says whether metadata.version can be lowered again to where it
+    is, and all of ``before`` can start then. ``floor`` is the lowest metadata.version that is
+    reached again without loss, and ``to`` are the releases that can start there. ``why`` is a
+    sentence.
     """
 
     lossless: bool
@@ -34,20 +38,22 @@ def way_back(now: Levels, then: Levels) -> WayBack | None:
 
     None where metadata.version is not among them: what ZooKeeper holds can be lowered as it was
     raised (KIP-584). Kafka refuses every downgrade of metadata.version across a level that changed
-    what is stored, the unsafe ones too (KIP-778), and none of kraft.version is possible.
+    what is stored, the unsafe ones too (KIP-778), and none of kraft.version is possible; all other
+    features can be lowered.
     """
-    high = then.get(METADATA_VERSION, FeatureLevel(0))
+    high = then.get(METADATA_VERSION, _OFF)
     if not high:
         return None
-    low = now.get(METADATA_VERSION, FeatureLevel(0))
-    table = _table_of(high)
-    floor = table.floor(high)
-    kraft = then.get(KRAFT_VERSION, 0) > now.get(KRAFT_VERSION, 0)
-    before, after = able(now), able(then)
+    low = now.get(METADATA_VERSION, _OFF)
     kept = {name: level for name, level in then.items() if name == KRAFT_VERSION}
-    to = able({**kept, METADATA_VERSION: floor})
-    lossless = bool(low) and (low >= high or table.lossless(high, low)) and not kraft
-    return WayBack(lossless, before, after, floor, to, _why(table, now, then, to, kraft=kraft))
+    table = _table_of(high)
+    floor = min(high, table.floor(high))
+    before, to = able(now), able({**kept, METADATA_VERSION: floor})
+    again = able({**kept, METADATA_VERSION: low})
+    crossed = bool(low) and (low >= high or _is_lossless(table, high, low))
+    lossless = crossed and {*before} <= {*again}
+    why = _why(table, now, then, again=again, to=to)
+    return WayBack(lossless, before, able(then), floor, to, why)
 
 
 def _table_of(level: FeatureLevel) -> Release:
@@ -57,24 +63,38 @@ def _table_of(level: FeatureLevel) -> Release:
     return releases()[since] if since else list(releases().values())[-1]
 
 
-def _why(table: Release, now: Levels, then: Levels, to: tuple[str, ...], *, kraft: bool) -> str:
-    low, high = now.get(METADATA_VERSION, FeatureLevel(0)), then[METADATA_VERSION]
-    one_way = " kraft.version cannot be lowered at all." if kraft else ""
-    lost = span(name for name in able(now) if name not in able(then))
-    if high <= low:
-        return f"metadata.version stays at {level_name(METADATA_VERSION, low)}.{one_way}"
-    if table.lossless(high, low):
-        again = "" if lost == "none" or kraft else f", and {lost} can start again after that"
-        return (
-            f"metadata.version can be lowered to {level_name(METADATA_VERSION, low)} again without "
-            f"loss{again}.{one_way}"
+def _is_lossless(table: Release, high: FeatureLevel, low: FeatureLevel) -> bool:
+    """What a level does is a fact when it is in production, and not before."""
+    return high <= len(production_levels()) and table.lossless(high, low)
+
+
+def _why(
+    table: Release, now: Levels, then: Levels, *, again: tuple[str, ...], to: tuple[str, ...]
+) -> str:
+    low, high = now.get(METADATA_VERSION, _OFF), then[METADATA_VERSION]
+    kraft = then.get(KRAFT_VERSION, _OFF)
+    raised = kraft > now.get(KRAFT_VERSION, _OFF)
+    stays = f" kraft.version stays at {kraft}, it cannot be lowered." if raised else ""
+    if high < low:
+        return f"metadata.version can be raised to {level_name(METADATA_VERSION, low)} again."
+    if high == low:
+        return f"metadata.version stays at {level_name(METADATA_VERSION, low)}.{stays}"
+    if _is_lossless(table, high, low):
+        lost = [name for name in able(now) if name not in able(then)]
+        back = [name for name in lost if name in again]
+        never = [name for name in lost if name not in again]
+        text = (
+            f"metadata.version can be lowered to {level_name(METADATA_VERSION, low)} without loss"
         )
+        text += f", and {span(back)} can start again after that" if back else ""
+        return f"{text}.{stays}" + (f" {span(never)} cannot start any more." if never else "")
     changing = [
         level_name(METADATA_VERSION, one.level)
         for one in table.levels
         if low < one.level <= high and one.changes_metadata
     ]
-    what = ", ".join(changing) or "a level that is newer than the table"
+    what = " and ".join(changing) or "a level that is newer than the table"
+    verb = "change" if len(changing) > 1 else "changes"
     floor = table.floor(high)
     reach = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, where {span(to)} can start"
@@ -82,6 +102,6 @@ def _why(table: Release, now: Levels, then: Levels, to: tuple[str, ...], *, kraf
         else ""
     )
     return (
-        f"There is no way back: {what} change what is stored, and Kafka refuses every downgrade "
-        f"across that{reach}.{one_way}"
+        f"There is no way back: {what} {verb} what is stored, and Kafka refuses every downgrade "
+        f"across that{reach}.{stays}"
     )

@@ -1,0 +1,54 @@
+"""Clusters on their way from one release to the next, in few words."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.kraft import release_of
+from streams.events import Event, RecordJson
+from streams.types import FeatureName, NodeId, Range
+from tables.image import ClusterImage, Quorum
+from tests.simulation import records as r
+from tests.simulation.records import MV
+from tests.tables.test_fold_log import fold_all
+
+VOTERS = (1, 2, 3)
+
+
+def ranges(release: str) -> Mapping[FeatureName, Range]:
+    """What nodes of a release advertise."""
+    return release_of(release).ranges()
+
+
+def nodes(*releases: str, fenced: bool = False) -> list[RecordJson]:
+    """Brokers 1, 2, … of these releases."""
+    return [
+        r.register(node, ranges(release), fenced=fenced, epoch=node)
+        for node, release in enumerate(releases, start=1)
+    ]
+
+
+def controllers(*releases: str) -> list[RecordJson]:
+    """Controllers 1, 2, … of these releases."""
+    return [
+        r.register_controller(node, ranges(release))
+        for node, release in enumerate(releases, start=1)
+    ]
+
+
+def cluster(*records: RecordJson, level: int = 21, at: int = 50) -> list[Event]:
+    """A log that has been read to its end; controllers 1 to 3 are voters, and 1 is active."""
+    return [
+        r.commit(1, r.leader_change(1, VOTERS)),
+        r.commit(at, r.level(MV, level), *records),
+        r.following(at),
+    ]
+
+
+def image(*records: RecordJson, level: int = 21) -> ClusterImage:
+    """The image of such a cluster."""
+    return fold_all(cluster(*records, level=level))
+
+
+def led_by(found: ClusterImage, leader: int) -> ClusterImage:
+    """The same with another active controller."""
+    return replace(found, quorum=Quorum(leader, 2, tuple(NodeId(one) for one in VOTERS)))

@@ -1,0 +1,275 @@
+"""Ready, not ready or unknown, with everything that stands behind it."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from controller.compatibility import Verdict, blockers
+from controller.kraft import UpdateRequest, decide_update, release_of, seen_state
+from controller.kraft.answers import Update
+from controller.readiness import Condition, State, levels_of, readiness, taken_in_by_all
+from streams.types import FeatureLevel, FeatureName, Role
+from tables.image import Authority
+from tests.controller.readiness.clusters import (
+    VOTERS,
+    cluster,
+    controllers,
+    image,
+    led_by,
+    nodes,
+    ranges,
+)
+from tests.simulation import records as r
+from tests.simulation import znodes as z
+from tests.simulation.records import KV, MV, TV
+from tests.tables.test_fold_log import fold_all
+
+YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
+NEW = release_of("4.3")
+
+
+def test_a_cluster_of_one_release_is_ready_for_it() -> None:
+    """Nobody stands in the way, the controller would accept, and what comes of it is said."""
+    found = readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
+    assert (found.verdict, found.blockers, found.reasons) == (YES, (), ())
+    assert found.said is not None
+    assert (found.said.controller, found.said.release, found.said.accepted) == (1, "4.3", True)
+    levels = {one.feature: (one.finalized, one.target, one.state) for one in found.features}
+    assert levels[MV] == (21, 30, State.READY)
+    assert levels[TV] == (0, 2, State.READY)
+    changed = {one.feature: [each.level for each in one.consequences] for one in found.features}
+    assert changed[MV] == [*range(22, 31)]
+    assert changed[TV] == [1, 2]
+    assert found.way_back is not None
+    assert not found.way_back.lossless
+
+
+def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
+    """Running, fenced, ghost, and a controller that is no voter; each with its own remedy."""
+    gone = r.register_controller(9, ranges("3.7"))
+    seen = image(
+        *controllers("4.3", "3.9", "4.3"),
+        gone,
+        *nodes("4.3", "3.9"),
+        r.register(7, ranges("3.9"), epoch=7),
+    )
+    found = readiness(seen, NEW, now_ms=10_000)
+    told = {(one.role, one.node_id): one for one in found.blockers}
+    assert found.verdict is NO
+    assert {key: (one.software, one.condition) for key, one in told.items()} == {
+        (Role.BROKER, 2): ("3.9", Condition.RUNNING),
+        (Role.BROKER, 7): ("3.9", Condition.FENCED),
+        (Role.CONTROLLER, 2): ("3.9", Condition.RUNNING),
+        (Role.CONTROLLER, 9): ("3.7", Condition.GHOST),
+    }
+    assert told[Role.BROKER, 2].remedy == "start it on Kafka 4.3"
+    assert told[Role.BROKER, 7].remedy.endswith(
+        "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id 7"
+    )
+    assert "node.id 9 on Kafka 4.3 once more" in told[Role.CONTROLLER, 9].remedy
+    assert {item.feature for item in told[Role.BROKER, 2].levels} >= {MV, TV}
+    assert [(one.role, one.node_id) for one in found.ghosts] == [(Role.CONTROLLER, 9)]
+    assert orjson.loads(orjson.dumps(found))["blockers"][0]["levels"][0]["verdict"] == "no"
+
+
+def test_the_refusal_is_that_of_kafkas_controller() -> None:
+    """In its words, for the release that the active controller runs, in its order."""
+    seen = image(*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "3.9"))
+    found = readiness(seen, None, {MV: FeatureLevel(30)})
+    decided = decide_update(
+        "4.3", seen_state(seen), UpdateRequest((Update(MV, FeatureLevel(30)),), dry_run=True)
+    )
+    assert found.said is not None
+    assert found.said.refusals == decided.refusals
+    assert found.said.refusals[0].endswith("Broker 2 only supports versions 1-21")
+    assert found.target is None
+    old = readiness(led_by(image(*controllers("4.3", "3.9", "4.3")), 2), NEW)
+    assert old.said is not None
+    assert (old.said.release, old.said.accepted) == ("3.9", False)
+    assert "Local controller 2 only supports versions 1-21" in " ".join(old.said.refusals)
+
+
+def test_voters_that_never_registered() -> None:
+    """They block while the voters are listed in a file, and are unknown where raft keeps them."""
+    seen = image(*controllers("4.3", "4.3"), *nodes("4.3"))
+    (one,) = readiness(seen, NEW).blockers
+    assert (one.role, one.node_id, one.condition) == (Role.CONTROLLER, 3, Condition.UNREGISTERED)
+    assert readiness(seen, NEW).verdict is NO
+    assert [b.node.node_id for b in blockers(seen, MV, FeatureLevel(30))] == [3]
+    dynamic = fold_all(
+        [*cluster(*controllers("4.3", "4.3"), *nodes("4.3")), r.commit(60, r.kraft_version(1))]
+    )
+    assert blockers(dynamic, MV, FeatureLevel(30)) == ()
+    found = readiness(dynamic, NEW)
+    assert (found.said and found.said.accepted, found.verdict) == (True, UNKNOWN)
+
+
+def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> None:
+    """Below metadata.version 15 the log does not tell of them; their answers do."""
+    seen = image(*nodes("3.9", "3.9"), level=14)
+    found = readiness(seen, release_of("3.9"))
+    assert found.verdict is UNKNOWN
+    assert {(one.node_id, one.condition) for one in found.blockers} == {
+        (voter, Condition.UNSEEN) for voter in VOTERS
+    }
+    answers = [
+        r.answer(voter, ranges("3.9"), {MV: 14}, 50, 1000, role=Role.CONTROLLER) for voter in VOTERS
+    ]
+    asked = fold_all([*cluster(*nodes("3.9", "3.9"), level=14), *answers])
+    assert readiness(asked, release_of("3.9")).verdict is YES
+    (old, *rest) = answers
+    older = replace(old, supported=dict(ranges("3.6")))
+    blocked = readiness(
+        fold_all([*cluster(*nodes("3.9", "3.9"), level=14), older, *rest]), release_of("3.9")
+    )
+    assert (blocked.verdict, [one.software for one in blocked.blockers]) == (NO, ["3.6"])
+
+
+def test_unknown_is_never_yes() -> None:
+    """Not read to the end, a gap, an unreadable record, old news, a range that is none."""
+    whole = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
+    assert readiness(whole, NEW).verdict is YES
+    behind = fold_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
+    assert readiness(behind, NEW).verdict is UNKNOWN
+    assert readiness(behind, NEW).state is State.UNKNOWN
+    assert readiness(replace(whole, gap="lost"), NEW).verdict is UNKNOWN
+    torn = fold_all([*cluster(*controllers(*["4.3"] * 3)), r.commit(60, r.unreadable())])
+    assert readiness(torn, NEW).verdict is UNKNOWN
+    old = readiness(whole, NEW, now_ms=100_000)
+    assert (old.verdict, "99 s ago" in old.reasons[0]) == (UNKNOWN, True)
+    broken = image(*controllers(*["4.3"] * 3), *nodes("4.3"), r.register(5, {MV: (9, 3)}))
+    found = readiness(broken, None, {MV: FeatureLevel(30)})
+    assert [(one.node_id, one.verdict) for one in found.blockers] == [(5, UNKNOWN)]
+
+
+def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
+    """Where only answers are known a silent one is named, and no answer of all is a sure yes."""
+    events = [r.answer(node, ranges("4.3"), {MV: 21}, 9, 100 + node) for node in (1, 2)]
+    events += [r.answer(3, ranges("3.9"), {MV: 21}, 9, 103)]
+    seen = fold_all([*events, r.silent(2, 200), r.following(0, source="api-versions", seen_ms=300)])
+    found = readiness(seen, NEW)
+    told = {one.node_id: (one.condition, one.verdict) for one in found.blockers}
+    assert told == {2: (Condition.SILENT, UNKNOWN), 3: (Condition.RUNNING, NO)}
+    assert found.verdict is NO
+    alone = fold_all([*events[:1], r.following(0, source="api-versions", seen_ms=300)])
+    assert readiness(alone, NEW).verdict is UNKNOWN
+    assert "--bootstrap-controller" in readiness(alone, NEW).reasons[0]
+
+
+def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
+    """It is set up in KRaft alone: no level is asked for, and Kafka 4 wants a migration (M-01)."""
+    seen = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
+    assert seen.authority is Authority.ZOOKEEPER
+    stays = readiness(seen, release_of("3.9"))
+    assert (stays.verdict, stays.changes, stays.said, stays.way_back) == (YES, False, None, None)
+    assert MV not in {one.feature for one in stays.features if one.target is not None}
+    assert "metadata.version is ignored" in stays.reasons[0]
+    leaves = readiness(seen, NEW)
+    assert leaves.verdict is NO
+    assert "migrate the cluster to KRaft first" in leaves.reasons[0]
+
+
+def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
+    """Every live broker counts, and what is finalized can be taken back."""
+    features = {TV: (1, 2)}
+    seen = fold_all(
+        [
+            *z.reading("s1", (z.broker(1, features, 10), z.broker(2, {TV: (1, 1)}, 11)), 50),
+            z.following(),
+        ]
+    )
+    found = readiness(seen, None, {TV: FeatureLevel(2)})
+    assert [(one.node_id, one.verdict) for one in found.blockers] == [(2, NO)]
+    assert readiness(seen, None, {TV: FeatureLevel(1)}).verdict is YES
+
+
+def test_a_migration_goes_first() -> None:
+    """While it is under way no level may move (KIP-866)."""
+    seen = image(*controllers(*["3.9"] * 3), *nodes("3.9"), r.migration_state(1))
+    found = readiness(seen, None, {MV: FeatureLevel(20)})
+    assert found.verdict is NO
+    assert any("ZooKeeper to KRaft" in text for text in found.reasons)
+
+
+def test_software_that_does_not_start_at_the_level_there_is() -> None:
+    """Kafka 4 needs metadata.version 7: raise it before the nodes are rolled."""
+    found = readiness(image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0"))
+    assert found.verdict is NO
+    assert any("do not start below metadata.version 7" in text for text in found.reasons)
+
+
+def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> None:
+    """Kafka keeps no account of it, the nodes' own epochs do; not asked is unknown (M-59)."""
+    target = release_of("4.2")
+    lowered = {name: level for name, level in levels_of(target).items() if name not in (MV, KV)}
+    log = [
+        *cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), level=29),
+        r.commit(70, *(r.level(name, level) for name, level in lowered.items())),
+        r.commit(71, r.kraft_version(1)),
+    ]
+    found = readiness(fold_all(log), target, now_ms=720)
+    assert (found.verdict, found.changes) == (UNKNOWN, False)
+    assert "broker 1, broker 2" in found.reasons[0]
+
+    def answered(*epochs: int) -> list[object]:
+        brokers = [
+            r.answer(node, ranges("4.3"), {}, epoch, 800 + node)
+            for node, epoch in enumerate(epochs, start=1)
+        ]
+        return [
+            *brokers,
+            *(r.answer(v, ranges("4.3"), {}, 71, 900, role=Role.CONTROLLER) for v in VOTERS),
+        ]
+
+    late = fold_all([*log, *answered(71, 60)])  # type: ignore[list-item]
+    assert taken_in_by_all(late, 60_000)[0] is NO
+    assert [key.node_id for key in taken_in_by_all(late, 60_000)[1]] == [2]
+    done = fold_all([*log, *answered(71, 72)])  # type: ignore[list-item]
+    assert readiness(done, target, now_ms=1000).verdict is YES
+
+
+def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
+    """An older target asks for the lower levels, all in one request."""
+    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
+    refused = readiness(seen, release_of("3.9"))
+    assert refused.said is not None
+    assert "Unsupported metadata.version downgrade from 30 to 21" in refused.said.refusals[0]
+    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29)
+    assert readiness(seen, release_of("4.0")).verdict is YES
+    below = readiness(seen, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)})
+    assert {one.feature for one in below.features if one.verdict is NO} == {"nothing"}
+
+
+def test_nodes_that_see_it_differently() -> None:
+    """Levels, epochs and ranges that do not fit the log, and silence, each with its node."""
+    log = cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3", "3.9"))
+    seen = fold_all(
+        [
+            *log,
+            r.disagreement(MV, 2, 600),
+            r.answer(1, ranges("4.3"), {MV: 21}, 60, 700),
+            r.answer(2, ranges("4.3"), {}, -1, 700),
+            r.answer(3, ranges("4.3"), {MV: 21}, 60, 700),
+            r.silent(1, 800),
+            r.following(0, source="api-versions", seen_ms=900),
+        ]
+    )
+    told = [(one.node_id, one.what) for one in readiness(seen, NEW, now_ms=1000).views]
+    assert told == [
+        (0, "sees metadata.version at off"),
+        (1, "does not answer"),
+        (1, "sees metadata.version at 1 (3.0-IV1)"),
+        (2, "has not taken in the levels of offset 50"),
+        (3, "answers as Kafka 4.3 and is registered as Kafka 3.9"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["3.9", "4.0", "4.1", "4.2", "4.3"])
+def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
+    """Its newest metadata.version, and every other default above 0."""
+    found = levels_of(release_of(name))
+    assert found.pop(MV) == release_of(name).newest(MV)
+    defaults = release_of(name).defaults(release_of(name).newest(MV))
+    assert found == {feature: level for feature, level in defaults.items() if level}
+    assert readiness(image(*controllers(*[name] * 3), *nodes(name))).target == name
