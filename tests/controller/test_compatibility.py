@@ -21,6 +21,7 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
         ((1, 21), 22, NO),
         ((7, 30), 6, NO),
         ((0, 1), 0, YES),
+        ((1, 2), 0, NO),
         ((0, 0), 1, NO),
         ((5, 5), 5, YES),
         ((9, 3), 5, UNKNOWN),
@@ -29,7 +30,7 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
     ],
 )
 def test_a_range_includes_both_ends(bounds: Range, level: int, verdict: Verdict) -> None:
-    """Minimum ≤ level ≤ maximum; level 0 is off, what is no range says nothing (F-03, F-33)."""
+    """Minimum ≤ level ≤ maximum, for level 0 too; what is no range says nothing (F-03, F-33)."""
     assert supports(capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 
 
@@ -75,6 +76,8 @@ def test_controllers_are_asked_from_level_15_on() -> None:
         (NodeKey(Role.CONTROLLER, NodeId(1)), True, NO),
         (NodeKey(Role.CONTROLLER, NodeId(2)), False, UNKNOWN),
     ]
+    dynamic = blockers(fold_all([*events, r.commit(6, r.kraft_version(1))]), MV, FeatureLevel(25))
+    assert [b.node.node_id for b in dynamic] == [1], "raft keeps the voters, and does not tell them"
 
 
 def test_level_names() -> None:

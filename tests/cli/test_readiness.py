@@ -1,0 +1,179 @@
+"""``featurewatch readiness`` as it is called and shown, without a cluster."""
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli import readiness as command
+from cli.errors import UsageError
+from cli.main import app
+from cli.one_shot import NotSeenError
+from cli.readiness_showing import view
+from cli.settings import Cluster
+from cli.showing import console
+from controller.kraft import release_of
+from controller.monitor import MonitorState
+from controller.readiness import readiness
+from streams.events import Event
+from streams.types import NodeId, Role
+from tables.image import ClusterImage
+from tables.image_table import changelog_topic
+from tables.nodes import NodeKey
+from tests.controller.readiness.clusters import cluster, controllers, image, nodes, ranges
+from tests.simulation import records as r
+from tests.simulation.engine import Engine
+from tests.simulation.records import CLUSTER
+from tests.streams.mock_bus import MockBus
+
+AT = ("--bootstrap-controller", "kafka:9093")
+MIXED = (
+    *controllers("4.3", "3.9", "3.9"),
+    r.register_controller(9, ranges("3.7")),
+    *nodes("4.3", "3.9", "3.9"),
+    r.register(7, ranges("3.8")),
+)
+DONE = (*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"))
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command on an image, or with what reading it raises; the image is of just now."""
+    monkeypatch.setattr(command.time, "time", lambda: 1.0)
+
+    def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
+        def read(_: Cluster) -> ClusterImage:
+            if isinstance(seen, Exception):
+                raise seen
+            return seen or image(*MIXED, level=19)
+
+        monkeypatch.setattr(command, "image_once", read)
+        return CliRunner().invoke(app, ["readiness", *arguments])
+
+    return run
+
+
+def test_the_answer_comes_first_and_then_who_stands_in_the_way(
+    said: Callable[..., Result],
+) -> None:
+    """Verdict, Kafka's first refusal, all nodes by what is to be done, levels, the way back."""
+    result = said(*AT, "--target", "4.3")
+    assert result.exit_code == 3
+    lines = [line.rstrip() for line in result.output.splitlines()]
+    assert lines[0].startswith(f"NOT READY for Kafka 4.3  cluster {CLUSTER}, mixed")
+    assert "Controller 1 (Kafka 4.3) would refuse" in lines[1]
+    at = [lines.index(title) for title in ("In the way", "Levels", "The way back")]
+    assert at == sorted(at)
+    told = lines[at[0] : at[1]]
+    assert "  ✗ brokers 2-3  Kafka 3.9  metadata.version 1-21 only, and lacks 5 more" in told
+    assert "      → start them on Kafka 4.3" in told
+    assert any("controller 9  Kafka 3.7, ghost" in line for line in told)
+    assert any("unregister --bootstrap-server HOST:PORT --id 7" in line for line in told)
+    assert any("now 3.7 to 4.3, afterwards 4.3" in line for line in lines)
+    assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
+
+
+def test_the_exit_code_is_the_verdict(said: Callable[..., Result]) -> None:
+    """0 ready, 3 not, 4 unknown; without a target it is the newest release that runs."""
+    ready = said(*AT, seen=image(*DONE))
+    assert (ready.exit_code, ready.output.splitlines()[0][:20]) == (0, "READY for Kafka 4.3 ")
+    assert said(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
+    unseen = said(*AT, seen=NotSeenError("kafka:9093 does not answer"))
+    assert (unseen.exit_code, unseen.stdout) == (4, "")
+    assert "does not answer" in unseen.stderr
+
+
+def test_json_is_one_document_with_every_node(said: Callable[..., Result]) -> None:
+    """Verdict, features, blockers with ranges and remedies, Kafka's words."""
+    found = json.loads(said(*AT, "-t", "4.3.0", "--json").stdout)
+    assert (found["verdict"], found["target"], found["cluster"]) == ("no", "4.3", CLUSTER)
+    assert {(one["role"], one["node_id"]) for one in found["blockers"]} == {
+        *(("broker", node) for node in (2, 3, 7)),
+        *(("controller", node) for node in (2, 3, 9)),
+    }
+    assert found["said"]["accepted"] is False
+    assert found["way_back"]["lossless"] is False
+    assert {one["feature"]: one["target"] for one in found["features"]}["metadata.version"] == 30
+
+
+def test_single_levels(said: Callable[..., Result]) -> None:
+    """By number, by name, by release; alone or instead of the release's."""
+    for text in ("metadata.version=21", "metadata.version=3.9-IV0", "metadata.version=3.9"):
+        found = json.loads(said(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout)
+        assert {one["feature"]: one["target"] for one in found["features"] if one["target"]} == {
+            "metadata.version": 21
+        }
+    found = json.loads(
+        said(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
+    )
+    targets = {one["feature"]: one["target"] for one in found["features"]}
+    assert (targets["kraft.version"], targets["metadata.version"]) == (0, 30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.3"),
+        (("--feature", "metadata.version"), "is not NAME=LEVEL"),
+        (("--feature", "group.version=x"), "'x' is no level of group.version: it is a whole"),
+        (("--feature", "a=1", "--feature", "a=2"), "names a twice"),
+        (("--feature", "metadata.version=99999"), "0 to 32767, or a name as in 4.0-IV3"),
+    ],
+)
+def test_what_cannot_be_asked(
+    said: Callable[..., Result], arguments: tuple[str, ...], words: str
+) -> None:
+    """It is wrong usage, said in one line."""
+    result = said(*AT, *arguments)
+    assert isinstance(result.exception, UsageError)
+    assert words in str(result.exception)
+
+
+def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
+    """The state of a worker that took these in, and the rows that it keeps."""
+    engine = Engine()
+    engine.take_all(events)
+    return engine.state, engine.rows
+
+
+def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its whole state with times, of all clusters; deleted rows count no more; old news is old."""
+    bus = MockBus(partitions=1)
+    now_ms = int(time.time() * 1000)
+    events = [*cluster(*DONE), r.commit(60, r.fence(2)), r.following(60, seen_ms=now_ms)]
+    state, rows = rows_of(events)
+    topic = changelog_topic("featurewatch-worker")
+    bus.put(topic, f"{CLUSTER}|nodes/broker/9".encode(), b"[null, []]", 0)
+    for key, value in rows.items():
+        bus.put(topic, key.encode(), value, 0)
+    monkeypatch.setenv("FEATUREWATCH_BUS__BOOTSTRAP_SERVERS", bus.settings.bootstrap_servers)
+    assert command.states_from(bus.settings) == {CLUSTER: state}
+    assert NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.away
+    found = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
+    other = CliRunner().invoke(app, ["readiness", "--cluster", "other"])
+    assert (other.exit_code, "nothing is known of the cluster other" in other.stderr) == (4, True)
+    bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
+    monkeypatch.setattr(command.time, "time", lambda: now_ms / 1000 + 3600)
+    stale = CliRunner().invoke(app, ["readiness", "--target", "4.3"])
+    assert (stale.exit_code, "does a worker run?" in stale.stdout) == (4, True)
+
+
+def test_a_large_cluster_stays_on_one_screen() -> None:
+    """Two thousand nodes in the way are a handful of lines, by release and condition."""
+    many = [
+        r.register(node, ranges(("3.7", "3.8", "3.9")[node % 3]), fenced=node % 7 == 0, epoch=node)
+        for node in range(2000)
+    ]
+    found = readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
+    assert len(found.blockers) == 2000
+    shown = console()
+    with shown.capture() as captured:
+        shown.print(view(found))
+    lines = captured.get().splitlines()
+    assert len(lines) < 70
+    assert sum("✗ brokers" in line for line in lines) == 6
