@@ -24,7 +24,7 @@ from tables.image import Authority, ClusterImage
 
 TIMEOUT_S: Final = 20.0
 _HEARTBEAT_MS: Final = 500
-_ANSWER_S: Final = 4.0
+_ANSWER_S: Final = 2.0
 """Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
 
 
@@ -66,7 +66,7 @@ async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> Cl
     if not into.image.ready:
         said = (source.report() for source in sources.values())
         troubles = dict.fromkeys(one.detail or one.last_error for one in said)
-        why = "; ".join(filter(None, troubles)) or "there was not enough time"
+        why = "; ".join(filter(None, troubles)) or "nothing in it is known to be committed"
         raise NotSeenError(f"{_name(cluster)} was not read to its end: {why}")
     return into.image
 
@@ -94,18 +94,26 @@ class _Folded:
         """There is nothing to wait for."""
 
     async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
-        """Waits until each of these sources has caught up or cannot read, while there is news."""
-        while not all(self._done(source) for source in wanted):
+        """Waits until each of these sources has caught up or cannot read, while there is news.
+
+        What is at the end of a log directory may have to stand a while before it counts: a source
+        that has caught up with it may have told nothing yet.
+        """
+        while not self._over(wanted):
             self._news.clear()
             try:
                 await asyncio.wait_for(self._news.wait(), timeout_s)
             except TimeoutError:
                 return
 
-    def _done(self, source: str) -> bool:
-        status = self.image.sources.get(source)
-        stalled = status is not None and status.state is SourceState.STALLED
-        return stalled or source in self.image.caught_up
+    def _over(self, wanted: frozenset[str]) -> bool:
+        stalled = {
+            source
+            for source, status in self.image.sources.items()
+            if status.state is SourceState.STALLED
+        }
+        done = wanted <= stalled | self.image.caught_up
+        return done and (self.image.ready or bool(stalled))
 
 
 def _same(before: SourceStatus, after: SourceStatus) -> bool:

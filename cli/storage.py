@@ -121,9 +121,10 @@ class _Info:
     @property
     def uncommitted(self) -> Levels | None:
         """The levels at the end of the log, where it is not known that they are committed."""
-        if self.now is None or self.end is None:
+        if self.end is None:
             return None
-        changed = self.now.features.levels != self.end.features.levels
+        known = self.now.features.levels if self.now is not None else {}
+        changed = dict(known) != dict(self.end.features.levels)
         return dict(self.end.features.levels) if changed else None
 
     def document(self) -> dict[str, Any]:
@@ -149,8 +150,8 @@ class _Info:
             else {
                 "levels": dict(sorted(now.features.levels.items())),
                 "offset": now.log.offset,
-                "uncommitted": self.uncommitted,
             },
+            "uncommitted": self.uncommitted,
             "releases": why_not_able(self.levels) if self.levels else {},
         }
 
@@ -169,6 +170,8 @@ class _Info:
         if self.now is not None:
             at = f"offset {self.now.log.offset}"
             said.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
+        elif self.end is not None:
+            said.append(("now", "nothing in the metadata log is known to be committed"))
         elif meta.version:
             said.append(("now", "there is no metadata log yet: the node was never started"))
         if self.uncommitted is not None:
@@ -209,7 +212,12 @@ def _read(directory: Path) -> _Info:
     if found.log is None or found.meta.cluster is None:
         return _Info(found, None, None)
     cluster = Cluster(cluster_id=found.meta.cluster, log_directory=found.log)
-    return _Info(found, _image(cluster, None), _image(cluster, 0))
+    end = _image(cluster, 0)
+    try:
+        now = _image(cluster, None)
+    except NotSeenError:
+        now = None  # the end was read: it is only that nothing of it counts yet
+    return _Info(found, now, end)
 
 
 def _image(cluster: Cluster, settle_ms: int | None) -> ClusterImage:

@@ -81,7 +81,20 @@ def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> No
     assert lines[4] == "after that  metadata.version 21 (3.9-IV0): perhaps not committed"
     assert lines[5] == "starts with 3.9, 4.0, 4.1, 4.2, 4.3"
     found = json.loads(info(str(formatted), "--json").output)
-    assert found["now"]["uncommitted"] == {"metadata.version": 21}
+    assert found["uncommitted"] == {"metadata.version": 21}
+
+
+def test_a_log_of_which_nothing_is_committed(
+    formatted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the first start of three voters: what is there is told, and that it may go."""
+    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    log = Directory(formatted / "other")
+    log.append(0, leader_change(0, 1, 1_700_000_000_000), data_batch([level(20)], 1))
+    log.log.rename(formatted / "__cluster_metadata-0")
+    lines = info(str(formatted)).output.splitlines()
+    assert lines[3] == "now         nothing in the metadata log is known to be committed"
+    assert lines[4] == "after that  metadata.version 20 (3.8-IV0): perhaps not committed"
 
 
 def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
@@ -137,7 +150,7 @@ def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch)
     (log / f"{0:020}.log").write_bytes(b"\x01" * 100)
     result = info(str(formatted))
     assert result.exit_code == 1
-    assert f"{log} cannot be read: a record batch cannot have" in result.stderr
+    assert f"{log} cannot be read: record batch format 1 is not known" in result.stderr
 
 
 def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
