@@ -9,7 +9,18 @@ import orjson
 from pyspark.sql import functions as fn
 
 from agents.timers import topic_of
-from pipeline.folding import FoldState, Message, Said, fold_message, last_words, state_of
+from controller.monitor import MonitorState, Outcome, step, unreadable
+from controller.rows import rows_of_step, states_of_rows
+from pipeline.folding import (
+    FOLDED,
+    FoldState,
+    Message,
+    Said,
+    fold_message,
+    last_words,
+    rows_of,
+    state_of,
+)
 from pipeline.gold import Telling
 from pipeline.gold_tables import (
     ALERTS,
@@ -22,8 +33,9 @@ from pipeline.gold_tables import (
 from pipeline.lake import Lake
 from pipeline.registry import Table
 from pipeline.run import run_once
-from streams.codec import encode
+from streams.codec import MalformedEvent, decode, encode
 from streams.events import (
+    DeadLetter,
     Disagreement,
     Event,
     NodeAnswer,
@@ -32,9 +44,11 @@ from streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from streams.output_codec import decode_alert, decode_change, decode_snapshot
+from streams.output_codec import decode_alert, decode_change, decode_snapshot, encode_output
+from streams.outputs import Alert, FeatureChange, Snapshot
 from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
 from streams.types import ClusterId
+from tables.image import Delivery
 from tests.pipeline.filling import Messages, rows
 from tests.simulation.world import World
 
@@ -101,6 +115,79 @@ def folded(of: Iterable[Line]) -> list[Said]:
         said += more
     for state in states.values():
         said += last_words(state)[1]
+    return said
+
+
+def worked(of: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, str, bytes]]:
+    """What a worker says of them, which keeps its state in rows and loads it anew at restarts."""
+    rows_: dict[str, dict[str, bytes]] = {}
+    states: dict[ClusterId, MonitorState] = {}
+    found: list[tuple[str, str, bytes]] = []
+    for at, (cluster, message) in enumerate(placed(of)):
+        name = ClusterId(cluster)
+        before = states.get(name) or MonitorState.of(name)
+        topic = FOLDED[message.topic.rpartition(".")[2]]
+        delivery = Delivery(topic.short_name, message.offset, message.time_ms)
+        try:
+            event = decode(topic, message.value, message.key)
+            assert not isinstance(event, DeadLetter)
+            outcome = step(before, event, delivery)
+        except MalformedEvent as error:
+            place = f"{message.topic} partition {message.partition} offset {message.offset}"
+            outcome = unreadable(before, place, str(error), delivery)
+        found += _encoded(outcome)
+        kept = rows_.setdefault(cluster, {})
+        for key, value in rows_of_step(before, outcome) if outcome.state is not before else ():
+            if value is None:
+                kept.pop(key, None)
+            else:
+                kept[key] = value
+        states[name] = outcome.state
+        if at in restarts:
+            states = {
+                each: states_of_rows(kept.items()).get(
+                    ClusterId(each), MonitorState.of(ClusterId(each))
+                )
+                for each, kept in rows_.items()
+            }
+    return found
+
+
+def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
+    """What plain steps over events say, which never were on a bus."""
+    states: dict[ClusterId, MonitorState] = {}
+    found: list[tuple[str, str, bytes]] = []
+    for event in events:
+        outcome = step(states.get(event.cluster) or MonitorState.of(event.cluster), event)
+        states[event.cluster] = outcome.state
+        found += _encoded(outcome)
+    return found
+
+
+def _encoded(outcome: Outcome) -> list[tuple[str, str, bytes]]:
+    """What goes to the topics, by the kinds of the fold."""
+    kinds = {FeatureChange: "change", Alert: "alert", Snapshot: "snapshot"}
+    said_ = [*outcome.changes, *outcome.alerts, *([outcome.snapshot] if outcome.snapshot else [])]
+    messages = [(kinds[type(each)], encode_output(each)) for each in said_]
+    return [
+        (kind, dict(each.headers)["ce_id"].decode(), each.value or b"") for kind, each in messages
+    ]
+
+
+def in_batches(of: list[Line], ends: Iterable[int]) -> list[Said]:
+    """What the fold says in batches, as a stream folds: the state goes through its rows."""
+    states: dict[str, FoldState] = {}
+    said: list[Said] = []
+    stops = {*ends, len(of) - 1}
+    for at, (cluster, message) in enumerate(placed(of)):
+        state, more = fold_message(states.get(cluster) or state_of(cluster, {}), message)
+        said += more
+        states[cluster] = state
+        if at in stops:
+            for each, known in states.items():
+                told_, more = last_words(known)
+                said += more
+                states[each] = state_of(each, rows_of(told_))
     return said
 
 

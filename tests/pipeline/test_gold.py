@@ -1,6 +1,5 @@
 """Gold: what the fold says is the same in a stream, in a batch, and live."""
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +8,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.folding import fold_message, rows_of, state_of
-from pipeline.gold import Telling
-from pipeline.gold_tables import ALERTS, GOLD
 from pipeline.kafka import topic_spans
 from pipeline.lake import Lake
 from pipeline.run import run_once, stages
@@ -18,29 +15,20 @@ from streams import topics
 from streams.bus import BusSettings, ensure_topics
 from streams.events import Event
 from streams.topics import METADATA_LOG
-from tests.pipeline.filling import put, put_bytes, rows
+from tests.pipeline.filling import put, put_bytes
 from tests.pipeline.parity import (
     INTERVALS,
     differences,
-    folded,
     gold,
     history,
-    into,
     line,
-    lines,
     outputs,
     placed,
-    told,
     topic_of_event,
 )
 from tests.processes import Process, wait_ready
 
 MakeBus = Callable[[], BusSettings]
-
-
-def tell(lake: Lake) -> None:
-    """Folds what bronze has."""
-    run_once(lake, [Telling(lake).writer])
 
 
 def test_rows_hold_the_whole_state() -> None:
@@ -58,28 +46,6 @@ def test_rows_hold_the_whole_state() -> None:
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
     assert rolling > 10
-
-
-@pytest.mark.stack
-def test_stream_and_batch_say_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
-    """Round by round in a stream, all at once in a batch, and after a lost checkpoint: the tables
-    are equal in every column, and hold what the fold says by itself (parity)."""
-    of = lines(range(4))
-    for _ in into(lake, of, rounds=(1, 90)):
-        tell(lake)
-    at_once = Lake(lake.session, str(tmp_path / "at-once"))
-    for _ in into(at_once, of):
-        Telling(at_once).rebuild()
-    wanted = told(folded(of))
-    assert all(wanted.values())
-    assert differences(gold(lake), wanted) == []
-    assert differences(gold(at_once), wanted) == []
-    for table in GOLD:
-        if table is not ALERTS:
-            assert rows(at_once, table) == rows(lake, table)
-    shutil.rmtree(lake.checkpoint("gold"))
-    tell(lake)
-    assert differences(gold(lake), wanted) == []
 
 
 @pytest.mark.stack

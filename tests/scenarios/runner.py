@@ -80,7 +80,7 @@ class Scenario:
         self.engine.auditor = Auditor()
         self._now_ms = 100_000
         self._place = 0
-        self._taken: list[Event] = []
+        self.taken: list[Event] = []
 
     def play(self, text: str) -> None:
         """Play all rows; the first that leads to something else fails with its number and text."""
@@ -104,7 +104,7 @@ class Scenario:
 
     def _outcomes(self, verb: str, *words: str) -> Iterator[Outcome]:
         if verb == "again":
-            for event in self._taken[-int(words[0]) :]:
+            for event in self.taken[-int(words[0]) :]:
                 yield self.engine.take(event)
         elif verb == "crash":
             self.engine.restart()
@@ -112,11 +112,11 @@ class Scenario:
             yield self._poison()
         elif verb in ("read", "znode", "gone"):
             for event in zookeeper.events(verb, words, NAMES, self._now_ms):
-                self._taken.append(event)
+                self.taken.append(event)
                 yield self.engine.take(event)
         else:
             event = _EVENTS[verb](self, *words)
-            self._taken.append(event)
+            self.taken.append(event)
             yield self.engine.take(event)
 
     def _poison(self) -> Outcome:
