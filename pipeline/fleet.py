@@ -104,10 +104,11 @@ _INCOMPATIBLE: Final = (
     "SELECT cluster, 'all' AS kind, count(DISTINCT node_id) AS count"
     " FROM incompatibilities WHERE until IS NULL GROUP BY cluster"
 )
+# As `history.firing`.
 _FIRING: Final = (
-    "SELECT cluster, severity AS kind, count(*) AS count FROM (SELECT cluster, severity, state,"
-    " row_number() OVER (PARTITION BY cluster, alert_id ORDER BY at DESC, since DESC, state DESC)"
-    " AS nth FROM alerts) WHERE nth = 1 AND state = 'firing' GROUP BY cluster, severity"
+    "SELECT cluster, severity AS kind, count(DISTINCT alert_id) AS count FROM (SELECT cluster,"
+    " alert_id, since, max(severity) AS severity FROM alerts"
+    " GROUP BY cluster, alert_id, since HAVING max(state) = 'firing') GROUP BY cluster, severity"
 )
 
 

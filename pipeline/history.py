@@ -184,16 +184,20 @@ def _incompatible(lake: LakeReader, cluster: str, cut: Cut) -> tuple[Row, ...]:
 
 
 def firing(lake: LakeReader, cluster: str, cut: Cut) -> list[Row]:
-    """The alerts that had begun and not ended, the critical ones first."""
-    where = sql("at <= $at", at=cut.time)
+    """The alerts that had begun and not ended, the critical ones first.
+
+    The same alert that fires anew is told by its ``since``. When it was resolved does not follow
+    from the order of ``at``: what resolves an alert, a snapshot for one, may be older than it.
+    """
+    where = sql("since <= $at AND at <= $at", at=cut.time)
     if cut.offset is not None:
         where = Sql(f"{where} AND coalesce({OFFSET}, -1) <= {cut.offset}")
     return lake.ask(
         "SELECT alert_id AS id, rule, severity, subject, summary, since FROM ("
-        " SELECT *, row_number() OVER"
-        " (PARTITION BY alert_id ORDER BY at DESC, since DESC, state DESC) AS nth"
-        " FROM alerts WHERE cluster = $cluster AND $where"
-        ") WHERE nth = 1 AND state = 'firing' ORDER BY severity, since, alert_id",
+        " SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY since DESC, at DESC) AS nth"
+        " FROM (SELECT *, max(state) OVER (PARTITION BY alert_id, since) AS ended"
+        " FROM alerts WHERE cluster = $cluster AND $where) WHERE ended = 'firing'"
+        ") WHERE nth = 1 ORDER BY severity, since, alert_id",
         ALERTS,
         parts={"where": where},
         cluster=cluster,
