@@ -1,0 +1,114 @@
+"""The verdict on real clusters, and where their first level comes from."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.one_shot import image_once
+from cli.settings import Cluster as Watched
+from controller.compatibility import Verdict
+from controller.kraft import release_of
+from controller.readiness import readiness, taken_in_by_all
+from deploy.cluster import Cluster
+from deploy.specs import ClusterSpec, NodeSpec
+from streams.clocks import wall_clock_ms
+from streams.events import DeadLetter, Event, LogCommit, RecordJson, SourceState, SourceStatus
+from streams.kraft.source import KraftSettings, KraftSource
+from streams.topics import Topic
+from streams.types import METADATA_VERSION, ClusterId
+from tests.cli.commands import featurewatch
+
+pytestmark = pytest.mark.stack
+
+
+def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: Path) -> None:
+    """Every node in both roles stands in the way; its own release is there already."""
+    at = ("readiness", "--bootstrap-controller", quorum_391.controllers)
+    done = featurewatch(tmp_path, *at, "--target", "4.3", "--json")
+    assert (done.returncode, done.stderr) == (3, "")
+    found = json.loads(done.stdout)
+    assert {(one["role"], one["node_id"]) for one in found["blockers"]} == {
+        (role, node.spec.id) for role in ("broker", "controller") for node in quorum_391.nodes
+    }
+    assert {one["software"] for one in found["blockers"]} == {"3.9"}
+    assert found["said"]["release"] == "3.9"
+    assert found["said"]["assumed"] is False
+    watched = Watched(controllers=quorum_391.controllers, servers=quorum_391.bootstrap_servers)
+    image = image_once(watched)
+    now_ms = wall_clock_ms()
+    own = readiness(image, release_of("3.9"), {}, now_ms=now_ms)
+    assert (own.verdict, own.blockers, own.views) == (Verdict.YES, (), ())
+    assert taken_in_by_all(image, now_ms) == (Verdict.YES, ())
+
+
+class _Heard:
+    """A sink that keeps what a source says."""
+
+    trouble: str | None = None
+
+    def __init__(self) -> None:
+        self.records: list[RecordJson] = []
+        self.following = asyncio.Event()
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        if isinstance(event, LogCommit):
+            self.records.extend(event.records)
+        if isinstance(event, SourceStatus) and event.state is SourceState.FOLLOWING:
+            self.following.set()
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+
+def records_of(directory: Path, cluster: str) -> list[RecordJson]:
+    """All records of a log directory that nobody writes to."""
+
+    async def nothing() -> None:
+        return None
+
+    async def read() -> list[RecordJson]:
+        heard = _Heard()
+        settings = KraftSettings(
+            ClusterId(cluster), log_directory=directory, log_directory_settle_ms=0
+        )
+        task = asyncio.ensure_future(KraftSource(settings, heard, nothing).run())
+        try:
+            await asyncio.wait_for(heard.following.wait(), 30)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return heard.records
+
+    return asyncio.run(read())
+
+
+def test_the_first_level_comes_from_formatting_and_no_other_setting_counts(
+    make_cluster: Callable[[ClusterSpec], Cluster],
+) -> None:
+    """The active controller writes what the node was formatted with into an empty log, once: not
+    again when it starts with a log that has it (M-39). inter.broker.protocol.version is ignored:
+    the broker registers as metadata.version allows, with its directories (M-66).
+    """
+    older = {"inter.broker.protocol.version": "3.5"}
+    running = make_cluster(
+        ClusterSpec([NodeSpec(1, "3.9.1", properties=older)], metadata_version="3.7-IV4")
+    )
+    (node,) = running.nodes
+    node.stop()
+    node.start()
+    running.wait_ready()
+    image = image_once(Watched(controllers=running.controllers))
+    assert dict(image.features.levels) == {METADATA_VERSION: 19}
+    running.stop()
+    records = records_of(node.data, running.cluster_id)
+    levels = [one for one in records if one["type"] == "FEATURE_LEVEL_RECORD"]
+    assert [one["data"] for one in levels] == [{"name": METADATA_VERSION, "featureLevel": 19}]
+    assert levels[0]["offset"] < 5
+    starts = [one for one in records if one["type"] == "REGISTER_BROKER_RECORD"]
+    wanted = release_of("3.9").gate(19, "registerBrokerRecordVersion")
+    assert wanted != release_of("3.9").gate(9, "registerBrokerRecordVersion")
+    assert [one["version"] for one in starts] == [wanted] * 2
+    assert all(one["data"]["logDirs"] for one in starts)
