@@ -6,13 +6,15 @@ expected, `glance` knows nothing, and the client has to be asked, which says wha
 """
 
 import socket
-import ssl
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from admin.metadata import FeatureMetadata
 from streams.net.address import Address
 from streams.types import FeatureLevel, FeatureName, Range
+
+if TYPE_CHECKING:
+    import ssl
 
 _MAX_FRAME_BYTES: Final = 1 << 20
 _SOFTWARE: Final = b"featurewatch"
@@ -23,7 +25,7 @@ _SUPPORTED, _EPOCH, _FINALIZED = 0, 1, 2
 
 
 def glance(
-    address: Address, tls: ssl.SSLContext | None, timeout_s: float
+    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
 ) -> FeatureMetadata | None:
     """What a node says of features; None if it says nothing that can be read in time."""
     try:
@@ -37,7 +39,7 @@ def glance(
         return None
 
 
-def _connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> socket.socket:
+def _connect(address: Address, tls: "ssl.SSLContext | None", timeout_s: float) -> socket.socket:
     plain = socket.create_connection((address.host, address.port), timeout_s)
     if tls is None:
         return plain

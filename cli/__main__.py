@@ -1,5 +1,17 @@
-"""``python -m cli``."""
+"""``python -m cli``, and the command ``featurewatch``."""
 
-from cli.main import main
+import sys
 
-main()
+from cli.shortcut import describes
+
+
+def main() -> None:
+    """Runs the command; see `cli.main.main`."""
+    if not describes(sys.argv[1:]):
+        from cli.main import main as whole
+
+        whole()
+
+
+if __name__ == "__main__":
+    main()

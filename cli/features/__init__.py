@@ -1,27 +1,15 @@
-"""``featurewatch features``: stands in for ``kafka-features``, and asks before it changes."""
+"""``featurewatch features``: stands in for ``kafka-features``, and asks before it changes.
 
-from typing import Final
+The group of commands is `cli.features.group`, imported when it is asked for: what is printed can be
+had without the machinery that reads command lines.
+"""
 
-import typer
+from typing import Any
 
-from cli.features import options
-from cli.lazy import group_of
 
-COMMANDS: Final = (
-    "describe",
-    "upgrade",
-    "downgrade",
-    "disable",
-    "delete",
-    "enable-latest",
-    "version-mapping",
-    "feature-dependencies",
-    "update",
-)
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from cli.features.group import app
 
-app = typer.Typer(
-    cls=group_of(COMMANDS, "cli.features"),
-    help="Read and change the finalized feature levels of a cluster, as kafka-features does.",
-    no_args_is_help=True,
-)
-app.callback()(options.remember)
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,9 +7,9 @@ import typer
 from admin.dialect import Dialect
 from admin.metadata import FeatureMetadata
 from cli.errors import Exit
-from cli.features import tool
 from cli.features.documents import document, print_document
 from cli.features.options import on_a_cluster
+from cli.features.printing import print_features
 from cli.features.target import Target, fail
 from streams.types import NodeId
 
@@ -56,17 +56,3 @@ async def _describe(
     async with admin:
         node = None if node_id is None else NodeId(node_id)
         return await admin.describe(node_id=node, controller=controller)
-
-
-def print_features(known: FeatureMetadata, compat: str) -> None:
-    """A line for each supported feature, as the tool prints them."""
-    speaks = tool.Tool(compat)
-    for name, (low, high) in sorted(known.supported.items()):
-        line = tool.Described(
-            name,
-            speaks.level_text(name, low),
-            speaks.level_text(name, high),
-            speaks.level_text(name, known.finalized.get(name, 0)),
-            "-" if known.epoch is None else str(known.epoch),
-        )
-        print(speaks.described(line))

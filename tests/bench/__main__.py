@@ -1,7 +1,8 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, reference, pipeline.
+taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness, reference,
+pipeline, features.
 """
 
 import sys
@@ -19,8 +20,10 @@ from streams.bus import BusSettings
 from tests.bench import (
     decode,
     event_cost,
+    features,
     latency,
     pipeline,
+    readiness,
     reference,
     restart,
     worker,
@@ -56,8 +59,10 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "restart": lambda: on_a_bus(restart.run, partitions=8),
     "zookeeper": zookeeper.first_image,
     "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
+    "readiness": readiness.run,
     "reference": reference.run,
     "pipeline": pipeline.run,
+    "features": features.run,
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from cli.errors import UsageError
 from cli.properties import read_client_config, read_properties
+from cli.shortcut import describes
 from controller.reference.requests import FeaturesAnswer, UpdateResponse
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.conformance.features_tool.kafka_features import Ours
@@ -164,6 +165,30 @@ def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
         assert before.code == 0
         assert ours("describe", *by(cluster)) == before
         assert ours("--bootstrap-server", "127.0.0.1:1", "describe", *by(cluster)) == before
+
+
+def test_the_shortcut_says_what_the_command_says(
+    ours: Ours, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """describe of one broker, in either order, is printed at once and the same; anything more, a
+    node that is not there, and what is no address are left to the command line, unprinted."""
+    with ScriptedCluster(Node()) as cluster:
+        expected = ours(*by(cluster), "describe").out
+        for arguments in ((*by(cluster), "describe"), ("describe", *by(cluster))):
+            assert describes(["features", *arguments])
+            assert capsys.readouterr().out == expected
+        left = [
+            ["features", *by(cluster), "describe", "--json"],
+            ["features", *by(cluster), "enable-latest"],
+            ["features", "--bootstrap-controller", by(cluster)[1], "describe"],
+            ["features", "--bootstrap-server", "nonsense", "describe"],
+            ["features", "--bootstrap-server", "", "describe"],
+            [],
+        ]
+        cluster.stop(1)
+        left.append(["features", *by(cluster), "describe"])
+    assert not any(describes(arguments) for arguments in left)
+    assert capsys.readouterr().out == ""
 
 
 def test_every_command_has_help(ours: Ours) -> None:

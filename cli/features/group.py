@@ -1,0 +1,27 @@
+"""The group of commands ``featurewatch features``."""
+
+from typing import Final
+
+import typer
+
+from cli.features import options
+from cli.lazy import group_of
+
+COMMANDS: Final = (
+    "describe",
+    "upgrade",
+    "downgrade",
+    "disable",
+    "delete",
+    "enable-latest",
+    "version-mapping",
+    "feature-dependencies",
+    "update",
+)
+
+app = typer.Typer(
+    cls=group_of(COMMANDS, "cli.features"),
+    help="Read and change the finalized feature levels of a cluster, as kafka-features does.",
+    no_args_is_help=True,
+)
+app.callback()(options.remember)
