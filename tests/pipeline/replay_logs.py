@@ -71,6 +71,17 @@ def leader(node: int, base: int, epoch: int, at_ms: int) -> bytes:
     )
 
 
+def snapshot(values: Sequence[bytes], end: int, epoch: int, at_ms: int = START_MS) -> bytes:
+    """A snapshot of what was before the offset ``end``, as a controller writes it."""
+    header = {"version": 0, "lastContainedLogTimestamp": at_ms}
+    place = {"leader_epoch": epoch, "append_ms": at_ms}
+    return (
+        batch_of([control_framed(3, header, 0)], 0, control=True, **place)
+        + data_batch(values, 1, **place)
+        + batch_of([control_framed(4, {"version": 0}, 0)], len(values) + 1, control=True, **place)
+    )
+
+
 class Log:
     """Batches in order, with offsets and times that follow from them."""
 
