@@ -1,20 +1,29 @@
 """``featurewatch rehearse``: what the controllers of a live cluster would say, without asking."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import yaml
+from rich.text import Text
 
 from cli import options, showing
 from cli.errors import Exit, UsageError
 from cli.one_shot import NotSeenError, image_once
 from cli.options import AsJson, ClusterIdOption, CommandConfig, ConfigFile, LogDirectory
 from cli.rehearse_real import OnReal, on_real_controller
-from cli.rehearse_showing import difference_lines, document, head, overall, paragraph
+from cli.rehearse_showing import (
+    difference_lines,
+    document,
+    head,
+    overall,
+    paragraph,
+    restarts,
+    runs,
+)
 from cli.settings import Cluster, load
 from controller.kraft import ControllerState, release_of, seen_state
 from controller.kraft.table import UnknownReleaseError
@@ -205,10 +214,18 @@ def _show(
         console.print(
             f"unequal {showing.plain(text)}", style="yellow", soft_wrap=True, markup=False
         )
-    for number, outcome in enumerate(outcomes, start=1):
-        for line in paragraph(number, outcome):
-            console.print(line, soft_wrap=True)
-        for line in difference_lines(real.steps[number - 1]) if real else ():
-            console.print(line, soft_wrap=True)
+    for line in _steps_shown(outcomes, real):
+        console.print(line, soft_wrap=True)
     if real and real.differences:
         console.print(f"{real.differences} differences to Kafka {real.kafka}", style="bold magenta")
+
+
+def _steps_shown(outcomes: Sequence[Outcome], real: OnReal | None) -> Iterator[Text]:
+    """Every step; long runs of restarts together, where nothing is to be compared."""
+    if real is not None:
+        for number, compared in enumerate(real.steps, start=1):
+            yield from paragraph(number, compared.outcome)
+            yield from difference_lines(compared)
+        return
+    for number, run in runs(outcomes):
+        yield from paragraph(number, run[0]) if len(run) == 1 else restarts(number, run)

@@ -1,6 +1,8 @@
 """How a rehearsal is shown: a paragraph a step for people, one JSON document for programs."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.text import Text
@@ -10,6 +12,8 @@ from cli.showing import ids, plain
 from controller.kraft import Consequence, ControllerState, dialect_of
 from controller.levels import level_name
 from controller.rehearsal import Outcome, Verdict, levels_of
+from controller.rehearsal_steps import Lose, Register
+from streams.types import Role
 
 _STYLES = {
     Verdict.ACCEPTED: "green",
@@ -17,6 +21,10 @@ _STYLES = {
     Verdict.UNKNOWN: "yellow",
 }
 _INDENT = "   "
+
+_LEAD = re.compile("becomes active|no majority")
+LONG_RUN = 12
+"""Steps of restarts that are drawn together."""
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
@@ -37,6 +45,36 @@ def head(release: str, state: ControllerState) -> list[Text]:
             "its words may differ (docs/levels.md)"
         )
     return [Text(plain(line), style="dim") for line in lines]
+
+
+def runs(outcomes: Sequence[Outcome]) -> Iterator[tuple[int, Sequence[Outcome]]]:
+    """The steps with the number of the first: long runs of restarts together, others each alone."""
+    number = 1
+    for plain_restart, some in groupby(outcomes, key=_is_restart):
+        run = list(some)
+        together = plain_restart and len(run) >= LONG_RUN
+        for part in [run] if together else [[one] for one in run]:
+            yield number, part
+            number += len(part)
+
+
+def _is_restart(outcome: Outcome) -> bool:
+    """Whether a node is lost or started, with nothing else to say than that it works."""
+    silent = outcome.verdict is Verdict.ACCEPTED and not (outcome.says or outcome.notes)
+    return silent and isinstance(outcome.step, Lose | Register)
+
+
+def restarts(number: int, run: Sequence[Outcome]) -> list[Text]:
+    """Many nodes that are lost and started, in a paragraph."""
+    nodes: dict[Role, set[int]] = {}
+    for outcome in run:
+        if isinstance(outcome.step, Register):
+            nodes.setdefault(outcome.step.node.role, set()).add(outcome.step.node.node_id)
+    named = " and ".join(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
+    first = Text(f"{number:>2} to {number + len(run) - 1} {named} are lost and register  ")
+    first.append(str(Verdict.ACCEPTED), style=_STYLES[Verdict.ACCEPTED])
+    leads = [text for outcome in run for text in outcome.does if _LEAD.search(text)]
+    return [first, *(Text(f"{_INDENT}{plain(text)}") for text in leads)]
 
 
 def paragraph(number: int, outcome: Outcome) -> list[Text]:

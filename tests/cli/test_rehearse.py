@@ -68,6 +68,22 @@ def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Resu
     assert lines[6] == "   fences broker 2 when its session ends"
 
 
+def test_a_long_roll_is_one_paragraph(said: Callable[..., Result]) -> None:
+    """Many restarts that work are drawn together, short ones and refusals are not."""
+    nodes = [r.register(node, OLD, fenced=False) for node in range(10, 20)]
+    seen = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
+    seen = replace(seen, quorum=Quorum(1, 4, (NodeId(1),)))
+    steps = ("-s", "restart:all@4.3", "-s", "upgrade:metadata.version=4.3-IV0")
+    lines = said(*AT, *steps, seen=seen).output.splitlines()
+    assert lines[3:6] == [
+        " 1 to 22 controllers 1 and brokers 10-19 are lost and register  accepted",
+        "   no majority of the voters is left: nothing is answered until one is back",
+        "   controller 1 (Kafka 4.3) becomes active",
+    ]
+    assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"
+    assert said(*AT, "-s", "restart:brokers").output.splitlines()[3] == " 1 lose:broker-1  accepted"
+
+
 def test_json_is_one_document(said: Callable[..., Result]) -> None:
     """Each step with verdict, error, consequences and levels after it; accepted exits 0."""
     result = said(*AT, "--step", "upgrade:metadata.version=3.9", "--json")
