@@ -23,5 +23,6 @@ app = typer.Typer(
     cls=group_of(COMMANDS, "cli.features"),
     help="Read and change the finalized feature levels of a cluster, as kafka-features does.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(options.remember)

@@ -7,11 +7,13 @@ from admin.updates import Update
 from controller.kraft.consequences import between
 from controller.kraft.table import Release, releases
 from controller.levels import level_name
+from controller.readiness.way_back import way_back
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 
 def plan(known: FeatureMetadata, updates: Iterable[Update]) -> Iterator[str]:
     """Lines for a person; ``known`` is what is finalized and supported where the change goes."""
+    updates = tuple(updates)
     newest = list(releases().values())[-1]
     for update in sorted(updates, key=lambda each: each.feature):
         before = known.finalized.get(update.feature, FeatureLevel(0))
@@ -28,6 +30,10 @@ def plan(known: FeatureMetadata, updates: Iterable[Update]) -> Iterator[str]:
             yield f"  {level_name(update.feature, one.level)} {word}: {one.change}"
             yield from (f"    beware: {cost}" for cost in one.costs)
         yield f"  the way back: {_way_back(newest, update.feature, before, update.level)}"
+    then = {**known.finalized, **{update.feature: update.level for update in updates}}
+    whole = way_back(known.finalized, then)
+    if whole is not None and then != known.finalized:
+        yield f"afterwards: {whole.why}"
 
 
 def _way_back(release: Release, feature: FeatureName, before: int, after: int) -> str:

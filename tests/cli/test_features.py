@@ -52,6 +52,7 @@ def test_a_person_is_asked_and_agrees(
     assert lines[0] == "metadata.version: 20 (3.8-IV0) -> 21 (3.9-IV0)"
     assert any(line.startswith("  21 (3.9-IV0) comes: ") for line in lines)
     assert "  the way back: a downgrade to 20 (3.8-IV0), without loss" in lines
+    assert any(line.startswith("afterwards: ") and "3.8 can start again" in line for line in lines)
     assert lines[-1].startswith("Go on? [y/N]")
 
 
@@ -195,9 +196,11 @@ def test_every_command_has_help(ours: Ours) -> None:
     """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
     change something but describe (M-17, M-19)."""
     listed = ours("--help").out
+    assert listed == ours("-h").out
     for command in ("describe", "upgrade", "downgrade", "disable", "delete", "enable-latest"):
         assert command in listed
         said = ours(command, "--help")
+        assert said == ours(command, "-h")
         assert said.code == 0
         assert "--bootstrap-server" in said.out
         assert ("--dry-run" in said.out) is (command != "describe")
