@@ -48,7 +48,7 @@ def _blocked(seen: Seen, subject: Subject) -> Iterable[Finding]:
     who = shown if count <= _NAMED else f"at least {roughly(count)} nodes, {shown} among them,"
     summary = (
         f"Nodes of two releases stand beside each other for more than "
-        f"{_time(seen.limits.upgrade_ms)}, and {who} "
+        f"{spelled(seen.limits.upgrade_ms)}, and {who} "
         f"hold{'s' if count == 1 else ''} metadata.version "
         f"{level_name(METADATA_VERSION, stand.newest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
@@ -73,8 +73,8 @@ def _forgotten(seen: Seen, subject: Subject) -> Iterable[Finding]:
         now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
         summary = (
             f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
-            f"{_time(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do not "
-            "want to go back: `featurewatch readiness` says what that changes."
+            f"{spelled(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do "
+            "not want to go back: `featurewatch readiness` says what that changes."
         )
         evidence = {"level": stand.finalized, "supported": stand.newest}
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
@@ -116,7 +116,7 @@ def _ghost(seen: Seen, subject: Subject) -> Iterable[Finding]:
     )
     summary = (
         f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
-        f"{_time(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
+        f"{spelled(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
         f"same; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))
@@ -150,7 +150,8 @@ def _refused(seen: Seen, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, {"refusal": words})
 
 
-def _time(limit_ms: int) -> str:
+def spelled(limit_ms: int) -> str:
+    """A limit for people, in its largest whole unit."""
     for unit_ms, name in ((_HOUR_MS, "hour"), (60_000, "minute"), (1000, "second")):
         if limit_ms >= unit_ms and limit_ms % unit_ms == 0:
             count = limit_ms // unit_ms

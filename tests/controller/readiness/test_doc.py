@@ -1,0 +1,31 @@
+"""``docs/readiness.md`` says what the code has."""
+
+import re
+from pathlib import Path
+
+from controller.readiness import DEFAULT_LIMITS, State
+from controller.rules import TIMED_RULES
+from controller.rules.upgrade import spelled
+
+TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
+
+
+def test_the_rules_are_the_registry() -> None:
+    """Each with its meaning, and the time after which it fires."""
+    limits = {
+        "ghost-registration": DEFAULT_LIMITS.ghost_ms,
+        "registration-refused": DEFAULT_LIMITS.refusal_ms,
+    }
+    wanted = [
+        (rule.name, rule.about, spelled(limits.get(rule.name, DEFAULT_LIMITS.upgrade_ms)))
+        for rules in TIMED_RULES.values()
+        for rule in rules
+    ]
+    found = re.findall(r"^\| `([\w-]+)` \| (.+) \| (\d+ \w+) \|$", TEXT, re.MULTILINE)
+    assert found == wanted
+
+
+def test_the_states_are_those_of_the_code() -> None:
+    """No other, and none missing."""
+    told = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", TEXT, re.MULTILINE)
+    assert told == [str(state) for state in State]
