@@ -84,12 +84,10 @@ class LakeReader:
         return [*_rows(found)]
 
     def has(self, table: str) -> bool:
-        """Whether a table is there."""
-        try:
-            self._table(table)
-        except LakeError:
-            return False
-        return True
+        """Whether a table is there; it may be one that cannot be read."""
+        from deltalake import DeltaTable
+
+        return table in self._tables or DeltaTable.is_deltatable(f"{self.root}/{table}")
 
     def newest(self, table: str, column: str) -> datetime | None:
         """The newest time in a column, as the statistics of the files have it; None: there is none.

@@ -14,7 +14,7 @@ from pipeline.reader import LakeReader
 from streams.types import ClusterId
 from tests.pipeline.parity import history, in_turn, into
 
-SEEDS = range(6)
+SEEDS = range(3)
 
 
 def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
