@@ -13,14 +13,14 @@ DescribeCluster; a controller that has moved meanwhile is looked for again until
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from admin import drafts, finding, released
+from admin import drafts, released
 from admin.dialect import Dialect
 from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
 from admin.metadata import FeatureMetadata, NodeAnswer, read_metadata
+from admin.reach import AwayError, Bootstrap, Reach
 from admin.updates import Update, UpdateResult, UpgradeType, same_for_all
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError, open_connection
@@ -40,15 +40,6 @@ __all__ = [
 _REQUEST_TIMED_OUT: Final = 7
 _NOT_CONTROLLER: Final = 41
 _PAUSE_S: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
-    """Where a cluster is reached: brokers, or with ``controllers`` the controllers' listeners."""
-
-    addresses: tuple[Address, ...]
-    controllers: bool = False
-    security: Security = PLAINTEXT
 
 
 class FeatureAdmin:
@@ -71,7 +62,7 @@ class FeatureAdmin:
         self._dialect = dialect
         self._timeout_s = timeout_s
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
-        self._open: dict[Address, Connection] = {}
+        self._reach = Reach(bootstrap, self._connect_timeout_s)
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,9 +73,7 @@ class FeatureAdmin:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        for connection in self._open.values():
-            await connection.close()
-        self._open.clear()
+        await self._reach.close()
 
     async def describe(
         self, *, node_id: NodeId | None = None, controller: bool = False
@@ -100,9 +89,9 @@ class FeatureAdmin:
         if node_id is not None:
             return await self._node(node_id)
         if controller or self._bootstrap.controllers:
-            connection = await self._controller()
+            connection = await self._reach.controller()
         else:
-            connection = await self._first()
+            connection = await self._reach.first()
         return await self._ask(connection)
 
     async def describe_all(self) -> tuple[NodeAnswer, ...]:
@@ -155,8 +144,8 @@ class FeatureAdmin:
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
-                connection = await self._controller()
-            except _AwayError as error:
+                connection = await self._reach.controller()
+            except AwayError as error:
                 why = str(error)
             else:
                 result: UpdateResult = await send(connection)
@@ -231,11 +220,11 @@ class FeatureAdmin:
         if where is None:
             there = ", ".join(str(known) for kind, known in nodes if kind is role) or "none"
             raise UnreachableError(f"there is no {role} {node_id}: the cluster has {there}")
-        return await self._ask(await self._connection(where))
+        return await self._ask(await self._reach.connection(where))
 
     async def _answer(self, role: Role, node_id: NodeId, where: Address) -> NodeAnswer:
         try:
-            metadata = await self._ask(await self._connection(where))
+            metadata = await self._ask(await self._reach.connection(where))
         except NodeError as error:
             return NodeAnswer(role, node_id, trouble=str(error))
         return NodeAnswer(role, node_id, metadata)
@@ -253,57 +242,6 @@ class FeatureAdmin:
         except NodeError as error:
             raise UnreachableError(str(error)) from error
         return read_metadata(told, connection.address, drafts.level_field(self._dialect))
-
-    async def _first(self) -> Connection:
-        """A connection to the first of the bootstrap addresses that answers."""
-        troubles = []
-        for address in self._bootstrap.addresses:
-            try:
-                return await self._connection(address)
-            except UnreachableError as error:
-                troubles.append(str(error))
-        raise UnreachableError("; ".join(troubles))
-
-    async def _connection(self, address: Address) -> Connection:
-        known = self._open.get(address)
-        if known is not None and not known.closed:
-            return known
-        try:
-            found = await open_connection(
-                address, self._bootstrap.security, timeout_s=self._connect_timeout_s
-            )
-        except NodeError as error:
-            raise UnreachableError(str(error)) from error
-        self._open[address] = found
-        return found
-
-    async def _controller(self) -> Connection:
-        """A connection to the controller that a node names.
-
-        Raises:
-            UnreachableError: No node answers.
-            _AwayError: There is none now, or it does not answer: another may be elected.
-        """
-        connection = await self._first()
-        try:
-            if self._bootstrap.controllers:
-                where = await finding.active_controller(connection, self._connect_timeout_s)
-            else:
-                where = await finding.named_controller(connection, self._connect_timeout_s)
-        except NodeError as error:
-            raise UnreachableError(str(error)) from error
-        if where is None:
-            raise _AwayError(f"{connection.address} knows of no controller")
-        if where == connection.address:
-            return connection
-        try:
-            return await self._connection(where)
-        except UnreachableError as error:
-            raise _AwayError(f"the controller cannot be reached: {error}") from error
-
-
-class _AwayError(UnreachableError):
-    """The controller is not there now."""
 
 
 def _no_updates(connection: Connection) -> str:

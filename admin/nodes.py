@@ -1,21 +1,15 @@
 """Which nodes a cluster has, for questions that go to all of them or to one by its id."""
 
-from typing import TYPE_CHECKING
-
 from admin.errors import UnreachableError
+from admin.reach import Bootstrap
 from streams.apiversions.discovery import find_nodes
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings, Controller
 from streams.net.address import Address
 from streams.types import NodeId, Role
 
-if TYPE_CHECKING:
-    from admin.features import Bootstrap
 
-
-async def list_nodes(
-    bootstrap: "Bootstrap", timeout_s: float
-) -> dict[tuple[Role, NodeId], Address]:
+async def list_nodes(bootstrap: Bootstrap, timeout_s: float) -> dict[tuple[Role, NodeId], Address]:
     """Where each node listens, ordered by role and id.
 
     Raises:

@@ -1,0 +1,88 @@
+"""The connections of an admin client: to a bootstrap address, to a node, to the controller."""
+
+from dataclasses import dataclass
+
+from admin import finding
+from admin.errors import UnreachableError
+from streams.net.address import Address
+from streams.net.connection import Connection, NodeError, open_connection
+from streams.net.security import PLAINTEXT, Security
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Where a cluster is reached: brokers, or with ``controllers`` the controllers' listeners."""
+
+    addresses: tuple[Address, ...]
+    controllers: bool = False
+    security: Security = PLAINTEXT
+
+
+class AwayError(UnreachableError):
+    """The controller is not there now; another may be elected."""
+
+
+class Reach:
+    """Connections to the nodes of one cluster, one to an address, kept until `close`.
+
+    ``timeout_s`` is for each step of a connection.
+    """
+
+    def __init__(self, bootstrap: Bootstrap, timeout_s: float) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._open: dict[Address, Connection] = {}
+
+    async def close(self) -> None:
+        """Closes all of them."""
+        for connection in self._open.values():
+            await connection.close()
+        self._open.clear()
+
+    async def first(self) -> Connection:
+        """A connection to the first of the bootstrap addresses that answers."""
+        troubles = []
+        for address in self._bootstrap.addresses:
+            try:
+                return await self.connection(address)
+            except UnreachableError as error:
+                troubles.append(str(error))
+        raise UnreachableError("; ".join(troubles))
+
+    async def connection(self, address: Address) -> Connection:
+        """The one to an address, a new one if need be; raises `UnreachableError`."""
+        known = self._open.get(address)
+        if known is not None and not known.closed:
+            return known
+        try:
+            found = await open_connection(
+                address, self._bootstrap.security, timeout_s=self._timeout_s
+            )
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        self._open[address] = found
+        return found
+
+    async def controller(self) -> Connection:
+        """A connection to the controller that a node names.
+
+        Raises:
+            UnreachableError: No node answers.
+            AwayError: There is none now, or it does not answer: another may be elected.
+        """
+        connection = await self.first()
+        try:
+            if self._bootstrap.controllers:
+                where = await finding.active_controller(connection, self._timeout_s)
+            else:
+                where = await finding.named_controller(connection, self._timeout_s)
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        if where is None:
+            raise AwayError(f"{connection.address} knows of no controller")
+        if where == connection.address:
+            return connection
+        try:
+            return await self.connection(where)
+        except UnreachableError as error:
+            raise AwayError(f"the controller cannot be reached: {error}") from error

@@ -1,0 +1,71 @@
+"""The same texts where there is no KRaft: on brokers in ZooKeeper mode, of the reference system."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.zookeeper import Ensemble
+from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
+from tests.reference.process import reference_process
+
+pytestmark = pytest.mark.stack
+
+STEPS = (
+    "describe",
+    "upgrade --feature group.version=2",
+    "downgrade --feature group.version=1 --dry-run",
+    "downgrade --feature group.version=1",
+    "downgrade --feature group.version=1",
+    "disable --feature transaction.version",
+    "disable --feature transaction.version --unsafe",
+    "upgrade --feature unheard=1",
+    "describe",
+    "upgrade --feature group.version=3",
+    "upgrade --feature transaction.version=2",
+    "describe",
+)
+
+
+@pytest.fixture
+def servers(ensemble: Ensemble) -> Iterator[list[str]]:
+    """The nodes of a cluster of two, one of which is the controller."""
+    chroot = f"{ensemble.connect_string}/tool-{time.time_ns()}"
+    features = ["group.version=1-3", "transaction.version=0-2"]
+    with reference_process(chroot, "--brokers", "2", features=features) as process:
+        yield list(process.ready().values())
+
+
+@pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)  # the last that knows ZooKeeper
+def test_the_texts_are_the_tools_in_zookeeper_mode(
+    tool: KafkaFeatures, ours: Ours, servers: list[str]
+) -> None:
+    """The same steps from the same levels by either, whichever node is asked: the same texts, and
+    epochs that grow alike; what is redundant is refused here (F-48, M-02)."""
+    compat = ("--compat", COMPAT[tool.release])
+
+    def walked(by_ours: bool, server: str) -> list[Said]:
+        where = ("--bootstrap-server", server)
+        steps = [step.split() for step in STEPS]
+        if by_ours:
+            return [ours(*compat, *where, *step) for step in steps]
+        return [tool(*where, *step) for step in steps]
+
+    expected, found, again = (
+        walked(False, servers[0]),
+        walked(True, servers[0]),
+        walked(True, servers[1]),
+    )
+    grown = 4  # so many changes are in a walk
+    for number, (one, two, three) in enumerate(zip(expected, found, again, strict=True)):
+        if STEPS[number] != "describe":
+            assert one == two == three, STEPS[number]
+            continue
+        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (one, two, three)]
+        assert [epoch - epochs[0] for epoch in epochs] == [0, grown, 2 * grown]
+        texts = {
+            each.out.replace(f"Epoch: {epoch}\n", "")
+            for each, epoch in zip((one, two, three), epochs, strict=True)
+        }
+        assert len(texts) == 1
+    assert sum(said.code == 0 for said in expected) == len(STEPS) - 4
