@@ -15,6 +15,8 @@ from cli.errors import Exit, UsageError
 from cli.options import AsJson, ConfigFile
 from cli.pipeline import LakeRoot, Master, _lake, default_lake
 from cli.settings import load
+from pipeline.replay.errors import AskedError
+from pipeline.replay.planning import prepare
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
@@ -46,25 +48,31 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Take metadata logs, snapshots and support bundles into the lake, offline."""
-    with (
-        tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch,
-        _lake(lake or default_lake(load(config)), master) as opened,
-    ):
-        # Here, since Spark has to be there for it.
-        from pipeline.replay.errors import AskedError
-        from pipeline.replay.run import replay as run
+    settings = load(config)
+    with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
+        try:
+            plan = prepare(paths, cluster, Path(scratch))
+        except AskedError as error:
+            raise UsageError(str(error)) from error
+        _say(plan.notes, plan.problems)
+        if not plan.courses:
+            raise typer.Exit(Exit.FAILED)
+        with _lake(lake or default_lake(settings), master) as opened:
+            # Here, since Spark has to be there for it.
+            from pipeline.replay.run import replay as run
 
-        with _bar(opened) as phase:
-            try:
-                replayed = run(opened, paths, cluster, Path(scratch), phase)
-            except AskedError as error:
-                raise UsageError(str(error)) from error
-        for told in replayed.clusters:
-            print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
-    for line in (*replayed.notes, *replayed.problems):
-        sys.stderr.write(f"featurewatch: {line}\n")
+            with _bar(opened) as phase:
+                replayed = run(opened, plan, phase)
+    for told in replayed.clusters:
+        print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
+        _say(told.notes, told.problems)
     if replayed.problems:
         raise typer.Exit(Exit.FAILED)
+
+
+def _say(*lines: list[str]) -> None:
+    for line in (line for some in lines for line in some):
+        sys.stderr.write(f"featurewatch: {line}\n")
 
 
 def _document(told: "Told") -> dict[str, object]:

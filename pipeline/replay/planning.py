@@ -9,9 +9,10 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Final
 
-from pipeline.replay.finding import SEGMENT, Found
+from pipeline.replay.finding import SEGMENT, Found, find
 from pipeline.replay.forms import Stretch, next_batch
 from pipeline.replay.walking import Walk
 from streams.kraft.batch import Batch
@@ -60,6 +61,30 @@ class Course:
 
     cluster: str
     steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be taken, and lines about what cannot be, and about what else is worth knowing."""
+
+    courses: list[Course]
+    problems: list[str]
+    notes: list[str]
+
+
+def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> Plan:
+    """Looks at what lies under paths; bundles are unpacked below ``scratch``. No Spark is needed.
+
+    ``cluster`` is the id of the logs of which nobody says it.
+
+    Raises:
+        AskedError: A path is not there, or nobody says of which cluster a log is.
+    """
+    finds = find(paths, cluster, scratch)
+    courses = plan(finds.found, finds.problems)
+    if not courses and not finds.problems:
+        finds.problems.append("there is no log and no snapshot in what was given")
+    return Plan(courses, finds.problems, finds.notes)
 
 
 def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:

@@ -1,17 +1,15 @@
-"""A whole replay: found, planned, taken into bronze, typed into silver, folded into gold."""
+"""A replay: what was planned is taken into bronze, typed into silver, folded into gold."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from pipeline.gold import Telling
 from pipeline.lake import Lake
 from pipeline.replay.course import Told
-from pipeline.replay.finding import find
-from pipeline.replay.planning import plan
+from pipeline.replay.planning import Plan
 from pipeline.replay.taking import take
 from pipeline.run import Stage, run_once
 from pipeline.silver import Typing
@@ -32,27 +30,19 @@ class Replayed:
     notes: list[str] = field(default_factory=list)
 
 
-def replay(
-    lake: Lake, paths: Iterable[Path], cluster: str, scratch: Path, phase: Phase = lambda *_: None
-) -> Replayed:
-    """Takes what lies under ``paths`` into the lake's tables; ``scratch`` is for unpacked bundles.
+def replay(lake: Lake, plan: Plan, phase: Phase = lambda *_: None) -> Replayed:
+    """Takes what was planned into the lake's tables.
 
     What is damaged or missing is told in the result, and all else is taken.
 
     Raises:
-        AskedError: A path is not there, or nobody says of which cluster a log is.
         PipelineError: The lake is filled by somebody else, or a query failed.
     """
-    phase("looking", 0)
-    finds = find(paths, cluster, scratch)
-    replayed = Replayed(problems=finds.problems, notes=finds.notes)
-    courses = plan(finds.found, replayed.problems)
-    if not courses:
-        if not replayed.problems:
-            replayed.problems.append("there is no log and no snapshot in what was given")
+    replayed = Replayed(problems=[*plan.problems], notes=[*plan.notes])
+    if not plan.courses:
         return replayed
     lake.lock()
-    replayed.clusters = take(lake, courses, lambda units: phase("reading", units))
+    replayed.clusters = take(lake, plan.courses, lambda units: phase("reading", units))
     for told in replayed.clusters:
         replayed.problems += told.problems
         replayed.notes += told.notes

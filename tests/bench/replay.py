@@ -25,6 +25,7 @@ from cli.spark_jars import spark_jars
 from controller.monitor import MonitorState, step
 from deploy.artifacts import Cache, default_cache
 from pipeline.lake import Lake
+from pipeline.replay.planning import prepare
 from pipeline.replay.run import replay
 from pipeline.session import spark_session
 from streams.events import LogCommit
@@ -127,7 +128,7 @@ def plain(node: Path) -> tuple[float, MonitorState]:
 def replayed(lake: Lake, node: Path) -> float:
     """Seconds for a replay into a lake."""
     began = time.perf_counter()
-    found = replay(lake, [node], "", node.parent / "scratch")
+    found = replay(lake, prepare([node], "", node.parent / "scratch"))
     if found.problems:
         raise RuntimeError(found.problems[0])
     return time.perf_counter() - began
