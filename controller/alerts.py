@@ -158,7 +158,7 @@ def _lasting(
     if not before.ready:  # what came to it before was not judged
         _, due = settle(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
-    for key in touched(before, seen.image, delta):
+    for key in touched(seen.times, before, seen.image, delta):
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject

@@ -27,7 +27,7 @@ def rows_of_step(before: MonitorState, outcome: Outcome) -> list[Row]:
 def _touched(before: MonitorState, outcome: Outcome) -> Iterable[NodeKey]:
     if outcome.state.times is before.times:
         return ()
-    return touched(before.image, outcome.state.image, outcome.delta)
+    return touched(before.times, before.image, outcome.state.image, outcome.delta)
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:

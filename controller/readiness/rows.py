@@ -23,13 +23,10 @@ _PAGES: Final = "times/"
 def rows_of_times(
     before: Times, after: Times, touched: Iterable[NodeKey], cluster: ClusterId
 ) -> Iterator[Row]:
-    """The rows that changed; ``touched`` are the nodes of which something may have."""
-    if after.states is not before.states:
-        states = dict(sorted(after.states.items()))
-        yield (
-            row_key(cluster, _STATES),
-            orjson.dumps({name: [since.state, since.at_ms] for name, since in states.items()}),
-        )
+    """The rows that changed; ``touched`` are the nodes of which something may have.
+
+    The states come last: as long as there are none, all nodes are looked at.
+    """
     pages = dict.fromkeys(
         (key.role, key.node_id // PAGE) for key in touched if _at(before, key) != _at(after, key)
     )
@@ -39,6 +36,9 @@ def rows_of_times(
         known = [one for one in found if one[1:] != (None, None)]
         key = row_key(cluster, f"{_PAGES}{role}/{page}")
         yield key, orjson.dumps(known) if known else None
+    if after.states is not before.states:
+        states = {name: list(since) for name, since in sorted(after.states.items())}
+        yield row_key(cluster, _STATES), orjson.dumps(states)
 
 
 def times_of_rows(rows: Mapping[str, bytes]) -> Times:

@@ -74,7 +74,7 @@ def advance(
     """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
     states = _states(times.states, before, after, at_ms)
     away, refused, due_ms = times.away, times.refused, times.due_ms
-    for key in touched(before, after, delta):
+    for key in touched(times, before, after, delta):
         started = _is_another(before.nodes.get(key), after.nodes.get(key))
         away = _with(away, key, at_ms, holds=is_away(after, key), anew=started)
         refused = _with(refused, key, at_ms, holds=is_refused(after, key), anew=started)
@@ -146,9 +146,16 @@ def _states(
     return states
 
 
-def touched(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> Iterable[NodeKey]:
-    """The nodes of which an event may have changed whether they are away, or would be refused."""
+def touched(
+    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
+) -> Iterable[NodeKey]:
+    """The nodes of which an event may have changed whether they are away, or would be refused.
+
+    All of them where nothing is known of times: an older release kept none.
+    """
     keys: dict[NodeKey, None] = dict.fromkeys((*delta.nodes, *delta.answers))
+    if not times.states:
+        keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
     if before.quorum.voters != after.quorum.voters or before.authority is not after.authority:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:

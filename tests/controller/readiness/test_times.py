@@ -226,6 +226,17 @@ def test_the_times_come_back_from_their_rows() -> None:
         assert Engine(engine.rows).state == engine.state
 
 
+def test_rows_of_a_release_that_kept_no_times() -> None:
+    """All nodes are looked at once: who is fenced by then is away from then on."""
+    engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "4.3"), r.fence(2), level=21))
+    for name in [name for name in engine.rows if "|times" in name]:
+        del engine.rows[name]
+    engine.restart()
+    assert beat(engine, HOUR) == []
+    engine.restart()
+    assert beat(engine, 2 * HOUR) == [("ghost-registration", AlertState.FIRING)]
+
+
 def test_limits_are_settings() -> None:
     """The worker may be given others; sentences name them."""
     state = MonitorState.of(r.CLUSTER)
