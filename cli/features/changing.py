@@ -46,7 +46,9 @@ def change(
     if warning is not None and not dry_run:
         tell(warning)
     admin = target.admin()
-    result, known = target.run(_send(target, admin, updates, dry_run=dry_run, yes=yes))
+    result, known = target.run(
+        _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
+    )
     report(target, operation, updates, result, known, dry_run=dry_run)
 
 

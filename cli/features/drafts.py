@@ -24,7 +24,7 @@ GARBAGE: Final = (
 
 def update_by_draft(target: Target, updates: Sequence[Update], *, yes: bool) -> None:
     """Raises and lowers levels; the early draft asks about both, the later about lowering alone."""
-    result, known = target.run(_update(target, target.admin(), updates, yes=yes))
+    result, known = target.run(_update(target, target.admin(), updates, yes=yes), changes=True)
     _report(target, result, known)
 
 
@@ -36,7 +36,7 @@ def delete_by_draft(target: Target, names: Sequence[str], *, dry_run: bool, yes:
         raise UsageError("name what to delete: --features a,b")
     tell(GARBAGE)
     features = [FeatureName(name) for name in names]
-    result, known = target.run(_delete(target, target.admin(), features, yes=yes))
+    result, known = target.run(_delete(target, target.admin(), features, yes=yes), changes=True)
     _report(target, result, known)
 
 

@@ -37,7 +37,7 @@ def enable_latest(target: Target, dry_run: DryRun = False, yes: Yes = False) -> 
         update_by_draft(target, greatest(known), yes=yes)
         return
     updates, result, known_after = target.run(
-        _enable(target, target.admin(), dry_run=dry_run, yes=yes)
+        _enable(target, target.admin(), dry_run=dry_run, yes=yes), changes=not dry_run
     )
     if updates:
         report(target, UPGRADE, updates, result, known_after, dry_run=dry_run)

@@ -93,14 +93,21 @@ class Target:
         )
         return f"featurewatch features describe {flag} {address}"
 
-    def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
-        """Runs what asks the cluster; a failure is one line on stderr and an exit code."""
+    def run(self, work: Coroutine[Any, Any, _RESULT], *, changes: bool = False) -> _RESULT:
+        """Runs what asks the cluster, or ``changes`` it.
+
+        A failure is one line on stderr and an exit code.
+        """
         import asyncio
 
         from admin.errors import AdminError, OutcomeUnknownError, RequestError
 
         try:
             return asyncio.run(work)
+        except KeyboardInterrupt:
+            if changes:
+                tell(f"broken off; see whether anything was changed: {self.again}")
+            raise
         except RequestError as error:
             raise UsageError(str(error)) from None
         except OutcomeUnknownError as error:

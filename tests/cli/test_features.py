@@ -2,6 +2,8 @@
 
 import io
 import json
+import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -246,6 +248,30 @@ def test_a_cluster_that_is_not_there(ours: Ours) -> None:
             said = ours("--bootstrap-server", str(address), *step)
             assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
             assert f"nobody listens at {address}" in said.err
+
+
+def test_a_node_that_says_nothing(ours: Ours) -> None:
+    """It accepts connections and does not answer: one line when the time is up, exit code 1."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        for step in (("describe",), RAISE):
+            said = ours("--bootstrap-server", address, "--timeout", "0.2", *step)
+            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+            assert f"{address} did not answer for 0.2 s" in said.err
+
+
+def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
+    """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
+    said; it ends as interrupted commands do (F-45)."""
+
+    def interrupt(_: Any) -> UpdateResponse | None:
+        signal.raise_signal(signal.SIGINT)
+        return None
+
+    with ScriptedCluster(Node(script=interrupt)) as cluster:
+        said = ours(*by(cluster), *RAISE)
+    assert (said.code, said.out) == (130, "")
+    assert "see whether anything was changed: featurewatch features describe" in said.err
 
 
 def test_a_refusal_as_json(ours: Ours) -> None:
