@@ -6,6 +6,7 @@ stream the state is kept by Spark, as the rows in which the worker keeps it in i
 """
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
@@ -30,6 +31,9 @@ from pipeline.reading import short_topic
 SAID: Final = "cluster string, kind string, id string, value binary"
 ORDER: Final = ("round", "time_ms", "topic", "offset")
 """The order of a cluster's messages."""
+
+_QUIET: Final = str(Path(__file__).with_name("quiet"))
+"""What Spark's Python processes import at their start; where it is not there, nothing is."""
 
 _MESSAGE: Final = Message._fields
 _SAID_ARROW: Final = pa.schema(
@@ -138,6 +142,7 @@ def fold_stream(messages: DataFrame, start: DataFrame) -> DataFrame:
 
     ``start`` has the rows of the states to begin with, as `fold_batch` gives them.
     """
+    messages.sparkSession.sparkContext.environment["PYTHONPATH"] = _QUIET
     return messages.groupBy("cluster").transformWithStateInPandas(
         Fold(), SAID, "Append", "None", initialState=start.groupBy("cluster")
     )

@@ -1,5 +1,8 @@
 """Gold: what the fold says is the same in a stream, in a batch, and live."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+import pipeline.spark_fold
 from pipeline.folding import fold_message, rows_of, state_of
+from pipeline.gold_tables import GOLD
 from pipeline.kafka import topic_spans
 from pipeline.lake import Lake
 from pipeline.run import run_once, stages
@@ -15,15 +20,20 @@ from streams import topics
 from streams.bus import BusSettings, ensure_topics
 from streams.events import Event
 from streams.topics import METADATA_LOG
-from tests.pipeline.filling import put, put_bytes
+from tests.pipeline.filling import put, put_bytes, rows
 from tests.pipeline.parity import (
     INTERVALS,
     differences,
+    folded,
     gold,
     history,
+    into,
     line,
+    lines,
     outputs,
     placed,
+    tell,
+    told,
     topic_of_event,
 )
 from tests.processes import Process, wait_ready
@@ -46,6 +56,75 @@ def test_rows_hold_the_whole_state() -> None:
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
     assert rolling > 10
+
+
+@pytest.mark.stack
+def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
+    lake: Lake, jars: list[Path], tmp_path: Path
+) -> None:
+    """The process is killed when a part of a batch is in the tables: the next one writes the rest,
+    and gold is the fold of bronze. What Spark's own processes print is not on its stderr."""
+    of = lines(range(3))
+    for at in into(lake, of, rounds=(60,)):
+        if at < len(of):
+            tell(lake)
+    lake.unlock()
+    finished = _finished(lake)
+    _kill_in_batch(lake, jars, tmp_path)
+    assert _finished(lake) == finished
+    wanted = told(folded(of))
+    assert differences(gold(lake), wanted) != []
+    tell(lake)
+    assert differences(gold(lake), wanted) == []
+    for table in GOLD:
+        keys = rows(lake, table, *table.key)
+        assert len(keys) == len(set(keys)) > 0
+
+
+def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
+    """Runs the query until the first of its tables has changed, and kills it."""
+    before = _commits(lake)
+    command = [sys.executable, "-m", "tests.pipeline.telling", lake.root, str(directory / "spark")]
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(directory)}
+    log = directory / "telling.log"
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            [*command, *map(str, jars)], env={**os.environ, **quick}, stderr=said, stdout=said
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while _commits(lake) == before:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.002)
+        finally:
+            process.kill()
+            process.wait()
+    assert "TransformWithState" not in log.read_text()
+
+
+def test_a_machine_keeps_what_it_runs_at_the_start_of_python(tmp_path: Path) -> None:
+    """Another ``sitecustomize`` is run after ours, and ours is not on the path."""
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')")
+    quiet = Path(pipeline.spark_fold.__file__).with_name("quiet")
+    path = os.pathsep.join([str(quiet), str(tmp_path)])
+    command = [sys.executable, "-c", "import sys; print(*sys.path)"]
+    found = subprocess.check_output(
+        command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.STDOUT, text=True
+    )
+    first, second = found.splitlines()
+    assert first == "theirs"
+    assert str(quiet) not in second
+
+
+def _commits(lake: Lake) -> int:
+    """How often tables of gold were written."""
+    return len([*Path(lake.root).glob("gold/*/_delta_log/*.json")])
+
+
+def _finished(lake: Lake) -> int:
+    """How many batches are done with."""
+    return len([*Path(lake.checkpoint("gold")).glob("commits/[0-9]*")])
 
 
 @pytest.mark.stack

@@ -1,0 +1,13 @@
+"""Gold's query in a process of its own, for tests that kill it: ``LAKE SCRATCH JAR…``."""
+
+import sys
+from pathlib import Path
+
+from pipeline.lake import Lake
+from pipeline.session import spark_session
+from tests.pipeline.conftest import QUICK
+from tests.pipeline.parity import tell
+
+if __name__ == "__main__":
+    root, scratch, *jars = sys.argv[1:]
+    tell(Lake(spark_session(Path(scratch), "local[2]", [Path(jar) for jar in jars], QUICK), root))
