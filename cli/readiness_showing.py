@@ -88,7 +88,8 @@ def _answers(found: Readiness) -> Iterator[Text]:
 
 
 def _said(said: Said) -> Iterator[Text]:
-    yield Text(f"{_who(said)} would refuse, and names the first obstacle only:")
+    which = "the first obstacle only" if len(said.refusals) == 1 else "one obstacle of each feature"
+    yield Text(f"{_who(said)} would refuse, and names {which}:")
     for text in said.refusals:
         yield Text(plain(text), style="italic")
 

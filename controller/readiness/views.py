@@ -44,10 +44,6 @@ def _of_levels(image: ClusterImage) -> Iterator[View]:
 
 
 def _of_answers(image: ClusterImage, now_ms: int) -> Iterator[View]:
-    asked = str(Authority.ANSWERS) in image.sources
-    for key, node in image.nodes.nodes.items() if asked else ():
-        if key.role is Role.BROKER and not node.fenced and image.answers.get(key) is None:
-            yield View(key.role, key.node_id, "does not answer")
     for answer in sorted(image.answers.nodes.values(), key=lambda node: node.key):
         for what in _what(image, answer, now_ms):
             yield View(answer.key.role, answer.key.node_id, what)
