@@ -145,11 +145,12 @@ def _lanes(page: _Page) -> None:
         if role and lane.role != role:
             page.y += 8
         role = lane.role
-        middle = page.y + height / 2
+        inner = height - (4 if height > 12 else 1 if height > 5 else 0)
+        middle = page.y + inner / 2
         if middle - labelled >= _SMALL + 2:
             page.shapes.append(Text(LEFT - 10, middle, _label(lane), _SMALL, Tone.SOFT, "end"))
             labelled = middle
-        _bars(page, lane, height - (4 if height > 12 else 1 if height > 5 else 0))
+        _bars(page, lane, inner)
         page.y += height
     page.y += 4
 
