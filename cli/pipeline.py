@@ -18,7 +18,9 @@ from cli.options import AsJson, BusServers, ConfigFile, Prefix
 from cli.settings import Settings, load
 from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
+from pipeline.errors import LakeError, is_full, reason_in
 from pipeline.session import spark_session
+from pipeline.submit import is_submitted
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
@@ -103,14 +105,23 @@ def _lake(root: str, master: str) -> Iterator["Lake"]:
     """The lake, with a Spark session that ends with the context."""
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
-    # A cluster has the jars that it was given; for a session of our own they are fetched.
-    jars = spark_jars(Cache(default_cache()))
+    # Who was submitted has the jars that spark-submit was given; for a session of our own they are
+    # fetched.
+    jars = [] if is_submitted() else spark_jars(Cache(default_cache()))
     with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
         session = spark_session(Path(scratch), master, jars)
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors.exceptions.captured import CapturedException
+
         from pipeline.lake import Lake
 
         try:
             yield Lake(session, root)
+        except (Py4JJavaError, CapturedException) as error:
+            trace = f"{error}\n{getattr(error, '_stackTrace', '')}"
+            if not is_full(trace):
+                raise
+            raise LakeError(f"the lake {root} cannot be written: {reason_in(trace)}") from error
         finally:
             session.stop()
 

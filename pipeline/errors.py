@@ -9,6 +9,14 @@ where, and what to do. Below it:
 - `RunError`: a part of the pipeline stopped.
 """
 
+from typing import Final
+
+_FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large")
+_ROOM: Final = (
+    "make room for the lake and for temporary files (TMPDIR), and start again: it goes on from "
+    "where it was, and nothing is lost"
+)
+
 
 class PipelineError(Exception):
     """Something of the pipeline failed; the text is one line for a person."""
@@ -28,3 +36,19 @@ class TopicError(PipelineError):
 
 class RunError(PipelineError):
     """A query ended that should have gone on."""
+
+
+def reason_in(trace: str) -> str:
+    """The innermost reason that a stack trace of Spark names, in one line, and what to do if there
+    was no room: Spark wraps a failure in its plan and in the traces of both languages."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    own = f"{PipelineError.__module__}."
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(own)]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    reason = (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0][:500]
+    return f"{reason}; {_ROOM}" if is_full(trace) else reason
+
+
+def is_full(trace: str) -> bool:
+    """Whether a stack trace tells of a disk without room, or of a file that may not grow."""
+    return any(words in trace for words in _FULL)

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.bronze import Taking
-from pipeline.errors import PipelineError, RunError
+from pipeline.errors import RunError, reason_in
 from pipeline.gold import Telling
 from pipeline.lake import Lake
 from pipeline.silver import Typing
@@ -75,13 +75,4 @@ def _wait(query: StreamingQuery) -> None:
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        raise RunError(f"the query {query.name} failed: {_why(error)}") from error
-
-
-def _why(error: StreamingQueryException) -> str:
-    """The innermost reason, in one line: Spark wraps it in its plan and in stack traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    errors = f"{PipelineError.__module__}."
-    ours = [line.partition(": ")[2] for line in lines if line.startswith(errors)]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0][:500]
+        raise RunError(f"the query {query.name} failed: {reason_in(str(error))}") from error
