@@ -156,6 +156,7 @@ class FeatureAdmin:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {why}"
                 )
+            self._reach.turn()
             await asyncio.sleep(_PAUSE_S)
 
     async def _update(

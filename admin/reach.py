@@ -31,7 +31,12 @@ class Reach:
     def __init__(self, bootstrap: Bootstrap, timeout_s: float) -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
+        self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
+
+    def turn(self) -> None:
+        """Begins with the next bootstrap address from now on: this one did not know better."""
+        self._addresses = (*self._addresses[1:], self._addresses[0])
 
     async def close(self) -> None:
         """Closes all of them."""
@@ -42,7 +47,7 @@ class Reach:
     async def first(self) -> Connection:
         """A connection to the first of the bootstrap addresses that answers."""
         troubles = []
-        for address in self._bootstrap.addresses:
+        for address in self._addresses:
             try:
                 return await self.connection(address)
             except UnreachableError as error:

@@ -32,6 +32,8 @@ class Node:
     )
     versions: tuple[int, int] | None = (0, 2)
     """Of UpdateFeatures; None: it has none."""
+    lists: bool = True
+    """Whether it tells who is in the cluster by DescribeCluster."""
     names: Mapping[int, Address] | None = None
     """Other addresses than the cluster's, where it is wrong about them."""
     updates: list[Call] = field(default_factory=list)
@@ -114,7 +116,8 @@ def _offering(call: Call, node: Node) -> Any:
     keys = []
     for each in told.api_keys:
         if each.api_key != 57:
-            keys.append(each)
+            if node.lists or each.api_key != DESCRIBE_CLUSTER:
+                keys.append(each)
         elif node.versions is not None:
             low, high = node.versions
             keys.append(replace(each, min_version=low, max_version=high))

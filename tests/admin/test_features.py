@@ -126,6 +126,24 @@ def test_a_controller_that_moves_is_followed() -> None:
         assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1]
 
 
+def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
+    """Before 3.7 a controller's listener does not say who is active: each says it of itself."""
+    nodes = (
+        Node(script=refusing(ErrorCode.NOT_CONTROLLER), lists=False),
+        Node(script=refusing(ErrorCode.NOT_CONTROLLER), lists=False),
+        Node(lists=False),
+    )
+    with ScriptedCluster(*nodes) as cluster:
+        bootstrap = Bootstrap(tuple(cluster.address(each) for each in (1, 2, 3)), controllers=True)
+
+        async def work() -> UpdateResult:
+            async with FeatureAdmin(bootstrap, timeout_s=20) as admin:
+                return await admin.update([RAISE])
+
+        assert not asyncio.run(work()).refused
+        assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1, 1]
+
+
 def test_a_controller_that_is_not_there_is_waited_for() -> None:
     """Nobody is named, or who is named does not listen: asked again until the time is up, and then
     it is said that nothing took the request, with the reason."""

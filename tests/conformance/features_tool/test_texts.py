@@ -113,3 +113,30 @@ def test_what_is_looked_up_is_the_tools(ours: Ours, tool: KafkaFeatures) -> None
         return
     for line in LOOKED_UP:
         assert ours(*line.split()) == tool(*line.split()), line
+
+
+def test_any_controller_leads_to_the_active_one(ours: Ours, quorum_430: Cluster) -> None:
+    """A controller that is not active takes no change; whichever is named, the active one is asked,
+    and says whose word it is (F-79, M-02)."""
+    said = {
+        ours("upgrade", "--feature", "metadata.version=99", "--dry-run", *where)
+        for where in [
+            *(("--bootstrap-controller", one) for one in quorum_430.controllers.split(",")),
+            *(("--bootstrap-server", one) for one in quorum_430.bootstrap_servers.split(",")),
+        ]
+    }
+    (only,) = said
+    assert f"Local controller {quorum_430.leader().id} only supports" in only.out
+
+
+def test_an_address_of_the_other_kind_is_told(ours: Ours, quorum_430: Cluster) -> None:
+    """A broker's listener given as a controller's, and the reverse: one line with what to give."""
+    step = ("upgrade", "--feature", "metadata.version=99", "--dry-run")
+    servers, controllers = quorum_430.bootstrap_servers, quorum_430.controllers
+    for given, right in (
+        (("--bootstrap-controller", servers), "give it as --bootstrap-server"),
+        (("--bootstrap-server", controllers), "as --bootstrap-controller"),
+    ):
+        said = ours(*given, *step)
+        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+        assert right in said.err
