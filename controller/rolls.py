@@ -9,116 +9,20 @@ A downgrade lowers levels first (KIP-778), so that its levels are those lowered 
 before it; it ends when it is rolled.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from controller.alerts import Cause
-from controller.roll_back import WayBack, roll_back
+from controller.roll import Arrival, Moved, Roll, Rolls, RollState
+from controller.roll_back import roll_back
 from controller.software import Direction, direction_of, release_of_node, tells_software
-from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.features import LevelChange
-from tables.image import Authority, ClusterDelta, ClusterImage
+from tables.image import Authority, ClusterImage
 from tables.nodes import Capabilities, NodeKey
 
 GONE: Final = 1000
 """Of so many nodes that left their software is remembered, of the newest."""
-
-Levels = Mapping[FeatureName, tuple[FeatureLevel, FeatureLevel]]
-"""Levels before and after, by feature."""
-
-
-class RollState(StrEnum):
-    """How far a roll has come."""
-
-    ROLLING = "rolling"
-    ROLLED = "rolled"
-    FINALIZED = "finalized"
-    ABANDONED = "abandoned"
-
-
-class Moved(NamedTuple):
-    """A node whose capabilities differ; None where it is not registered."""
-
-    key: NodeKey
-    before: Capabilities | None
-    after: Capabilities | None
-
-
-class Arrival(NamedTuple):
-    """A node on the new software: since when, and the release by name, if it has one."""
-
-    role: Role
-    node_id: NodeId
-    at_ms: int
-    release: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Roll:
-    """One roll; times in milliseconds, None where it has not come so far.
-
-    ``levels`` are those that changed in its direction: raised after an upgrade began, for as long
-    as no other roll begins, and lowered before a downgrade or after it.
-    """
-
-    direction: Direction
-    cause: str
-    started_ms: int
-    old: tuple[Capabilities, ...]
-    new: tuple[Capabilities, ...]
-    nodes: tuple[Arrival, ...] = ()
-    levels: Levels = field(default_factory=dict)
-    rolled_ms: int | None = None
-    finalized_ms: int | None = None
-    ended_ms: int | None = None
-    way_back: WayBack | None = None
-
-    @property
-    def state(self) -> RollState:
-        """How far it has come; levels count once all nodes run the new software."""
-        if not self.nodes:
-            return RollState.ABANDONED
-        if self.rolled_ms is None:
-            return RollState.ROLLING
-        return RollState.ROLLED if self.finalized_ms is None else RollState.FINALIZED
-
-    @property
-    def duration_ms(self) -> int | None:
-        """From its start until levels were finalized, or else until it was rolled."""
-        end = self.rolled_ms if self.finalized_ms is None else self.finalized_ms
-        return None if end is None or not self.nodes else max(0, end - self.started_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Rolls:
-    """What is to be known of a cluster's past to tell its next roll.
-
-    ``before`` is the roll before the current one, which goes on if that one is abandoned.
-    ``lowered`` are levels lowered since a roll began, and ``last`` is the software of nodes that
-    are gone, or that do not tell what they run, in the order in which they left.
-    """
-
-    current: Roll | None = None
-    before: Roll | None = None
-    lowered: Levels = field(default_factory=dict)
-    last: Mapping[NodeKey, Capabilities] = field(default_factory=dict)
-
-
-NO_ROLLS: Final = Rolls()
-
-
-def moved_nodes(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Moved]:
-    """The nodes of a delta whose capabilities differ, by key; a fencing is none of them."""
-    found = []
-    for key in delta.nodes:
-        old, new = before.nodes.get(key), after.nodes.get(key)
-        known = None if old is None else old.capabilities
-        now = None if new is None else new.capabilities
-        if known is not now:
-            found.append(Moved(key, known, now))
-    return sorted(found, key=lambda moved: moved.key)
 
 
 def roll_on(

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from controller.kraft.table import releases
+from controller.readiness.software import software_of
 from streams.types import METADATA_VERSION, FeatureName, Range
 from tables.nodes import Capabilities
 
@@ -29,19 +29,10 @@ class Direction(StrEnum):
 _NOT_AT_ALL: Final[Range] = (0, 0)
 
 
-@lru_cache(maxsize=65536)  # as many as there are kinds of nodes, which are few
 def release_of_node(known: Capabilities) -> str | None:
-    """The release whose range of metadata.version this is, ``4.3``; None where no release's.
-
-    What releases support in production comes before what they support with
-    ``unstable.feature.versions.enable``: 7-29 is 4.2, though a 4.1 could be made to say so.
-    """
-    bounds = known.ranges.get(METADATA_VERSION)
-    for unstable in (False, True):
-        for name, release in releases().items():
-            if bounds is not None and release.ranges(unstable=unstable)[METADATA_VERSION] == bounds:
-                return name
-    return None
+    """The release that a node runs, ``4.3``; None where its ranges are no release's."""
+    found = software_of(known)
+    return None if found is None else found.name
 
 
 def software_name(known: Capabilities) -> str:

@@ -14,7 +14,8 @@ from immutables import Map
 
 from controller.alerts import Cause
 from controller.monitor import MonitorState, Outcome
-from controller.rolls import NO_ROLLS, Moved, Roll, Rolls, moved_nodes, roll_on
+from controller.roll import NO_ROLLS, Moved, Roll, Rolls, moved_nodes
+from controller.rolls import roll_on
 from controller.rules import Subject, SubjectKind
 from controller.software import release_of_node, software_name
 from streams.outputs import Alert

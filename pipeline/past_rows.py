@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 from immutables import Map
 
+from controller.roll import Arrival, Roll, Rolls
 from controller.roll_back import WayBack
-from controller.rolls import Arrival, Roll, Rolls
 from controller.software import Direction
 from pipeline.past import Exclusion, Exclusions, Past, Since
 from streams.types import FeatureName, NodeId, Role

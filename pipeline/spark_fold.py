@@ -5,6 +5,7 @@ through it sorted, one cluster after the other, so that only one cluster's state
 stream the state is kept by Spark, as the rows in which the worker keeps it in its changelog.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -142,7 +143,10 @@ def fold_stream(messages: DataFrame, start: DataFrame) -> DataFrame:
 
     ``start`` has the rows of the states to begin with, as `fold_batch` gives them.
     """
-    messages.sparkSession.sparkContext.environment["PYTHONPATH"] = _QUIET
+    environment = messages.sparkSession.sparkContext.environment
+    path = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if _QUIET not in path:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_QUIET, *path]))
     return messages.groupBy("cluster").transformWithStateInPandas(
         Fold(), SAID, "Append", "None", initialState=start.groupBy("cluster")
     )

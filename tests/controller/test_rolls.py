@@ -8,8 +8,9 @@ import pytest
 
 from controller.alerts import Cause
 from controller.monitor import MonitorState, step
+from controller.roll import NO_ROLLS, Roll, Rolls, moved_nodes
 from controller.roll_back import roll_back
-from controller.rolls import NO_ROLLS, Roll, Rolls, moved_nodes, roll_on
+from controller.rolls import roll_on
 from controller.software import Direction, direction_of, release_of_node, software_name
 from streams.events import Event, LogCommit
 from tables.nodes import Capabilities, capabilities
