@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -172,6 +173,7 @@ def plot(
         drawing = layout(plot.picture(found, name, first, last, now))
     try:
         if out.suffix == ".png":
+            needs("matplotlib")
             from pipeline.plot_png import png
 
             out.write_bytes(png(drawing))
@@ -186,6 +188,7 @@ def plot(
 
 def opened(root: str) -> "LakeReader":
     """The lake that is meant: without a name, that which `pipeline run` fills."""
+    needs("deltalake")
     from pipeline.reader import LakeReader
 
     if not root.strip():
@@ -193,6 +196,12 @@ def opened(root: str) -> "LakeReader":
 
         root = str(load(None).worker.data_directory / "lake")
     return LakeReader(root)
+
+
+def needs(package: str) -> None:
+    """Raises `UsageError` if a package is not installed."""
+    if find_spec(package) is None:
+        raise UsageError(f"this needs the package {package}: pip install 'featurewatch[pipeline]'")
 
 
 def _moment(given: str, now: datetime) -> "Moment":
@@ -214,10 +223,12 @@ def _usage(work: Callable[[], T]) -> T:
 @contextmanager
 def _answering() -> Iterator[None]:
     """What the history does not know is one line and an exit code of its own."""
-    from pipeline.moments import UnknownMomentError
+    from pipeline.moments import MomentError, UnknownMomentError
 
     try:
         yield
+    except MomentError as error:
+        raise UsageError(str(error)) from None
     except UnknownMomentError as error:
         sys.stderr.write(f"featurewatch: {error}\n")
         raise typer.Exit(Exit.UNKNOWN) from None

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.errors import LakeError
 from pipeline.history_cuts import OFFSET, Cut, found
-from pipeline.moments import AtTime, Moment, shown
+from pipeline.moments import AtTime, Moment, MomentError, UnknownMomentError, shown
 from pipeline.reader import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -86,22 +85,27 @@ def cluster_of(lake: LakeReader, asked: str) -> str:
     """The cluster that is meant: the one that was asked for, or the only one.
 
     Raises:
-        LakeError: There is none, or more than one and none was named.
+        UnknownMomentError: The lake has never heard of it, or of any.
+        MomentError: There is more than one, and none was named.
+        LakeError: The lake cannot be read.
     """
     found = clusters(lake)
-    if asked:
-        if asked in found:
-            return asked
-        raise LakeError(f"the lake {lake.root} has no cluster {asked!r}: {_has(found)}")
-    if len(found) == 1:
-        return found[0]
-    raise LakeError(f"name a cluster with --cluster: the lake {lake.root} {_has(found)}")
+    if asked and asked not in found:
+        known = f"it holds {_named(found)}" if found else "it holds none yet"
+        raise UnknownMomentError(f"the lake {lake.root} has no cluster {asked!r}: {known}")
+    if not found:
+        raise UnknownMomentError(f"the lake {lake.root} holds no cluster yet")
+    if not asked and len(found) > 1:
+        raise MomentError(
+            f"name a cluster with --cluster: the lake {lake.root} holds {_named(found)}"
+        )
+    return asked or found[0]
 
 
-def _has(found: list[str]) -> str:
+def _named(found: list[str]) -> str:
     named = ", ".join(found[:_NAMED_CLUSTERS])
-    more = f" and {len(found) - _NAMED_CLUSTERS:,} more" if len(found) > _NAMED_CLUSTERS else ""
-    return f"holds {named}{more}" if found else "holds none yet"
+    more = len(found) - _NAMED_CLUSTERS
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def show(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> State:

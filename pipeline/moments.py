@@ -10,7 +10,7 @@ from pipeline.errors import PipelineError
 
 
 class MomentError(ValueError):
-    """What was given is no moment; the text says what is one."""
+    """What was given names no moment of a cluster; the text says what does."""
 
 
 class UnknownMomentError(PipelineError):

@@ -79,7 +79,7 @@ class _Canvas:
 
     def _text(self, text: Text) -> None:
         weight = "bold" if text.bold else "normal"
-        font = self._font("DejaVu Sans", weight=weight, size=text.size * SCALE)
+        font = self._font(family="DejaVu Sans", weight=weight, size=text.size * SCALE)
         width, _, _ = self._renderer.get_text_width_height_descent(text.text, font, ismath=False)
         x = text.x * SCALE - width * _PARTS[text.anchor]
         # Its baseline: the middle is that of small letters.

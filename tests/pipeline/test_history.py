@@ -10,11 +10,10 @@ from typer.testing import CliRunner, Result
 
 from cli.errors import UsageError
 from cli.history import app
-from pipeline.errors import LakeError
 from pipeline.history import State, cluster_of, show
 from pipeline.history_cuts import Cut, log_offset
 from pipeline.history_diff import LevelDiff, diff, upgrades
-from pipeline.moments import UnknownMomentError, moment_of
+from pipeline.moments import MomentError, UnknownMomentError, moment_of
 from pipeline.reader import LakeReader
 from tests.pipeline.history_lakes import DAY, FEATURE, HOUR, START, Story, lake_of, year
 
@@ -236,13 +235,25 @@ def test_rolls_are_told_in_order(lake: LakeReader, told: Story) -> None:
 
 
 def test_a_cluster_is_named_where_there_are_many(lake: LakeReader, tmp_path: Path) -> None:
-    """Without a name the only one is meant; else the line lists them."""
-    with pytest.raises(LakeError, match=r"name a cluster with --cluster: .* legacy, orders, other"):
+    """Without a name the only one is meant; else the line lists them. One that was never heard of
+    is unknown."""
+    with pytest.raises(MomentError, match=r"name a cluster with --cluster: .* legacy, orders, ot"):
         cluster_of(lake, "")
-    with pytest.raises(LakeError, match="has no cluster 'order'"):
+    with pytest.raises(UnknownMomentError, match=r"no cluster 'order': it holds legacy, orders"):
         cluster_of(lake, "order")
-    one = LakeReader(str(lake_of(tmp_path, zookeeper())))
+    one = LakeReader(str(lake_of(tmp_path / "one", zookeeper())))
     assert cluster_of(one, "") == ZOOKEEPER
+    none = LakeReader(str(lake_of(tmp_path / "none")))
+    with pytest.raises(UnknownMomentError, match="holds no cluster yet"):
+        cluster_of(none, "")
+
+
+def test_a_missing_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says what to install."""
+    monkeypatch.setattr("cli.history.find_spec", lambda name: None)
+    result = run(root, "show", "--cluster", "orders")
+    assert isinstance(result.exception, UsageError)
+    assert "pip install 'featurewatch[pipeline]'" in str(result.exception)
 
 
 def run(root: Path, *arguments: str) -> Result:
@@ -280,6 +291,7 @@ def test_show_says_what_it_cannot(root: Path) -> None:
     assert "begins at 2025-11-21 08:00:05" in early.stderr
     both = run(root, "show", "--at", "now", "--offset", "3")
     assert isinstance(both.exception, UsageError)
+    assert isinstance(run(root, "show").exception, UsageError)  # of which cluster?
     word = run(root, "show", "--at", "offset:3")
     assert isinstance(word.exception, UsageError)
 
