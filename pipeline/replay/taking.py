@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -58,17 +58,26 @@ def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
         told = []
         for track in tracks:
             steps = [step if isinstance(step, Known) else step.number for step in track.steps]
-            end = held.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
+            end = held.offsets.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
             told.append(tell(track.cluster, steps, tallies, end))
-        _into_bronze(lake, frames, told, again=bool(held))
+        _into_bronze(lake, frames, told, held)
     return told
 
 
-def _held(lake: Lake) -> dict[str, int]:
-    """The furthest offset of each topic that was replayed before. Collects a row a topic."""
-    replayed = lake.read(MESSAGES).where(_REPLAYED)
-    found = replayed.groupBy("topic").agg(fn.max("offset").alias("offset")).collect()
-    return {row["topic"]: row["offset"] for row in found}
+class _Held(NamedTuple):
+    """What the lake has: the last round, and the furthest offset of each topic of a replay."""
+
+    round: int
+    offsets: dict[str, int]
+
+
+def _held(lake: Lake) -> _Held:
+    """Collects a row a replayed topic, and one for all else."""
+    topic = fn.when(fn.expr(_REPLAYED), fn.col("topic")).alias("replayed")
+    last = (fn.max("offset").alias("offset"), fn.max("round").alias("round"))
+    found = lake.read(MESSAGES).groupBy(topic).agg(*last).collect()
+    offsets = {row["replayed"]: row["offset"] for row in found if row["replayed"] is not None}
+    return _Held(max((row["round"] for row in found), default=0), offsets)
 
 
 def _read_all(
@@ -104,8 +113,8 @@ def _read(units: Sequence[Unit], batches: Iterable[pa.RecordBatch]) -> Iterator[
                 yield pa.RecordBatch.from_pylist(some, schema=_ARROW)
 
 
-def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], *, again: bool) -> None:
-    """One commit with all that the lake does not have; ``again``: it has some replay already."""
+def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held) -> None:
+    """One commit with all that the lake does not have."""
     said: list[Row] = [row for one in told for row in one.rows]
     starts: dict[int, int] = {unit: ms for one in told for unit, ms in one.starts.items()}
     rows = lake.session.createDataFrame(said, _ROW)
@@ -116,11 +125,9 @@ def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], *, again
         for frame in frames:
             of_messages = frame.where("tally IS NULL").withColumn("time_ms", timed)
             rows = rows.unionByName(of_messages)
-    held = lake.read(MESSAGES)
-    if again:
-        there = held.where(_REPLAYED).select(*MESSAGES.key)
+    if held.offsets:
+        there = lake.read(MESSAGES).where(_REPLAYED).select(*MESSAGES.key)
         rows = rows.join(there, [*MESSAGES.key], "left_anti")
-    last = held.agg(fn.max("round").alias("n")).collect()[0]["n"] or 0
     time = fn.timestamp_millis("time_ms")
     lake.append(
         MESSAGES,
@@ -129,7 +136,7 @@ def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], *, again
             time.alias("kafka_time"),
             *("key", "value", "headers"),
             fn.current_timestamp().alias("taken_at"),
-            fn.lit(last + 1).cast("bigint").alias("round"),
+            fn.lit(held.round + 1).cast("bigint").alias("round"),
             fn.to_date(time).alias("day"),
         ),
     )

@@ -146,13 +146,9 @@ def run(total: int = RECORDS, segment: Path | None = None) -> Iterator[dict[str,
         session = spark_session(root / "spark", "local[2]", jars)
         try:
             replayed(Lake(session, str(root / "warm")), root / "small")
-            small_s = replayed(
-                Lake(session, str(root / "lake-1")), root / "small", root / "scratch"
-            )
+            small_s = replayed(Lake(session, str(root / "lake-1")), root / "small")
             plain_s = plain(root / "large")[0]
-            large_s = replayed(
-                Lake(session, str(root / "lake-2")), root / "large", root / "scratch"
-            )
+            large_s = replayed(Lake(session, str(root / "lake-2")), root / "large")
             plain_s = min(plain_s, plain(root / "large")[0])
         finally:
             session.stop()
