@@ -115,7 +115,8 @@ def _of_class(
     verdict = Verdict.NO if Verdict.NO in verdicts else Verdict.UNKNOWN
     release = software_of(key.capabilities)
     name = release.name if release else None
-    remedies = {one: _remedy(key.role, one, levels, scene.target) for one in Condition}
+    releases = _releases(scene)
+    remedies = {one: _remedy(key.role, one, levels, releases) for one in Condition}
     away = scene.times.away
     for node in scene.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
@@ -181,7 +182,7 @@ def _voters(scene: Scene) -> Iterator[Blocker]:
         yield Blocker(
             *(Role.CONTROLLER, key.node_id, release.name if release else None, condition, verdict),
             *(-1 if answer is None else heard_ms(answer), scene.times.away.get(key, -1), known),
-            _remedy(Role.CONTROLLER, condition, known, scene.target),
+            _remedy(Role.CONTROLLER, condition, known, _releases(scene)),
         )
 
 
@@ -193,12 +194,19 @@ def heard_ms(node: Node) -> int:
     return place.seen_ms
 
 
+def _releases(scene: Scene) -> tuple[str, ...]:
+    """The releases whose nodes support the levels; none of the table has features in ZooKeeper."""
+    return () if scene.image.authority is Authority.ZOOKEEPER else able(scene.target)
+
+
 def _remedy(
-    role: Role, condition: Condition, levels: tuple[Incompatibility, ...], target: Levels
+    role: Role,
+    condition: Condition,
+    levels: tuple[Incompatibility, ...],
+    releases: tuple[str, ...],
 ) -> str:
     """What to do about a node, with ``{id}`` for its id."""
-    releases = able(target)
-    start = f"start it on Kafka {_choice(releases)}"
+    start = f"start it on {_choice(releases)}"
     if any(item.verdict is Verdict.UNKNOWN for item in levels):
         start = "find out what it runs: it does not tell all, or not what can be; then " + start
     unregister = "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id {id}"
@@ -218,7 +226,7 @@ def _remedy(
             return unregister if gone else f"{start}; if it is gone for good: {unregister}"
         case Condition.GHOST:
             return (
-                f"start a controller with node.id {{id}} on Kafka {_choice(releases)} once more, "
+                f"start a controller with node.id {{id}} on {_choice(releases)} once more, "
                 "so that it registers anew, and stop it when the levels are finalized; no release "
                 "up to 4.3 can unregister a controller (KIP-1312 brings that, from its own level "
                 "of metadata.version on)"
@@ -227,4 +235,4 @@ def _remedy(
 
 
 def _choice(names: tuple[str, ...]) -> str:
-    return span(names) if names else "of a release that supports these levels"
+    return f"Kafka {span(names)}" if names else "a release that supports these levels"

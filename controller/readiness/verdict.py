@@ -238,7 +238,7 @@ def _features(
                 target=level,
                 verdict=next((one for one in order if one in verdicts), Verdict.YES),
                 consequences=()
-                if level is None
+                if level is None or image.authority is Authority.ZOOKEEPER
                 else between(name, *sorted((stand.finalized, level))),
             )
         )

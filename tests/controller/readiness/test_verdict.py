@@ -1,6 +1,8 @@
 """Ready, not ready or unknown, with everything that stands behind it."""
 
+import re
 from dataclasses import replace
+from random import Random
 
 import orjson
 import pytest
@@ -181,6 +183,7 @@ def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
     )
     found = readiness(seen, None, {TV: FeatureLevel(2)})
     assert [(one.node_id, one.verdict) for one in found.blockers] == [(2, NO)]
+    assert found.blockers[0].remedy == "start it on a release that supports these levels"
     assert readiness(seen, None, {TV: FeatureLevel(1)}).verdict is YES
 
 
@@ -273,3 +276,29 @@ def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
     defaults = release_of(name).defaults(release_of(name).newest(MV))
     assert found == {feature: level for feature, level in defaults.items() if level}
     assert readiness(image(*controllers(*[name] * 3), *nodes(name))).target == name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_the_controller_names_is_among_those_who_stand_in_the_way(seed: int) -> None:
+    """Any mixture of releases, fenced or not: it refuses a level that none lacks for no node, and
+    the one that it names is one of ours.
+    """
+    chance = Random(seed)
+    names = ("3.8", "3.9", "4.0", "4.2", "4.3")
+    brokers = [
+        r.register(node, ranges(chance.choice(names)), fenced=chance.random() < 0.3, epoch=node)
+        for node in chance.sample(range(100), chance.randint(1, 9))
+    ]
+    voting = controllers(*(chance.choice(names) for _ in VOTERS[: chance.randint(1, 3)]))
+    seen = image(*voting, *brokers, level=20)
+    level = FeatureLevel(chance.choice((20, 21, 25, 29, 30)))
+    found = readiness(seen, None, {MV: level})
+    in_the_way = {(one.role, one.node_id) for one in found.blockers}
+    if found.said is None:
+        assert level == 20
+        return
+    assert found.said.accepted is not bool(in_the_way)
+    assert found.verdict is (YES if found.said.accepted else NO)
+    for text in found.said.refusals:
+        role, node = re.search(r"(broker|controller) (\d+)", text, re.IGNORECASE).groups()  # type: ignore[union-attr]
+        assert (Role(role.lower()), int(node)) in in_the_way
