@@ -6,9 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from pipeline.errors import reason_in
 from pipeline.gold import Telling
 from pipeline.lake import Lake
 from pipeline.replay.course import Told
+from pipeline.replay.errors import ReplayError
 from pipeline.replay.planning import Plan
 from pipeline.replay.taking import take
 from pipeline.run import Stage, run_once
@@ -42,14 +47,21 @@ def replay(lake: Lake, plan: Plan, phase: Phase = lambda *_: None) -> Replayed:
     if not plan.courses:
         return replayed
     lake.lock()
-    replayed.clusters = take(lake, plan.courses, lambda units: phase("reading", units))
-    for told in replayed.clusters:
-        replayed.problems += told.problems
-        replayed.notes += told.notes
-    phase("typing and folding", 0)
+    try:
+        replayed.clusters = take(lake, plan.courses, lambda units: phase("reading", units))
+        for told in replayed.clusters:
+            replayed.problems += told.problems
+            replayed.notes += told.notes
+        phase("typing and folding", 0)
+        _type_and_fold(lake)
+    except (PySparkException, Py4JJavaError) as error:
+        raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
+    return replayed
+
+
+def _type_and_fold(lake: Lake) -> None:
     # Both read bronze alone, and neither fills both cores.
     stages: list[Stage] = [Typing(lake).writer, Telling(lake).writer]
     with ThreadPoolExecutor(len(stages)) as pool:
         for done in [pool.submit(run_once, lake, [stage]) for stage in stages]:
             done.result()
-    return replayed

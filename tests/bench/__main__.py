@@ -25,6 +25,7 @@ from tests.bench import (
     pipeline,
     readiness,
     reference,
+    replay,
     restart,
     worker,
     zookeeper,
@@ -62,6 +63,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "readiness": readiness.run,
     "reference": reference.run,
     "pipeline": pipeline.run,
+    "replay": replay.run,
     "features": features.run,
 }
 
