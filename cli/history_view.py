@@ -1,6 +1,6 @@
 """How the history is shown to people."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -58,13 +58,15 @@ def _alert(indent: str, row: Row) -> Text:
 
 
 def _matrix(state: State) -> Iterator[Table | Text]:
-    columns = _columns(state.classes)
-    shown_ones = columns[:MAX_COLUMNS]
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("feature", "finalized", *(title for title, _ in shown_ones)):
-        table.add_column(Text(title))
     bad = {(row["role"], row["node_id"], row["feature"]) for row in state.incompatible}
-    for name in sorted({*state.levels, *(name for each in state.classes for name in each.ranges)}):
+    columns = _columns(state.classes, {(role, node_id) for role, node_id, _ in bad})
+    shown_ones = columns[:MAX_COLUMNS]
+    names = sorted({*state.levels, *(name for each in state.classes for name in each.ranges)})
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("feature", min_width=max(map(len, names), default=0))
+    for title in ("finalized", *(title for title, _ in shown_ones)):
+        table.add_column(Text(title))
+    for name in names:
         cells = [
             _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
             for _, each in shown_ones
@@ -76,15 +78,25 @@ def _matrix(state: State) -> Iterator[Table | Text]:
         yield Text(f"  and {len(hidden):,} more classes with {nodes:,} nodes: --json", "yellow")
 
 
-def _columns(classes: Iterable[NodeClass]) -> list[tuple[str, NodeClass]]:
-    """A title and the class: combined nodes, alike in both roles, share a column."""
+def _columns(
+    classes: Iterable[NodeClass], bad: Collection[tuple[str, int]]
+) -> list[tuple[str, NodeClass]]:
+    """A title and the class: combined nodes, alike in both roles, share a column.
+
+    Those with incompatible nodes come first, since not all may be shown, and then the large ones.
+    """
+
+    def order(item: tuple[list[str], NodeClass]) -> tuple[bool, int]:
+        _, each = item
+        return not any((each.role, node_id) in bad for node_id in each.nodes), -len(each.nodes)
+
     found: dict[Any, tuple[list[str], NodeClass]] = {}
     for each in classes:
         key = (each.nodes, each.release, each.complete, str(sorted(each.ranges.items())))
         found.setdefault(key, ([], each))[0].append(f"{each.role}s")
     return [
         (f"{' and '.join(roles)} {ids(each.nodes)} ({_software(each.release)})", each)
-        for roles, each in sorted(found.values(), key=lambda item: -len(item[1].nodes))
+        for roles, each in sorted(found.values(), key=order)
     ]
 
 

@@ -1,5 +1,6 @@
 """Lays a picture of a cluster's history out: levels above, nodes below, one time axis for both."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -17,6 +18,9 @@ RIGHT: Final = WIDTH - 28
 TICKS: Final = 12
 _FEW_LANES: Final = 36
 """So many lanes are high enough for a name each."""
+_RARE: Final = 12
+_SEEN: Final = 13.0
+"""The height of a lane that has room for a name."""
 _LANES_HEIGHT: Final = 560
 _SMALL: Final = 11
 _STROKES: Final = {True: (Tone.LINE, 2.4), False: (Tone.SOFT, 1.2)}
@@ -167,10 +171,17 @@ def _label(lane: Lane) -> str:
 
 
 def _heights(lanes: Sequence[Lane]) -> list[float]:
-    """Lanes of many nodes are higher; where there are many lanes, all are low."""
+    """Lanes of many nodes are higher; where there are many lanes, they are low, but for those that
+    are looked for: of a role with few, and of nodes that were excluded."""
     if len(lanes) <= _FEW_LANES:
         return [18 + 10 * log10(len(lane.nodes)) for lane in lanes]
-    return [max(_LANES_HEIGHT / len(lanes), 1.0)] * len(lanes)
+    low = max(_LANES_HEIGHT / len(lanes), 1.0)
+    roles = Counter(lane.role for lane in lanes)
+    bad = sum(1 for lane in lanes if lane.bad)
+    return [
+        max(low, _SEEN) if roles[lane.role] <= _RARE or (lane.bad and bad <= _RARE) else low
+        for lane in lanes
+    ]
 
 
 def _bars(page: _Page, lane: Lane, height: float) -> None:
