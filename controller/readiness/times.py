@@ -14,7 +14,7 @@ from controller.readiness.refusals import is_refused
 from controller.readiness.states import State, stands_of
 from streams.types import FeatureName, NodeId, Role
 from tables.image import Authority, ClusterDelta, ClusterImage
-from tables.nodes import Node, NodeKey
+from tables.nodes import ClassKey, Node, NodeKey
 
 _NEVER: Final = 1 << 62
 
@@ -72,7 +72,9 @@ def advance(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Times:
     """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
-    states = _states(times.states, before, after, at_ms)
+    states = times.states
+    if not states or _stands_moved(before, after, delta):
+        states = _states(states, after, at_ms)
     away, refused, due_ms = times.away, times.refused, times.due_ms
     for key in touched(times, before, after, delta):
         started = _is_another(before.nodes.get(key), after.nodes.get(key))
@@ -125,16 +127,27 @@ def is_away(image: ClusterImage, key: NodeKey) -> bool:
     return bool(voters) and key.node_id not in voters
 
 
+def _stands_moved(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> bool:
+    """Whether a class of nodes came or went, or a level changed; how many are in one says nothing.
+
+    A registration among many of its kind is the ordinary case, and looks at two classes.
+    """
+    if before.features.levels is not after.features.levels:
+        return True
+    old, new = before.nodes.classes, after.nodes.classes
+    if before.authority is not after.authority or len(old) != len(new):
+        return True
+    return old is not new and not all(
+        (was is None or ClassKey(key.role, was.capabilities) in new)
+        and (now is None or ClassKey(key.role, now.capabilities) in old)
+        for key in delta.nodes
+        for was, now in ((before.nodes.get(key), after.nodes.get(key)),)
+    )
+
+
 def _states(
-    states: Map[FeatureName, Since], before: ClusterImage, after: ClusterImage, at_ms: int
+    states: Map[FeatureName, Since], after: ClusterImage, at_ms: int
 ) -> Map[FeatureName, Since]:
-    if (
-        states
-        and before.nodes.classes is after.nodes.classes
-        and before.features.levels is after.features.levels
-        and before.authority is after.authority
-    ):
-        return states
     stands = stands_of(after)
     now = {name: stand.state for name, stand in stands.features.items()} | {CLUSTER: stands.state}
     for name in [name for name in states if name not in now]:
