@@ -12,7 +12,12 @@ from cli.settings import Cluster
 from controller.kraft import ControllerState, Release, release_of, releases, seen_state
 from controller.kraft.table import UnknownReleaseError
 from controller.rehearsal import Outcome, Single, Verdict, levels_of, outcome_of, singles
-from controller.rehearsal_compare import answers_differ, not_equal, states_differ
+from controller.rehearsal_compare import (
+    answers_differ,
+    not_equal,
+    other_obstacles,
+    states_differ,
+)
 from controller.rehearsal_releases import refusal_at_start
 from controller.rehearsal_scene import Ranges, Scene
 from controller.rehearsal_steps import Change, Lose, Register, Step, Unregister
@@ -35,12 +40,14 @@ class Compared:
     """A step, what the model says, and where Kafka's own code says or does something else.
 
     ``asked`` is false where nothing could be asked of the real controller; ``real`` is its answer.
+    ``remarks`` say where it names another of several nodes that stand in the way.
     """
 
     outcome: Outcome
     asked: bool
     real: Said | None
     differences: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +215,10 @@ def _compared(stage: _Stage, scene: Scene, steps: Sequence[Step]) -> Iterator[Co
                 continue
             asked, said = _ask(stage.real, scene, outcome)
             differences = _differences(stage, outcome, said) if asked else ()
-            yield Compared(outcome, asked, said, differences)
+            remarks = (
+                tuple(other_obstacles(outcome, said.code, said.text, said.features)) if said else ()
+            )
+            yield Compared(outcome, asked, said, differences, remarks)
             scene = outcome.after
             if differences:  # the steps that follow are not to differ for this one's sake
                 scene = Scene.of(scene.release, stage.state(), scene.voters)

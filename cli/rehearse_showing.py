@@ -102,7 +102,8 @@ def difference_lines(compared: Compared) -> list[Text]:
     if not compared.asked:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
     if not compared.differences:
-        return [Text(f"{_INDENT}the real controller says and does the same", style="dim green")]
+        said = compared.remarks or ("the real controller says and does the same",)
+        return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in said]
     return [
         Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
         for text in compared.differences
@@ -131,6 +132,7 @@ def document(
         for step, compared in zip(found["steps"], real.steps, strict=True):
             step["asked"] = compared.asked
             step["differences"] = list(compared.differences)
+            step["remarks"] = list(compared.remarks)
     return found
 
 

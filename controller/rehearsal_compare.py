@@ -1,12 +1,15 @@
 """Where a real controller and the model differ, and what a stand-in cannot have. Pure."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from controller.kraft import Answer, ControllerState, Error
+from controller.kraft.support import reason_not_supported
 from controller.rehearsal import Outcome, levels_of
 from controller.rehearsal_scene import Ranges
+from controller.rehearsal_steps import Change
 from controller.rehearsal_words import ranges_text
-from streams.types import METADATA_VERSION, NodeId
+from streams.types import METADATA_VERSION, FeatureLevel, NodeId
 
 
 def answers_differ(
@@ -15,30 +18,80 @@ def answers_differ(
     """Where a controller answered otherwise than the model, a sentence each.
 
     ``code``, ``text`` and ``features`` (code and text of each) are the real answer. The text of an
-    agreement says nothing and is not compared.
+    agreement says nothing and is not compared. Of several nodes that stand in the way either may
+    be named: `other_obstacles`.
+    """
+    for what, model, wanted, real, said in _pairs(outcome, code, text, features):
+        if model is None or real is None:
+            who = "the model" if real is None else "the real controller"
+            yield f"only {who} answers for {what}"
+        elif int(model.error) != real:
+            yield (
+                f"{_of(what)}the model says {model.error.name}, the real controller {_name(real)} "
+                f"({said})"
+            )
+        elif real and said != wanted and said not in _as_true(outcome, wanted):
+            yield f"{_of(what)}the model says {wanted!r}, the real controller {said!r}"
+
+
+def other_obstacles(
+    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+) -> Iterator[str]:
+    """Where a controller names another of the nodes that stand in the way than the model, and why.
+
+    It names the one that its hash table gives first, and where nodes have come and gone the table
+    may be larger than its size says. No client can know that.
+    """
+    for what, _, wanted, _, said in _pairs(outcome, code, text, features):
+        if said != wanted and said in _as_true(outcome, wanted):
+            yield f"{_of(what)}the real controller names another of those in the way first: {said}"
+
+
+def _of(what: str) -> str:
+    return f"{what}: " if what else ""
+
+
+def _pairs(
+    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+) -> Iterator[tuple[str, Answer | None, str, int | None, str]]:
+    """For the whole request and each feature: the model's answer and text, the real code and text.
+
+    The model gives the reason alone; a client gets it with the words for the whole request.
     """
     if outcome.answer is None:
         return
-    # The model gives the reason alone; a client gets it with the words for the whole request.
-    wanted = outcome.says[0] if outcome.says and not outcome.answer.accepted else ""
-    yield from _answer("", outcome.answer, wanted, code, text)
+    yield "", outcome.answer, "" if outcome.answer.accepted else outcome.says[0], code, text
     if code:
         return
     expected: dict[str, Answer] = {str(name): answer for name, answer in outcome.results}
     for name in sorted({*expected, *features}):
-        model, (real, real_text) = expected.get(name), features.get(name, (None, ""))
-        if model is None or real is None:
-            who = "the model" if real is None else "the real controller"
-            yield f"only {who} answers for {name}"
-        else:
-            yield from _answer(f"{name}: ", model, model.text or "", real, real_text)
+        model, (real, said) = expected.get(name), features.get(name, (None, ""))
+        yield name, model, (model.text or "") if model else "", real, said
 
 
-def _answer(what: str, model: Answer, wanted: str, code: int, text: str) -> Iterator[str]:
-    if int(model.error) != code:
-        yield f"{what}the model says {model.error.name}, the real controller {_name(code)} ({text})"
-    elif code and wanted != text:
-        yield f"{what}the model says {wanted!r}, the real controller {text!r}"
+def _as_true(outcome: Outcome, wanted: str) -> set[str]:
+    """The texts that name another node of the same role, which is in the way as well."""
+    if not isinstance(outcome.step, Change):
+        return set()
+    state, found = outcome.before.state, set[str]()
+    finalized = state.metadata_version() or FeatureLevel(0)
+    for update in outcome.step.updates:
+        first = reason_not_supported(state, update.feature, update.level, finalized)
+        if first is None or not wanted.endswith(first):
+            continue
+        for alone in _each_alone(state, first):
+            text = reason_not_supported(alone, update.feature, update.level, finalized)
+            found.add(wanted.removesuffix(first) + (text or first))
+    return found
+
+
+def _each_alone(state: ControllerState, first: str) -> Iterator[ControllerState]:
+    """The state with one node of the role that is named, and no other."""
+    nobody = replace(state, brokers=(), controllers=(), quorum=())
+    if first.startswith("Broker"):
+        yield from (replace(nobody, brokers=(one,)) for one in state.brokers)
+    elif first.startswith("Controller"):
+        yield from (replace(nobody, controllers=(one,)) for one in state.controllers)
 
 
 def _name(code: int) -> str:

@@ -2,13 +2,19 @@
 
 from dataclasses import replace
 
-from controller.kraft import ControllerState, Error
+from controller.kraft import ControllerState, Error, release_of
 from controller.rehearsal import Outcome, rehearse
-from controller.rehearsal_compare import answers_differ, not_equal, states_differ
+from controller.rehearsal_compare import (
+    answers_differ,
+    not_equal,
+    other_obstacles,
+    states_differ,
+)
 from controller.rehearsal_steps import parse
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 from tests.controller.test_rehearsal import cluster
 
+OLD = release_of("3.9").ranges()
 REFUSED = int(Error.INVALID_UPDATE_VERSION)
 
 
@@ -47,6 +53,25 @@ def test_each_planted_difference_is_found() -> None:
     assert list(answers_differ(new, 77, "no", {})) == [
         "the model says INVALID_UPDATE_VERSION, the real controller error 77 (no)"
     ]
+
+
+def test_another_node_in_the_way_may_be_named() -> None:
+    """The text may name another that is in the way as well: a remark; any other is a difference."""
+    new = outcome("4.3", "add-broker:9@4.0")
+    state = replace(
+        new.after.state,
+        brokers=tuple(one._replace(ranges=OLD) for one in new.after.state.brokers[:3])
+        + new.after.state.brokers[3:],
+    )
+    (step,) = rehearse("4.3", state, [parse("upgrade:metadata.version=30")])
+    named = step.says[0].partition("Broker ")[2][0]
+    for node, span in (("1", "1-21"), ("2", "1-21"), ("3", "1-21"), ("9", "7-25")):
+        said = step.says[0].partition("Broker ")[0] + f"Broker {node} only supports versions {span}"
+        assert list(answers_differ(step, REFUSED, said, {})) == []
+        assert bool(list(other_obstacles(step, REFUSED, said, {}))) is (node != named)
+    false = step.says[0].partition("Broker ")[0] + "Broker 9 only supports versions 1-21"
+    assert len(list(answers_differ(step, REFUSED, false, {}))) == 1
+    assert list(other_obstacles(step, REFUSED, false, {})) == []
 
 
 def changed(state: ControllerState) -> ControllerState:

@@ -79,8 +79,9 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
 
 
 def told(steps: tuple[Compared, ...]) -> dict[str, tuple[str, ...]]:
-    """The differences at each step."""
-    return {one.outcome.step.words: one.differences for one in steps if one.differences}
+    """The differences at each step, and where another node in the way is named."""
+    found = {one.outcome.step.words: (*one.differences, *one.remarks) for one in steps}
+    return {words: said for words, said in found.items() if said}
 
 
 ON_391 = (
