@@ -1,4 +1,4 @@
-"""Which nodes the active controller would turn away at their next start, and in which words."""
+"""Which nodes could not start again now, and in which words of Kafka."""
 
 from functools import lru_cache
 from typing import Final
@@ -7,10 +7,11 @@ from immutables import Map
 
 from controller.compatibility import incompatibilities
 from controller.kraft.answers import Error
+from controller.kraft.dialect import COMPARED
 from controller.kraft.registration import BrokerRequest, decide_broker
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import KRAFT_VERSION_0, ControllerState
-from controller.readiness.active import active_controller
+from controller.readiness.software import software_of
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority, ClusterImage
 from tables.nodes import Capabilities, NodeKey
@@ -28,8 +29,10 @@ def is_refused(image: ClusterImage, key: NodeKey) -> bool:
 
 
 def refusal(image: ClusterImage, key: NodeKey) -> str | None:
-    """Why a node could not start again now, in the active controller's words; None: it could.
+    """Why a node could not start again now; None: it could.
 
+    A broker is turned away by the active controller, and a controller stops at a record by itself;
+    ranges are looked at alike by all releases, and a broker's refusal is in the newest one's words.
     It is judged by what it answers, and by its registration where it does not. None too where that
     is not known, for a broker that still runs with ZooKeeper, and for one that already registered
     with a range that a finalized level excludes: that is a finding of its own.
@@ -46,19 +49,21 @@ def refusal(image: ClusterImage, key: NodeKey) -> str | None:
         return None
     if node is not None and node.capabilities is ranges and incompatibilities(ranges, levels):
         return None
-    return _words(active_controller(image).release.name, ranges, levels, key.role)
+    return _words(ranges, levels, key.role)
 
 
 @lru_cache(maxsize=4096)
-def _words(release: str, known: Capabilities, levels: Levels, role: Role) -> str | None:
+def _words(known: Capabilities, levels: Levels, role: Role) -> str | None:
     others = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
     kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
     state = ControllerState(_NOBODY, known.ranges, others, kraft_version=kraft)
     if role is Role.CONTROLLER:
+        own = software_of(known)
+        release = own.name if own is not None else COMPARED[-1]
         stops = (replay_refusal(release, state, *level) for level in sorted(others.items()))
         return next((text for text in stops if text), None)
     offered = tuple((name, low, high) for name, (low, high) in sorted(known.ranges.items()))
     request = BrokerRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
-    answer = decide_broker(release, state, request, 0).answer
+    answer = decide_broker(COMPARED[-1], state, request, 0).answer
     asked = answer.error in (Error.UNSUPPORTED_VERSION, Error.INVALID_REGISTRATION)
     return answer.text if asked else None

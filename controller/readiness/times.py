@@ -164,12 +164,13 @@ def touched(
 ) -> Iterable[NodeKey]:
     """The nodes of which an event may have changed whether they are away, or would be refused.
 
-    All of them where nothing is known of times: an older release kept none.
+    All of them where another source became the authority, and where nothing is known of times: an
+    older release kept none.
     """
     keys: dict[NodeKey, None] = dict.fromkeys((*delta.nodes, *delta.answers))
-    if not times.states:
+    if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
-    if before.quorum.voters != after.quorum.voters or before.authority is not after.authority:
+    if before.quorum.voters != after.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:
         # Whether a node would be refused follows from its ranges: only classes that change count.
