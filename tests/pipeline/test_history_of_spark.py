@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 
+from cli.history_view import roll_lines, state_parts
 from controller.monitor import MonitorState, step
 from controller.snapshot import snapshot
 from pipeline.gold import Telling
 from pipeline.history import clusters, show
+from pipeline.history_diff import upgrades
 from pipeline.lake import Lake
 from pipeline.moments import AtRevision, AtTime
 from pipeline.plot import picture
@@ -62,3 +64,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
             assert show(reader, cluster, AtRevision(revision), now).digest == digest
         drawn = layout(picture(reader, cluster, None, None, now))
         assert drawn.shapes, cluster
+        lines = [*state_parts(told)]
+        for roll in upgrades(reader, cluster, None):
+            lines += roll_lines(roll, nodes=True)
+        assert lines, cluster
