@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.errors import SparkMissingError
 from pipeline.java import java_home
+from pipeline.submit import is_submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +72,10 @@ def spark_session(
     if find_spec("pyspark") is None or find_spec("delta") is None:
         raise SparkMissingError("Spark is not installed; run: pip install 'featurewatch[pipeline]'")
     os.environ["JAVA_HOME"] = str(java_home())
-    # Workers take the python3 on PATH otherwise, which may be another than this one.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Workers take the python3 on PATH otherwise, which may be another than this one. Those of a
+    # cluster may have been told of one of their own.
+    if not (is_submitted() and "PYSPARK_PYTHON" in os.environ):
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if master.startswith("local"):
         # Nobody but this machine speaks with a session of this process.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,0 +1,19 @@
+# The image of the pipeline on Kubernetes, for the driver and for its executors:
+#   python -m pip wheel --no-deps -w dist .
+#   docker build -f deploy/kubernetes/spark.Dockerfile -t featurewatch-spark:0.1.0 .
+FROM apache/spark:4.0.0-scala2.13-java17-ubuntu
+USER root
+RUN apt-get update && apt-get install -y --no-install-recommends python3.11 python3.11-venv \
+    && rm -rf /var/lib/apt/lists/*
+COPY dist/*.whl /tmp/
+RUN python3.11 -m venv /opt/featurewatch \
+    && /opt/featurewatch/bin/pip install --no-cache-dir "$(echo /tmp/featurewatch-*.whl)[pipeline]" \
+    && rm /tmp/*.whl
+COPY deploy/spark /opt/featurewatch/spark
+# The connectors, once, when the image is made: nothing is fetched when it runs.
+RUN /opt/featurewatch/bin/python -c 'import shutil; \
+from cli.spark_jars import spark_jars; from deploy.artifacts import Cache, default_cache; \
+[shutil.copy(jar, "/opt/spark/jars") and shutil.copy(jar, __import__("pyspark").__path__[0] + "/jars") \
+for jar in spark_jars(Cache(default_cache()))]'
+ENV FEATUREWATCH_PYTHON=/opt/featurewatch/bin/python FEATUREWATCH_JARS=-
+USER spark
