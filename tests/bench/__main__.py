@@ -2,7 +2,7 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness, reference,
-pipeline, features.
+pipeline, replay, features.
 """
 
 import sys
