@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -109,13 +110,21 @@ def command(
             raise typer.Exit(Exit.UNKNOWN) from None
         found = [readiness(image, release, levels, now_ms=now_ms)]
     else:
-        settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+        settings = _bus(config, bus, prefix)
         found = [
             readiness(state.image, release, levels, times=state.times, now_ms=now_ms)
             for _, state in sorted(states_from(settings, cluster or cluster_id).items())
         ]
     _show(found, as_json=as_json)
     raise typer.Exit(_code(found, cluster or cluster_id))
+
+
+def _bus(config: Path | None, bus: str, prefix: str) -> BusSettings:
+    try:
+        return load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+    except UsageError as error:
+        hint = "" if bus else "; --bootstrap-controller asks the cluster itself"
+        raise UsageError(f"{error}{hint}") from None
 
 
 def _show(found: list[Readiness], *, as_json: bool) -> None:
