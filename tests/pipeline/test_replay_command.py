@@ -19,6 +19,7 @@ from pipeline.replay.units import tracks_of
 from streams.codec import decode_dead_letter, decode_log_event
 from streams.events import LogGap, SnapshotChunk, SourceStatus
 from tests.pipeline.replay_logs import (
+    BEGIN,
     CLUSTER,
     START_MS,
     Log,
@@ -26,6 +27,7 @@ from tests.pipeline.replay_logs import (
     read_units,
     registration,
     snapshot,
+    topic,
 )
 
 
@@ -154,3 +156,26 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
     written = sorted(path.name for path in scratch.rglob("*") if path.is_file())
     assert written == [log.name, "meta.properties"]
     assert not (tmp_path / "outside.checkpoint").exists()
+
+
+def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> None:
+    """It is no failure: a log may be copied in the middle of one. The source stands before it."""
+    Log().add(level(19)).add(topic(1), BEGIN, level(20)).add(topic(2)).write(tmp_path)
+    told = told_of(tmp_path)
+    (note,) = told.notes
+    assert "the transaction that begins at offset 2 has no end" in note
+    assert (told.problems, told.end) == ([], 5)
+    end = decode_log_event(told.rows[-1].value)
+    assert isinstance(end, SourceStatus)
+    assert (end.offset, end.high_watermark) == (1, 5)
+
+
+def test_a_log_that_goes_on_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
+    """What an earlier replay took need not be given again."""
+    Log(40).add(level(21)).write(tmp_path, 40)
+    (track,) = tracks = tracks_of(prepare([tmp_path], "", tmp_path / "scratch").courses)
+    _, tallies = read_units(tracks)
+    numbers: list[Known | int] = [unit.number for unit in track.units]
+    assert tell(CLUSTER, numbers, tallies, held=40).problems == []
+    (line,) = tell(CLUSTER, numbers, tallies, held=39).problems
+    assert "offsets 39 to 39 are missing" in line

@@ -218,3 +218,19 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(tmp_path: Path) -> Non
     assert isinstance(known, Known)
     assert isinstance(run, Run)
     assert (course.cluster, known.place.offset, run.floor) == (CLUSTER, 101, 101)
+
+
+def test_a_file_that_goes_away_is_told(tmp_path: Path) -> None:
+    """What cannot be opened when its turn comes is a line, and other units are read."""
+    log = Log().add(level(19)).add(topic(1)).add(level(20))
+    first, second = Log(), Log()
+    first.batches, second.batches = log.batches[:2], log.batches[2:]
+    gone = first.write(tmp_path)
+    second.write(tmp_path, 2)
+    (course,), _ = planned(tmp_path)
+    tracks = tracks_of([course])
+    gone.unlink()
+    rows, tallies = read_units(tracks)
+    assert [event.last_offset for event in events(rows) if isinstance(event, LogCommit)] == [2]
+    assert [bool(tally.problems) for tally in tallies.values()] == [True, False]
+    assert "cannot be read: No such file" in tallies[0].problems[0]
