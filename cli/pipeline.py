@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -109,7 +110,8 @@ def _lake(root: str, master: str) -> Iterator["Lake"]:
     # fetched.
     jars = [] if is_submitted() else spark_jars(Cache(default_cache()))
     with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
-        session = spark_session(Path(scratch), master, jars)
+        with _quiet_stdout():
+            session = spark_session(Path(scratch), master, jars)
         from py4j.protocol import Py4JJavaError
         from pyspark.errors.exceptions.captured import CapturedException
 
@@ -124,6 +126,21 @@ def _lake(root: str, master: str) -> Iterator["Lake"]:
             raise LakeError(f"the lake {root} cannot be written: {reason_in(trace)}") from error
         finally:
             session.stop()
+
+
+@contextlib.contextmanager
+def _quiet_stdout() -> Iterator[None]:
+    """Nothing that is started inside writes to our stdout: Delta counts there what it removed, and
+    stdout is for those who read what the command says."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 def _stop_at_signal() -> threading.Event:

@@ -19,8 +19,9 @@ from streams.bus import BusSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A session that lives for minutes: the first compiler alone starts it in half the time."""
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""A session that lives for minutes: the first compiler alone starts it in half the time. By itself
+it has room for 48 MB of code, and where that is full nothing is compiled any more."""
 
 QUICK = {
     # Small tables and many different plans: what is compiled would run but once.
