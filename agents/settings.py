@@ -24,8 +24,8 @@ class WorkerSettings:
     ``worker_id`` is its static membership in the consumer group: a worker that was killed is back
     at once under the same id, and two running workers must have different ones. ``silent_after_s``
     is how long a source may say nothing before an alert fires. ``limits`` is how long an upgrade
-    may lie unfinished or a registration be without a node: the pipeline, which judges again what
-    was judged here, takes the ordinary ones. ``node_series`` is the number of nodes up to which a
+    may lie unfinished or a registration be without a node; the pipeline judges again what was
+    judged here, and must be given the same. ``node_series`` is the number of nodes up to which a
     cluster's metrics name each of them.
     """
 
