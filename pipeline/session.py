@@ -4,6 +4,7 @@ The jars are pinned one by one, and not resolved: Spark brings all else that the
 says what runs. They are handed in, so that who fetches them is not this package's business.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -85,6 +86,8 @@ def spark_session(
     named = {**_SETTINGS, **_paths(scratch, jars), **_local(master), **(settings or {})}
     for name, value in named.items():
         builder = builder.config(name, value)
+    # A failure in a batch comes as the query's exception; here it would be told twice, at length.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return builder.getOrCreate()
 
 

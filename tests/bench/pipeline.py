@@ -1,57 +1,83 @@
-"""``silver_gold_vs_bare_spark``: rows of bronze a second into all tables of silver and gold.
+"""How fast the pipeline is, in bulk and in a stream.
 
-Bronze holds the commits of eight clusters of a hundred brokers, a hundred records each in the
-proportions of ``worker_vs_raw_consumer``, and a heartbeat after each. The baseline is a bare Spark
-read of the same rows: the same ``from_json``, and a count by kind. Start-up is left out: both have
-run once before, on a small lake.
+``silver_gold_vs_bare_spark``: rows of bronze a second into all tables of silver and gold. Bronze
+holds three million records of eight clusters of a hundred brokers, in commits of a hundred in the
+proportions of ``worker_vs_raw_consumer``, and a heartbeat after each. That is a source that passes
+on all it reads. A source as it comes leaves out what no feature depends on: then a commit has ten
+records, and ``silver_gold_vs_bare_spark_published`` measures those.
+
+The baseline is a bare Spark read of the same rows: the same ``from_json``, and a count by kind.
+Start-up is left out: all has run once before, and the tables are there.
+
+``stream_latency_p50_s``: from the publishing of a message until its change can be read in gold,
+with a trigger a second, on a real bus.
 """
 
+import random
+import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from deltalake import DeltaTable
 from pyspark.sql import functions as fn
 
 from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
+from deploy.cluster import Cluster
+from deploy.specs import single_bus
 from pipeline.gold import Telling
+from pipeline.gold_tables import FEATURE_CHANGES
 from pipeline.lake import Lake
+from pipeline.maintain import TABLES
 from pipeline.reading import of_inputs
 from pipeline.registry import MESSAGES
+from pipeline.run import run_on, stages
 from pipeline.session import spark_session
 from pipeline.shapes import EVENT, ddl
 from pipeline.silver import Typing
+from pipeline.typing_records import WANTED
+from streams.bus import BusSettings, ensure_topics
 from streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from streams.types import ClusterId
-from tests.bench.worker import records
-from tests.pipeline.filling import Messages
+from tests.bench.worker import level, records
+from tests.pipeline.filling import Messages, put
 
 CLUSTERS: Final = 8
-RECORDS: Final = 50_000
+RECORDS: Final = 375_000
 """Of each cluster."""
 NODES: Final = 100
 IN_A_COMMIT: Final = 100
 NOW_MS: Final = 1_750_000_000_000
+CHANGES: Final = 15
+"""Whose way through the stream is timed, one after the other."""
+PATIENCE_S: Final = 60.0
 
 
-def history(cluster: ClusterId, total: int) -> Iterator[Event]:
+def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Iterator[Event]:
     """The commits of a cluster, and a heartbeat after each."""
     source = records(total, NODES)
     for first in range(0, total, IN_A_COMMIT):
         last, at_ms = first + IN_A_COMMIT - 1, NOW_MS + first
         found = [next(source) for _ in range(IN_A_COMMIT)]
-        yield LogCommit(cluster, CommitKind.BATCH, first, last, 1, at_ms, found, {}, at_ms)
+        kept = found if everything else [one for one in found if one["type"] in WANTED]
+        left = {"PARTITION_CHANGE_RECORD": len(found) - len(kept)} if len(found) > len(kept) else {}
+        yield LogCommit(cluster, CommitKind.BATCH, first, last, 1, at_ms, kept, left, at_ms)
         state = (last, 1, last + 1, 1, 1)
         yield SourceStatus(cluster, "kraft", SourceState.FOLLOWING, *state, "", at_ms)
 
 
-def fill(lake: Lake, clusters: int, total: int) -> int:
-    """Bronze with so many records of each cluster; the number of its rows."""
+def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> int:
+    """Bronze with so many records of each cluster, and empty tables; the number of its rows."""
+    for table in TABLES:
+        lake.make(table)
     messages = Messages()
     for number in range(clusters):
-        messages.add_events(history(ClusterId(f"bench-cluster-{number}"), total))
+        cluster = ClusterId(f"bench-cluster-{number}")
+        messages.add_events(history(cluster, total, everything=everything))
         messages.into(lake)
     return lake.read(MESSAGES).count()
 
@@ -79,27 +105,16 @@ def seconds(work: Callable[[Lake], None], lake: Lake) -> float:
     return time.perf_counter() - began
 
 
-def run() -> Iterator[dict[str, Any]]:
-    """The measure, with its parts."""
-    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
-        root = Path(name)
-        jars = spark_jars(Cache(default_cache()))
-        session = spark_session(root / "spark", "local[2]", jars, {"spark.driver.memory": "3g"})
-        try:
-            small = Lake(session, str(root / "small"))
-            fill(small, 2, 10 * IN_A_COMMIT)
-            for work in (bare, silver, gold):
-                work(small)
-            lake = Lake(session, str(root / "lake"))
-            rows = fill(lake, CLUSTERS, RECORDS)
-            # Before and after, since the machine may be busier at one time than at another.
-            bare_s = seconds(bare, lake)
-            silver_s, gold_s = seconds(silver, lake), seconds(gold, lake)
-            bare_s = min(bare_s, seconds(bare, lake))
-        finally:
-            session.stop()
-    yield {
-        "measure": "silver_gold_vs_bare_spark",
+def bulk(session: Any, root: Path, name: str, *, everything: bool) -> dict[str, Any]:
+    """Silver and gold of a whole history, against the bare read."""
+    lake = Lake(session, str(root / name))
+    rows = fill(lake, CLUSTERS, RECORDS, everything=everything)
+    # Before and after, since the machine may be busier at one time than at another.
+    bare_s = seconds(bare, lake)
+    silver_s, gold_s = seconds(silver, lake), seconds(gold, lake)
+    bare_s = min(bare_s, seconds(bare, lake))
+    return {
+        "measure": name,
         "value": round(rows / (silver_s + gold_s)),
         "baseline": round(rows / bare_s),
         "ratio": round(bare_s / (silver_s + gold_s), 3),
@@ -108,4 +123,69 @@ def run() -> Iterator[dict[str, Any]]:
         "silver_s": round(silver_s, 2),
         "gold_s": round(gold_s, 2),
         "bare_s": round(bare_s, 2),
+    }
+
+
+def latencies(lake: Lake, bus: BusSettings) -> list[float]:
+    """Seconds from a message to its change in gold, of one change after the other."""
+    ensure_topics(bus)
+    stop, cluster, chance = threading.Event(), ClusterId("bench-stream"), random.Random(584)
+    failed: list[Exception] = []
+
+    def follow() -> None:
+        try:
+            run_on(lake, stages(lake, bus), 1.0, stop)
+        except Exception as error:
+            failed.append(error)
+
+    def changes() -> int:
+        log = Path(lake.path(FEATURE_CHANGES), "_delta_log")
+        return DeltaTable(lake.path(FEATURE_CHANGES)).count() if log.is_dir() else 0
+
+    following, found = threading.Thread(target=follow), []
+    following.start()
+    try:
+        for number in range(CHANGES + 2):
+            kept = [level(number, number + 1)]
+            at_ms, began = int(time.time() * 1000), time.perf_counter()
+            batch = (CommitKind.BATCH, number, number, 1, at_ms)
+            put(bus, [LogCommit(cluster, *batch, kept, {}, at_ms)])
+            while changes() <= number:
+                if failed or time.perf_counter() - began > PATIENCE_S:
+                    raise RuntimeError(f"change {number} did not come to gold") from (
+                        failed[0] if failed else None
+                    )
+                time.sleep(0.02)
+            found.append(time.perf_counter() - began)
+            time.sleep(chance.random())
+    finally:
+        stop.set()
+        following.join()
+        lake.unlock()
+    return found[2:]  # the first ones wait for what starts
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """The measures, with their parts."""
+    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
+        root, cache = Path(name), Cache(default_cache())
+        heap = {"spark.driver.memory": "3g"}
+        session = spark_session(root / "spark", "local[2]", spark_jars(cache), heap)
+        try:
+            small = Lake(session, str(root / "small"))
+            fill(small, 2, 10 * IN_A_COMMIT)
+            for work in (bare, silver, gold):
+                work(small)
+            yield bulk(session, root, "silver_gold_vs_bare_spark", everything=True)
+            yield bulk(session, root, "silver_gold_vs_bare_spark_published", everything=False)
+            with Cluster(single_bus(), root / "bus", cache=cache, temporary=True) as cluster:
+                bus = BusSettings(cluster.bootstrap_servers, partitions=1, replication_factor=1)
+                found = latencies(Lake(session, str(root / "stream")), bus)
+        finally:
+            session.stop()
+    yield {
+        "measure": "stream_latency_p50_s",
+        "value": round(statistics.median(found), 2),
+        "max": round(max(found), 2),
+        "changes": len(found),
     }

@@ -1,10 +1,6 @@
 """Bronze: every message of the topics, once, whatever happens to who takes them."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -205,56 +201,3 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
     assert "\n" not in str(raised.value)
     take_once(lake, bus)
     assert len(rows(lake, MESSAGES)) == 3
-
-
-def test_a_kill_loses_nothing_and_doubles_nothing(
-    lake: Lake, own_bus: MakeBus, tmp_path: Path
-) -> None:
-    """The command is killed in the middle of its work; every message is there once."""
-    bus = own_bus()
-    ensure_topics(bus)
-    put(bus, some(20))
-    stop = threading.Event()
-
-    def feed() -> None:
-        at = 20
-        while not stop.wait(0.05):
-            put(bus, some(5, first=at))
-            at += 5
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    try:
-        _run_and_kill(lake, bus, 3, tmp_path / "run.log")
-    finally:
-        stop.set()
-        feeder.join()
-    take_once(lake, bus)
-    assert len(rows(lake, MESSAGES, "round")) > 20
-    places = rows(lake, MESSAGES, *PLACE)
-    assert len(places) == len(set(places)) == on_the_bus(bus)
-    assert rows(lake, GAPS) == []
-
-
-def _run_and_kill(lake: Lake, bus: BusSettings, commits: int, log: Path) -> None:
-    """Runs the command until it has made so many commits, and kills it in the next batch."""
-    before = _commits(lake)
-    command = [sys.executable, "-m", "cli", "pipeline", "run", "--every", "0.1"]
-    command += ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", lake.root]
-    # A session that lives for seconds starts faster with the first compiler alone.
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(log.parent)}
-    with log.open("ab") as said:
-        process = subprocess.Popen(command, env={**os.environ, **quick}, stderr=said, stdout=said)
-        try:
-            deadline = time.monotonic() + 120
-            while _commits(lake) < before + commits:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.01)
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-
-def _commits(lake: Lake) -> int:
-    return len([*Path(lake.path(MESSAGES)).glob("_delta_log/*.json")])
