@@ -1,0 +1,122 @@
+"""``audit_differences``: what was said live and not recomputed by the lake, or the other way round.
+
+Three runs: a real cluster whose levels change and whose nodes come with good and bad ranges, with
+the real source, worker and pipeline; the same with kill -9 of source and worker all the time; and a
+thousand simulated clusters, each with several sources, a worker that takes their topics in another
+order than that of their times, and messages that were published or said again after crashes.
+"""
+
+import contextlib
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from cli.spark_jars import spark_jars
+from deploy.artifacts import Cache, default_cache
+from deploy.cluster import Cluster
+from deploy.light import LightNodes
+from deploy.specs import single_bus
+from pipeline.audit import Report, audit
+from pipeline.audit_compare import BAD, EQUAL, REORDERED, UNKNOWN
+from pipeline.lake import Lake
+from pipeline.run import run_once, stages
+from pipeline.session import spark_session
+from streams.bus import BusSettings, ensure_topics
+from tests.integration import test_kill_upgrade as kills
+from tests.pipeline.audit_filling import (
+    START_MS,
+    Topics,
+    fold_gold,
+    heartbeat,
+    history,
+    in_another_order,
+    work,
+)
+from tests.processes import Process, killed_at_random
+
+CLUSTERS: Final = 1000
+FLIPS: Final = 40
+
+
+def simulated(lake: Lake, clusters: int = CLUSTERS) -> None:
+    """Bronze and gold of many clusters; one message in ten is there twice."""
+    topics, said = Topics(), []
+    for seed in range(clusters):
+        chance = random.Random(seed)
+        again = [
+            one for told in history(seed) for one in [told] * (2 if chance.random() < 0.1 else 1)
+        ]
+        for output, at_ms in work(in_another_order(topics.publish(again), seed)):
+            said += [(output, at_ms)] * (2 if chance.random() < 0.1 else 1)
+    topics.publish([heartbeat(START_MS + 1_000_000)])
+    for output, at_ms in sorted(said, key=lambda one: one[1]):
+        topics.say(output, at_ms)
+    topics.into(lake)
+    fold_gold(lake)
+
+
+def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
+    """The topics of a real cluster in a lake; it is its own bus."""
+    directory.mkdir()
+    with Cluster(single_bus(), directory / "kafka", temporary=True) as cluster:
+        bus = BusSettings(cluster.bootstrap_servers, prefix="audit", replication_factor=1)
+        ensure_topics(bus)
+        on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+        watch = ["watch", "--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
+        processes = [
+            Process("watch", [*watch, "--servers", cluster.bootstrap_servers, *on_bus], directory),
+            Process("worker", ["worker", *on_bus], directory),
+        ]
+        killing = killed_at_random(processes, seed, pause_s=(3.0, 9.0))
+        try:
+            with killing if killed else contextlib.nullcontext():
+                for process in processes:
+                    process.start()
+                with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+                    kills._flip(cluster, light, seed, FLIPS)
+            kills._wait_until_read(bus, processes)
+        finally:
+            for process in processes:
+                process.kill()
+        run_once(lake, stages(lake, bus))
+
+
+def told(run: str, report: Report, seconds: float) -> dict[str, Any]:
+    """The measure of one run."""
+    for difference in report.differences:
+        print(difference)
+    return {
+        "measure": "audit_differences",
+        "run": run,
+        "value": report.count(*BAD),
+        "compared": report.count(*BAD, EQUAL, REORDERED),
+        "in_another_order": report.count(REORDERED),
+        "said_twice": sum(each.twice for each in report.counts),
+        "late": sum(each.late for each in report.counts),
+        "unknown": report.count(UNKNOWN),
+        "audit_s": round(seconds, 2),
+    }
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """The measure after each of the three runs."""
+    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
+        root = Path(name)
+        jars = spark_jars(Cache(default_cache()))
+        session = spark_session(root / "spark", "local[2]", jars, {"spark.driver.memory": "2g"})
+        try:
+            for number, run in enumerate(("calm", "crashes", "simulated")):
+                lake = Lake(session, str(root / f"lake-{run}"))
+                if run == "simulated":
+                    simulated(lake)
+                else:
+                    real(lake, root / run, 584 + number, killed=run == "crashes")
+                lake.unlock()
+                began = time.perf_counter()
+                report = audit(lake, limit=5)
+                yield told(run, report, time.perf_counter() - began)
+        finally:
+            session.stop()
