@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from controller.alerts import Cause
 from controller.monitor import MonitorState, Outcome, step, unreadable
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from controller.rows import rows_of_step, states_of_rows
 from pipeline.past import NO_PAST, Past, Word, remembered
 from pipeline.past import last_words as last_words_of
@@ -90,8 +91,10 @@ def rows_of(state: FoldState) -> dict[str, bytes]:
     return {name: value for name, value in rows if value is not None} | past
 
 
-def fold_message(state: FoldState, message: Message) -> tuple[FoldState, list[Said]]:
-    """Takes in a message of the state's cluster, as the worker does.
+def fold_message(
+    state: FoldState, message: Message, limits: Limits = DEFAULT_LIMITS
+) -> tuple[FoldState, list[Said]]:
+    """Takes in a message of the state's cluster, as a worker with the same limits does.
 
     A message that was taken in before says nothing; one that cannot be read is counted as such.
     After the last message `last_words` has what is not said message by message.
@@ -103,10 +106,10 @@ def fold_message(state: FoldState, message: Message) -> tuple[FoldState, list[Sa
         event = decode(topic, message.value, message.key)
     except MalformedEvent as error:
         place = f"{message.topic} partition {message.partition} offset {message.offset}"
-        outcome = unreadable(before, place, str(error), delivery)
+        outcome = unreadable(before, place, str(error), delivery, limits)
         return FoldState(outcome.state, state.past), _outputs(outcome)
     assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
-    outcome = step(before, event, delivery)
+    outcome = step(before, event, delivery, limits)
     past, words = remembered(state.past, before, outcome, _cause(event))
     return FoldState(outcome.state, past), _outputs(outcome) + _words(state.cluster, words)
 

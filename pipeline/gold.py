@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from pipeline.gold_tables import (
@@ -162,10 +163,14 @@ TABLES: Final = (
 
 
 class Telling:
-    """The query that makes gold of bronze."""
+    """The query that makes gold of bronze.
 
-    def __init__(self, lake: Lake) -> None:
+    ``limits`` are the worker's: with others it would say other alerts than gold holds.
+    """
+
+    def __init__(self, lake: Lake, limits: Limits = DEFAULT_LIMITS) -> None:
         self._lake = lake
+        self._limits = limits
         self._checkpoint = lake.checkpoint("gold")
         self._start = lake.checkpoint("gold-start")
 
@@ -176,7 +181,7 @@ class Telling:
         start = self._lake.session.read.schema(SAID).parquet(self._start)
         messages = by_cluster(self._lake.follow(MESSAGES, **options))
         return (
-            fold_stream(messages, start)
+            fold_stream(messages, start, self._limits)
             .writeStream.queryName("gold")
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(lambda said, _: self._tell(said))
@@ -198,7 +203,7 @@ class Telling:
             )
         version = int(delta.history(1).select("version").collect()[0]["version"])
         reader = self._lake.session.read.format("delta").option("versionAsOf", version)
-        said = fold_batch(by_cluster(reader.load(path)))
+        said = fold_batch(by_cluster(reader.load(path)), self._limits)
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             self._add(said)

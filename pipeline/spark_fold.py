@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.folding import (
     FOLDED,
     STATE_ROW,
@@ -60,16 +61,18 @@ def by_cluster(messages: DataFrame) -> DataFrame:
     )
 
 
-def fold_batch(messages: DataFrame) -> DataFrame:
+def fold_batch(messages: DataFrame, limits: Limits = DEFAULT_LIMITS) -> DataFrame:
     """What the fold says of all messages, and the rows of the states that it ends with.
 
     Takes what `by_cluster` gives, and gives rows of `SAID`.
     """
     ordered = messages.repartition("cluster").sortWithinPartitions("cluster", *ORDER)
-    return ordered.select("cluster", *_MESSAGE).mapInArrow(_fold_sorted, SAID)
+    return ordered.select("cluster", *_MESSAGE).mapInArrow(
+        lambda batches: _fold_sorted(batches, limits), SAID
+    )
 
 
-def _fold_sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _fold_sorted(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
     """One part of the sorted messages; a cluster's are all in it, and follow each other."""
     cluster: str | None = None
     state: FoldState | None = None
@@ -80,7 +83,7 @@ def _fold_sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if name != cluster or state is None:
                 said += _at_end(state)
                 cluster, state = name, state_of(name, {})
-            state, more = fold_message(state, Message(*fields))
+            state, more = fold_message(state, Message(*fields), limits)
             said += more
         yield _as_batch(said)
     yield _as_batch(_at_end(state))
@@ -102,6 +105,9 @@ def _as_batch(said: list[Said]) -> pa.RecordBatch:
 class Fold(StatefulProcessor):
     """The fold in a stream: one cluster's new messages, with its state as rows of a map."""
 
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's call before the first rows."""
         self._rows = handle.getMapState("rows", "name string", "value binary")
@@ -115,7 +121,7 @@ class Fold(StatefulProcessor):
         said: list[Said] = []
         messages = pd.concat([*rows]).sort_values([*ORDER])
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
-            state, more = fold_message(state, Message(*fields))
+            state, more = fold_message(state, Message(*fields), self._limits)
             said += more
         state, more = last_words(state)
         said += more
@@ -138,7 +144,9 @@ class Fold(StatefulProcessor):
         """Nothing is held open."""
 
 
-def fold_stream(messages: DataFrame, start: DataFrame) -> DataFrame:
+def fold_stream(
+    messages: DataFrame, start: DataFrame, limits: Limits = DEFAULT_LIMITS
+) -> DataFrame:
     """What the fold says of a stream of what `by_cluster` gives, as rows of `SAID`.
 
     ``start`` has the rows of the states to begin with, as `fold_batch` gives them.
@@ -148,5 +156,5 @@ def fold_stream(messages: DataFrame, start: DataFrame) -> DataFrame:
     if _QUIET not in path:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_QUIET, *path]))
     return messages.groupBy("cluster").transformWithStateInPandas(
-        Fold(), SAID, "Append", "None", initialState=start.groupBy("cluster")
+        Fold(limits), SAID, "Append", "None", initialState=start.groupBy("cluster")
     )
