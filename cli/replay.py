@@ -57,7 +57,7 @@ def replay(
         _say(plan.notes, plan.problems)
         if not plan.courses:
             raise typer.Exit(Exit.FAILED)
-        with _lake(lake or default_lake(settings), master) as opened:
+        with _lake(_place(lake or default_lake(settings)), master) as opened:
             # Here, since Spark has to be there for it.
             from pipeline.replay.run import replay as run
 
@@ -68,6 +68,11 @@ def replay(
         _say(told.notes, told.problems)
     if replayed.problems:
         raise typer.Exit(Exit.FAILED)
+
+
+def _place(lake: str) -> str:
+    """The lake's root: Spark takes no path that is relative for a table's."""
+    return lake if "://" in lake or not lake.strip() else str(Path(lake).absolute())
 
 
 def _say(*lines: list[str]) -> None:

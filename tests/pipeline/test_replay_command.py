@@ -73,7 +73,8 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
     told = Told(CLUSTER, first=0, end=5, records=5, messages=3)
 
     @contextmanager
-    def no_lake(*_: Any) -> Iterator[Any]:
+    def no_lake(root: str, _: str) -> Iterator[Any]:
+        assert Path(root).is_absolute()
         yield SimpleNamespace()
 
     def ran(_: Any, plan: Plan, __: Any) -> Replayed:
@@ -82,7 +83,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
 
     monkeypatch.setattr(cli.replay, "_lake", no_lake)
     monkeypatch.setattr("pipeline.replay.run.replay", ran)
-    assert run(monkeypatch, str(tmp_path)) == 0
+    assert run(monkeypatch, "--lake", "here", str(tmp_path)) == 0
     line = f"cluster {CLUSTER}: offsets 0 to 4, 5 records, 3 messages\n"
     assert capsys.readouterr() == (line, "")
     told.problems.append("a torn batch")
