@@ -140,7 +140,7 @@ def latencies(lake: Lake, bus: BusSettings) -> list[float]:
 
     def changes() -> int:
         log = Path(lake.path(FEATURE_CHANGES), "_delta_log")
-        return DeltaTable(lake.path(FEATURE_CHANGES)).count() if log.is_dir() else 0
+        return DeltaTable(lake.path(FEATURE_CHANGES)).count() if any(log.glob("*.json")) else 0
 
     following, found = threading.Thread(target=follow), []
     following.start()

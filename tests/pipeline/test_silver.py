@@ -5,9 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from pipeline import silver_tables as to
-from pipeline.lake import Lake
+from pipeline.lake import Addition, Lake
+from pipeline.registry import Table
 from pipeline.run import run_once
 from pipeline.silver import Typing
 from streams.codec import MalformedEvent, decode
@@ -169,3 +172,20 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
     shutil.rmtree(lake.checkpoint("silver"))
     make_silver(lake)
     assert len(rows(lake, to.QUARANTINE)) == 8
+
+
+def test_a_table_that_fails_is_raised_when_the_others_are_there(lake: Lake) -> None:
+    """Written side by side, one failure is the caller's; what is added again is there once."""
+    cause = {"cluster": CLUSTER, "id": "x", "index": 0, "day": EPOCH.date()}
+
+    def row(table: Table) -> DataFrame:
+        values = tuple(cause.get(name) for name in table.columns)
+        return lake.session.createDataFrame([values], table.ddl)
+
+    fine = [Addition(table, row(table)) for table in (to.FENCING, to.SOURCE_STATES)]
+    broken = row(to.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
+    with pytest.raises(Exception, match="boom"):
+        lake.add_all([*fine, Addition(to.LEVELS, broken)])
+    lake.add_all([*fine, Addition(to.LEVELS, row(to.LEVELS))])
+    for table in (to.FENCING, to.SOURCE_STATES, to.LEVELS):
+        assert rows(lake, table, "id") == [("x",)]
