@@ -54,7 +54,7 @@ IN_A_COMMIT: Final = 100
 NOW_MS: Final = 1_750_000_000_000
 CHANGES: Final = 15
 """Whose way through the stream is timed, one after the other."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 240.0
 
 
 def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Iterator[Event]:
