@@ -29,8 +29,10 @@ from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
 from deploy.specs import single_bus
+from pipeline.errors import TopicError
 from pipeline.gold import Telling
 from pipeline.gold_tables import FEATURE_CHANGES
+from pipeline.kafka import topic_spans
 from pipeline.lake import Lake
 from pipeline.maintain import TABLES
 from pipeline.reading import of_inputs
@@ -126,9 +128,22 @@ def bulk(session: Any, root: Path, name: str, *, everything: bool) -> dict[str, 
     }
 
 
+def _wait_for_leaders(bus: BusSettings) -> None:
+    """Returns when each partition of new topics has its leader."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            topic_spans(bus)
+        except TopicError:
+            time.sleep(0.2)
+        else:
+            return
+
+
 def latencies(lake: Lake, bus: BusSettings) -> list[float]:
     """Seconds from a message to its change in gold, of one change after the other."""
     ensure_topics(bus)
+    _wait_for_leaders(bus)
     stop, cluster, chance = threading.Event(), ClusterId("bench-stream"), random.Random(584)
     failed: list[Exception] = []
 
