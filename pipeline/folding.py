@@ -7,6 +7,8 @@ from controller.alerts import Cause
 from controller.monitor import MonitorState, Outcome, step, unreadable
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from controller.rows import rows_of_step, states_of_rows
+from pipeline import days as by_day
+from pipeline.days import NO_DAYS, Days
 from pipeline.past import NO_PAST, Past, Word, remembered
 from pipeline.past import last_words as last_words_of
 from pipeline.past_rows import PREFIX, past_of_rows, rows_of_past
@@ -54,6 +56,7 @@ class FoldState:
 
     monitor: MonitorState
     past: Past = NO_PAST
+    days: Days = NO_DAYS
 
     @property
     def cluster(self) -> ClusterId:
@@ -64,15 +67,17 @@ class FoldState:
 def state_of(cluster: str, rows: dict[str, bytes]) -> FoldState:
     """The state that some rows hold; before there are any, that of an unknown cluster."""
     name = ClusterId(cluster)
-    known, past = {}, {}
+    known, past, days = {}, {}, None
     for key, value in rows.items():
         short = cluster_of(key)[1]
         if short.startswith(PREFIX):
             past[short] = value
+        elif short == by_day.ROW:
+            days = value
         else:
             known[key] = value
     monitor = states_of_rows(known.items()).get(name) or MonitorState.of(name)
-    return FoldState(monitor, past_of_rows(past))
+    return FoldState(monitor, past_of_rows(past), by_day.days_of_row(days))
 
 
 def rows_of(state: FoldState) -> dict[str, bytes]:
@@ -87,8 +92,9 @@ def rows_of(state: FoldState) -> dict[str, bytes]:
     )
     outcome = Outcome(state.monitor, everything, said=dict(state.monitor.firing))
     rows = rows_of_step(MonitorState.of(image.cluster), outcome)
-    past = {row_key(image.cluster, name): value for name, value in rows_of_past(state.past)}
-    return {name: value for name, value in rows if value is not None} | past
+    beside = dict(rows_of_past(state.past)) | {by_day.ROW: by_day.row_of_days(state.days)}
+    named = {row_key(image.cluster, name): value for name, value in beside.items()}
+    return {name: value for name, value in rows if value is not None} | named
 
 
 def fold_message(
@@ -102,22 +108,28 @@ def fold_message(
     topic = FOLDED[message.topic.rpartition(".")[2]]
     delivery = Delivery(topic.short_name, message.offset, message.time_ms)
     before = state.monitor
+    days, words = by_day.passed(state.days, before.image, message.time_ms)
     try:
         event = decode(topic, message.value, message.key)
     except MalformedEvent as error:
         place = f"{message.topic} partition {message.partition} offset {message.offset}"
         outcome = unreadable(before, place, str(error), delivery, limits)
-        return FoldState(outcome.state, state.past), _outputs(outcome)
+        days = by_day.noticed(days, before.image, outcome.state.image)
+        told = _outputs(outcome) + _words(state.cluster, words)
+        return FoldState(outcome.state, state.past, days), told
     assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
     outcome = step(before, event, delivery, limits)
-    past, words = remembered(state.past, before, outcome, _cause(event))
-    return FoldState(outcome.state, past), _outputs(outcome) + _words(state.cluster, words)
+    days = by_day.noticed(days, before.image, outcome.state.image)
+    past, more = remembered(state.past, before, outcome, _cause(event))
+    told = _outputs(outcome) + _words(state.cluster, words + more)
+    return FoldState(outcome.state, past, days), told
 
 
 def last_words(state: FoldState) -> tuple[FoldState, list[Said]]:
     """What is still to be said after some messages: once for all of them."""
     past, words = last_words_of(state.cluster, state.past)
-    return FoldState(state.monitor, past), _words(state.cluster, words)
+    days, more = by_day.today(state.days, state.monitor.image)
+    return FoldState(state.monitor, past, days), _words(state.cluster, words + more)
 
 
 def _cause(event: Event) -> Cause:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
+from pipeline.days import STANDING
 from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from pipeline.gold_tables import (
@@ -27,6 +28,7 @@ from pipeline.gold_tables import (
     EPOCHS,
     FEATURE_CHANGES,
     INCOMPATIBILITIES,
+    READINESS_BY_DAY,
     UPGRADES,
 )
 from pipeline.lake import Addition, Lake
@@ -123,6 +125,12 @@ def upgrades(said: DataFrame) -> DataFrame:
     return _newest(typed, UPGRADES, fn.col("number"))
 
 
+def readiness_by_day(said: DataFrame) -> DataFrame:
+    """Rows of `gold_tables.READINESS_BY_DAY` from rows of `SAID`."""
+    rows = _typed(said, STANDING, {**READINESS_BY_DAY.columns})
+    return rows.select("cluster", "id", *_columns(READINESS_BY_DAY))
+
+
 def _arrival(node: Column) -> Column:
     at = fn.timestamp_millis(node["at_ms"]).alias("at")
     return fn.struct(
@@ -159,6 +167,7 @@ TABLES: Final = (
     Made(CAPABILITY_INTERVALS, capability_intervals, CAPABILITY, CLOSES),
     Made(INCOMPATIBILITIES, incompatibilities, EXCLUSION, CLOSES),
     Made(UPGRADES, upgrades, ROLL, "TRUE"),
+    Made(READINESS_BY_DAY, readiness_by_day, STANDING, "TRUE"),
 )
 
 

@@ -145,6 +145,26 @@ UPGRADES: Final = Table(
     },
     key=_KEY,
 )
+READINESS_BY_DAY: Final = Table(
+    Layer.GOLD,
+    "readiness_by_day",
+    "how a cluster stood to each release at the end of each day; the newest day goes on",
+    {
+        "cluster": "string",
+        "id": "string",
+        "day": "date",
+        "target": "string",
+        "verdict": "string",
+        "finalized": "boolean",
+        "state": "string",
+        "blockers": "bigint",
+        "named": "array<string>",
+        "reasons": "array<string>",
+        "lossless": "boolean",
+        "back_to": "array<string>",
+    },
+    key=_KEY,
+)
 
 GOLD: Final = (
     EPOCHS,
@@ -153,4 +173,5 @@ GOLD: Final = (
     CAPABILITY_INTERVALS,
     INCOMPATIBILITIES,
     UPGRADES,
+    READINESS_BY_DAY,
 )

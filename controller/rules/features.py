@@ -20,7 +20,7 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         if supports(key.capabilities, feature, level) is Verdict.NO and bounds[1] < level:
             below.append({"role": str(key.role), "range": list(bounds), "nodes": len(members)})
     # In an order of its own: that of the classes differs from process to process.
-    below.sort(key=lambda item: (item["role"], item["range"]))
+    below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
     if below:
         count = sum(item["nodes"] for item in below)
         nodes = "node supports" if count == 1 else "nodes support"

@@ -28,6 +28,7 @@ from pipeline.gold_tables import (
     EPOCHS,
     FEATURE_CHANGES,
     INCOMPATIBILITIES,
+    READINESS_BY_DAY,
     UPGRADES,
 )
 from pipeline.lake import Lake
@@ -55,8 +56,17 @@ from tests.simulation.world import World
 Line = tuple[Topic, bytes | None, bytes | None]
 Tables = dict[str, list[Any]]
 
-INTERVALS = {"capability": CAPABILITY_INTERVALS, "exclusion": INCOMPATIBILITIES, "roll": UPGRADES}
+INTERVALS = {
+    "capability": CAPABILITY_INTERVALS,
+    "exclusion": INCOMPATIBILITIES,
+    "roll": UPGRADES,
+    "standing": READINESS_BY_DAY,
+}
 """The tables whose rows are compared in every column, by what the fold calls them."""
+
+
+APART_MS = 3_600_000
+"""From one message to the next, so that days pass."""
 
 
 def topic_of_event(event: Event) -> Topic:
@@ -97,10 +107,10 @@ def lines(seeds: range) -> list[Line]:
 def placed(of: Iterable[Line]) -> Iterator[tuple[str, Message]]:
     """Messages with their clusters, as a bus with one partition a topic has them."""
     ends = {topic.name(): 0 for topic in INPUTS}
-    for time_ms, (topic, key, value) in enumerate(of):
+    for at, (topic, key, value) in enumerate(of):
         yield (
             (key or b"").decode() or "unknown",
-            Message(topic.name(), 0, ends[topic.name()], time_ms, key, value),
+            Message(topic.name(), 0, ends[topic.name()], at * APART_MS, key, value),
         )
         ends[topic.name()] += 1
 
@@ -198,7 +208,7 @@ def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int
         if at in stops:
             messages.into(lake)
             yield at
-        messages.add(topic, key, value, at)
+        messages.add(topic, key, value, at * APART_MS)
     messages.into(lake)
     yield len(of)
 
@@ -259,6 +269,8 @@ def full_rows(lake: Lake, table: Table) -> list[Mapping[str, Any]]:
     for name, kind in table.columns.items():
         if kind == "timestamp":
             columns.append(fn.unix_millis(name).alias(f"{name}_ms"))
+        elif kind == "date":
+            columns.append(fn.col(name).cast("string").alias(name))
         elif name == "nodes":
             columns.append(
                 fn.transform(

@@ -1,0 +1,121 @@
+"""Readiness day by day: what stood between a cluster and each release at the end of each day.
+
+It is the verdict that the command gives (`controller.readiness`), taken from the fold's state when
+the first message of another day comes, and for the day that goes on whenever something changed that
+a verdict depends on. Days are those of UTC, by Kafka's time of the messages.
+"""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from controller.kraft import Release, releases
+from controller.migration import under_way
+from controller.readiness import Readiness, readiness
+from pipeline.past import Word
+from tables.image import Authority, ClusterImage
+
+STANDING: Final = "standing"
+"""The kind of what is said of a day."""
+
+ROW: Final = "days"
+"""The row of the state that holds `Days`."""
+
+NAMED: Final = 20
+"""How many of the nodes that stand in the way are named in a row."""
+
+_DAY_MS: Final = 86_400_000
+_BEGINNING: Final = date(1970, 1, 1)
+
+
+class Days(NamedTuple):
+    """The day of the newest message, as days since the Unix epoch (-1: none came yet).
+
+    ``unsaid`` says that something changed on it of which no row tells yet.
+    """
+
+    day: int = -1
+    unsaid: bool = False
+
+
+NO_DAYS: Final = Days()
+
+
+def days_of_row(value: bytes | None) -> Days:
+    """What a row holds; of none, that no message came yet."""
+    return Days(*orjson.loads(value)) if value else NO_DAYS
+
+
+def row_of_days(days: Days) -> bytes:
+    """The row that holds this."""
+    return orjson.dumps([*days])
+
+
+def passed(days: Days, image: ClusterImage, time_ms: int) -> tuple[Days, list[Word]]:
+    """Takes in that a message comes at a time, before what it says: maybe a day is over.
+
+    Clocks go back, days do not. A day begins with something to say.
+    """
+    today = time_ms // _DAY_MS
+    if today <= days.day:
+        return days, []
+    return Days(today, unsaid=True), [*standings(image, days.day)]
+
+
+def noticed(days: Days, before: ClusterImage, after: ClusterImage) -> Days:
+    """The days after a step: did it change anything that verdicts follow from?"""
+    if days.unsaid or _parts(before) == _parts(after):
+        return days
+    return days._replace(unsaid=True)
+
+
+def today(days: Days, image: ClusterImage) -> tuple[Days, list[Word]]:
+    """What is to be said of the day that goes on: once for many events."""
+    if not days.unsaid:
+        return days, []
+    return days._replace(unsaid=False), [*standings(image, days.day)]
+
+
+def _parts(image: ClusterImage) -> tuple[Any, ...]:
+    """What verdicts follow from. Large parts that did not change are the same objects."""
+    status = image.sources.get(str(image.authority))
+    return (
+        *(image.authority, image.ready, image.gap, image.migration, image.quorum),
+        under_way(image),
+        status and (status.state, status.detail),
+        *(id(image.features.levels), id(image.nodes), id(image.answers), id(image.znodes)),
+        id(image.unreadable),
+    )
+
+
+def standings(image: ClusterImage, day: int) -> Iterator[Word]:
+    """How a cluster stands to each release; to older ones too, which tells the way back.
+
+    None before the first day, and none while nobody has told who the nodes are.
+
+    The time of day plays no part, so that a row does not depend on how messages came together.
+    """
+    if day < 0 or image.authority is Authority.NONE:
+        return
+    name = (_BEGINNING + timedelta(days=day)).isoformat()
+    for release in releases().values():
+        id_ = f"{image.cluster}/readiness/{name}/{release.name}"
+        yield Word(STANDING, id_, _fields(name, release, readiness(image, release)))
+
+
+def _fields(day: str, release: Release, found: Readiness) -> dict[str, Any]:
+    back = found.way_back
+    return {
+        "day": day,
+        "target": release.name,
+        "verdict": found.verdict,
+        "finalized": not found.changes,
+        "state": found.state,
+        "blockers": len(found.blockers),
+        "named": [f"{one.role} {one.node_id}" for one in found.blockers[:NAMED]],
+        "reasons": found.reasons,
+        "lossless": None if back is None else back.lossless,
+        "back_to": [] if back is None else back.to,
+    }
