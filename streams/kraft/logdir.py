@@ -110,7 +110,9 @@ class LogDirectoryReader:
         except OSError as error:
             line = f"{error.filename or self._directory}: {error.strerror}: is the log mounted?"
             return (), self._fail(line, lasting=True)
-        self.trouble = None
+        if outputs or not more:
+            # To have found the place is no cure: what stands there may be unreadable again.
+            self.trouble = None
         return outputs, 0 if more else self._poll_ms
 
     def _fail(self, line: str, *, lasting: bool) -> int:

@@ -249,6 +249,20 @@ async def test_garbage_is_trouble_and_is_tried_again(directory: Directory) -> No
     await reader.close()
 
 
+async def test_trouble_that_stays_keeps_its_beginning(directory: Directory) -> None:
+    """Bytes that cannot be read at each new try are one trouble, since the first of them."""
+    directory.append(0, b"\xff" * 100)
+    reader = directory.reader()
+    seen = []
+    for _ in range(8):
+        await reader.read()
+        seen.append(reader.trouble)
+    first = next(index for index, trouble in enumerate(seen) if trouble)
+    assert len(seen) - first > 4
+    assert {trouble and trouble.since_ms for trouble in seen[first:]} == {seen[first].since_ms}
+    await reader.close()
+
+
 async def test_another_cluster_is_refused(directory: Directory) -> None:
     """meta.properties names another cluster: one line with both ids, and nothing is read."""
     directory.append(0, leader_change(0, 1, 1000, voters=1))
