@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from pipeline.desired import Desired
     from pipeline.fleet import ClusterLine, Fleet
     from pipeline.fleet_drift import Drift
+    from pipeline.fleet_readiness import Day, Standing
 
 app = typer.Typer(
     help="All clusters of a lake: how each is, and where levels are not as they shall be.",
     no_args_is_help=True,
 )
+
+_NAMED = 5
+"""The nodes of a cluster that are named on its line."""
 
 DesiredFile = Annotated[
     Path | None,
@@ -83,6 +87,45 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
         raise typer.Exit(Exit.UNKNOWN)
 
 
+@app.command()
+def readiness(
+    target: Annotated[
+        str, typer.Option("--target", help="Kafka's release: 4.3.", show_default=False)
+    ] = "",
+    lake: LakeRoot = "",
+    days: Annotated[bool, typer.Option("--by-day", help="Count clusters, day by day.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which clusters can go to a release, and who stands in the way of the others.
+
+    Exits with 3 if any cluster cannot, with 4 if of some it is not known, else with 0.
+    """
+    from controller.kraft import UnknownReleaseError, release_of
+    from pipeline.fleet_readiness import NO, UNKNOWN, by_day, standings
+
+    try:
+        release = release_of(target).name
+    except UnknownReleaseError as error:
+        raise UsageError(f"{error}; give one with --target") from None
+    if days:
+        _show_days(by_day(opened(lake), release), as_json=as_json)
+        return
+    found = standings(opened(lake), release)
+    if as_json:
+        from cli.showing import print_json
+
+        for each in found:
+            print_json(each)
+    else:
+        title = ("cluster", f"to {release}", "in the way", "way back")
+        _print([(*title, ""), *map(_standing, found)])
+    verdicts = {each.verdict for each in found}
+    if NO in verdicts:
+        raise typer.Exit(Exit.NO)
+    if UNKNOWN in verdicts or not verdicts:
+        raise typer.Exit(Exit.UNKNOWN)
+
+
 @contextmanager
 def _right_usage() -> Iterator[None]:
     """A file that is not what it must be is wrong usage."""
@@ -115,6 +158,35 @@ def _line(line: "ClusterLine", fleet: "Fleet", desired: "Desired | None") -> tup
         heard.partition(".")[0],
         levels or "nothing finalized",
     )
+
+
+_VERDICTS = {"yes": "ready", "no": "not ready", "unknown": "unknown"}
+
+
+def _standing(each: "Standing") -> tuple[str, ...]:
+    more = each.blockers - min(_NAMED, len(each.named))
+    named = ", ".join(each.named[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    there = each.finalized and each.verdict == "yes"
+    back = "" if each.lossless is None else "without loss" if each.lossless else "none"
+    return (
+        each.cluster,
+        "is there" if there else _VERDICTS[each.verdict],
+        f"{each.blockers}: {named}" if each.blockers else "-",
+        "-" if there else back or "-",
+        " ".join(each.reasons),
+    )
+
+
+def _show_days(found: "Sequence[Day]", *, as_json: bool) -> None:
+    if as_json:
+        from cli.showing import print_json
+
+        for each in found:
+            print_json(each)
+        return
+    counts = ((each.yes, each.no, each.unknown, each.finalized) for each in found)
+    rows = [(str(day.day), *map(str, of)) for day, of in zip(found, counts, strict=True)]
+    _print([("day", "ready", "not ready", "unknown", "is there"), *rows])
 
 
 def _drift(each: "Drift") -> tuple[str, ...]:

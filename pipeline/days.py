@@ -111,7 +111,8 @@ def _fields(day: str, release: Release, found: Readiness) -> dict[str, Any]:
         "day": day,
         "target": release.name,
         "verdict": found.verdict,
-        "finalized": not found.changes,
+        # In ZooKeeper mode there are no levels that could be there.
+        "finalized": back is not None and not found.changes,
         "state": found.state,
         "blockers": len(found.blockers),
         "named": [f"{one.role} {one.node_id}" for one in found.blockers[:NAMED]],

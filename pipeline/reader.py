@@ -22,6 +22,7 @@ ALERTS: Final = "gold/alerts"
 CAPABILITY_INTERVALS: Final = "gold/capability_intervals"
 INCOMPATIBILITIES: Final = "gold/incompatibilities"
 UPGRADES: Final = "gold/upgrades"
+READINESS_BY_DAY: Final = "gold/readiness_by_day"
 SOURCE_STATES: Final = "silver/source_states"
 
 Sql = NewType("Sql", str)
