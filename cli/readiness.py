@@ -5,7 +5,6 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -27,7 +26,7 @@ from cli.options import (
 )
 from cli.readiness_showing import view
 from cli.reading import TopicReader
-from cli.settings import load
+from cli.settings import Settings, load
 from controller.compatibility import Verdict
 from controller.kraft.table import (
     Release,
@@ -93,6 +92,8 @@ def command(
     """
     release, levels = _release(target), _levels(feature or [])
     now_ms = int(time.time() * 1000)
+    loaded = load(config, bus=options.bus_flags(bus, prefix))
+    limits = loaded.limits()
     directly = options.cluster_flags(
         controllers=bootstrap_controller,
         servers=bootstrap_server,
@@ -108,22 +109,22 @@ def command(
         except NotSeenError as error:
             sys.stderr.write(f"featurewatch: {showing.plain(error)}\n")
             raise typer.Exit(Exit.UNKNOWN) from None
-        found = [readiness(image, release, levels, now_ms=now_ms)]
+        found = [readiness(image, release, levels, limits=limits, now_ms=now_ms)]
     else:
-        settings = _bus(config, bus, prefix)
+        states = states_from(_bus(loaded, named=bool(bus)), cluster or cluster_id)
         found = [
-            readiness(state.image, release, levels, times=state.times, now_ms=now_ms)
-            for _, state in sorted(states_from(settings, cluster or cluster_id).items())
+            readiness(state.image, release, levels, times=state.times, limits=limits, now_ms=now_ms)
+            for _, state in sorted(states.items())
         ]
     _show(found, as_json=as_json)
     raise typer.Exit(_code(found, cluster or cluster_id))
 
 
-def _bus(config: Path | None, bus: str, prefix: str) -> BusSettings:
+def _bus(settings: Settings, *, named: bool) -> BusSettings:
     try:
-        return load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
+        return settings.bus_settings()
     except UsageError as error:
-        hint = "" if bus else "; --bootstrap-controller asks the cluster itself"
+        hint = "" if named else "; --bootstrap-controller asks the cluster itself"
         raise UsageError(f"{error}{hint}") from None
 
 

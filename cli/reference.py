@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cli.settings import Bus, Cluster, Web, Worker
+from cli.settings import Bus, Cluster, Readiness, Web, Worker
 
 _HEAD = """\
 # Every setting of featurewatch with its default, commented out; give the file with --config.
@@ -19,6 +19,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("bus", Bus),
     ("clusters", Cluster),
     ("worker", Worker),
+    ("readiness", Readiness),
     ("web", Web),
 )
 _COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}

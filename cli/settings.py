@@ -19,6 +19,7 @@ from agents.settings import WorkerSettings, default_directory
 from cli.errors import UsageError
 from cli.properties import read_properties
 from cli.wrong import ENVIRONMENT, explain
+from controller.readiness.times import Limits
 from streams.bus import BusSettings
 from streams.net.address import parse_addresses
 from streams.zookeeper.settings import parse_hosts
@@ -37,6 +38,7 @@ def _ensemble(text: str) -> str:
 
 Addresses = Annotated[str, AfterValidator(_addresses)]
 Ensemble = Annotated[str, AfterValidator(_ensemble)]
+Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=200)]
 
 
@@ -91,6 +93,19 @@ class Worker(_Section):
     """what outlives a process on this machine"""
     silent_after_s: Annotated[float, Field(gt=0)] = 20.0
     """after so many seconds without a word of a source an alert fires"""
+    node_series: Annotated[int, Field(ge=0)] = 200
+    """the metrics name single nodes in clusters of up to so many"""
+
+
+class Readiness(_Section):
+    """How long something may last before it is an alert; the same for worker and pipeline."""
+
+    ghost_after_s: Lasting = 3600.0
+    """a registration without a sign of life of its node"""
+    upgrade_after_s: Lasting = 86_400.0
+    """nodes of two releases beside each other, or levels that could be finalized and are not"""
+    refusal_after_s: Lasting = 60.0
+    """a node that would be refused at its next registration; a restart takes a moment"""
 
 
 class Web(_Section):
@@ -116,6 +131,7 @@ class Settings(BaseSettings):
     bus: Bus = Field(default_factory=Bus)
     clusters: list[Cluster] = Field(default_factory=list)
     worker: Worker = Field(default_factory=Worker)
+    readiness: Readiness = Field(default_factory=Readiness)
     web: Web = Field(default_factory=Web)
 
     @classmethod
@@ -161,6 +177,17 @@ class Settings(BaseSettings):
             store=worker.store,
             data_directory=worker.data_directory,
             silent_after_s=worker.silent_after_s,
+            limits=self.limits(),
+            node_series=worker.node_series,
+        )
+
+    def limits(self) -> Limits:
+        """How long something may last, for the worker and for all that judges as it does."""
+        given = self.readiness
+        return Limits(
+            ghost_ms=round(given.ghost_after_s * 1000),
+            upgrade_ms=round(given.upgrade_after_s * 1000),
+            refusal_ms=round(given.refusal_after_s * 1000),
         )
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agents.settings import WorkerSettings
 from cli.errors import UsageError
 from cli.properties import read_properties
 from cli.reference import render
 from cli.settings import Settings, load
+from controller.readiness import DEFAULT_LIMITS, Limits
+from streams.bus import BusSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +59,7 @@ WRONG = (
     ("buss: {}", r"no setting buss .*did you mean bus\?"),
     ("clusters: [{controller: 'a:1'}]", r"clusters\.0\.controller .*did you mean controllers\?"),
     ("bus: {partitions: many}", r"bus\.partitions .*wrong: .*integer"),
+    ("readiness: {ghost_after_s: .inf}", r"readiness\.ghost_after_s .*finite"),
     ("bus: {partitions: 0}", r"bus\.partitions .*greater than or equal to 1"),
     ("bus: {bootstrap_servers: nonsense}", r"bus\.bootstrap_servers .*write host:port"),
     ("bus: {prefix: 'a b'}", r"bus\.prefix "),
@@ -104,6 +108,22 @@ def test_the_bus_must_be_somewhere(tmp_path: Path) -> None:
     settings = load(None, worker={"data_directory": tmp_path})
     with pytest.raises(UsageError, match="give --bus"):
         settings.bus_settings()
+
+
+def test_the_limits_of_readiness_reach_the_worker(tmp_path: Path) -> None:
+    """Seconds of the file are milliseconds of the rules, for the worker and whoever judges so."""
+    file = _file(tmp_path, "readiness: {ghost_after_s: 90, upgrade_after_s: 0.5}")
+    settings = load(file, bus={"bootstrap_servers": "a:1"}, worker={"node_series": 7})
+    assert settings.limits() == Limits(ghost_ms=90_000, upgrade_ms=500, refusal_ms=60_000)
+    assert settings.worker_settings().limits == settings.limits()
+    assert settings.worker_settings().node_series == 7
+
+
+def test_who_sets_no_limits_has_those_of_the_rules() -> None:
+    """The settings' defaults are those of the rules and of the worker."""
+    settings = load(None, bus={"bootstrap_servers": "a:1"})
+    assert settings.limits() == DEFAULT_LIMITS
+    assert settings.worker_settings().node_series == WorkerSettings(BusSettings("a:1")).node_series
 
 
 def test_the_reference_is_the_settings() -> None:
