@@ -1,8 +1,8 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness, reference,
-pipeline, replay, features.
+taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness,
+conformance, reference, features, pipeline, replay, history, audit.
 """
 
 import sys
@@ -18,9 +18,12 @@ from deploy.cluster import Cluster
 from deploy.specs import single_bus
 from streams.bus import BusSettings
 from tests.bench import (
+    audit,
+    conformance,
     decode,
     event_cost,
     features,
+    history,
     latency,
     pipeline,
     readiness,
@@ -61,10 +64,13 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "zookeeper": zookeeper.first_image,
     "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
     "readiness": readiness.run,
+    "conformance": conformance.run,
     "reference": reference.run,
+    "features": features.run,
     "pipeline": pipeline.run,
     "replay": replay.run,
-    "features": features.run,
+    "history": history.run,
+    "audit": audit.run,
 }
 
 
