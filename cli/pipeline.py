@@ -54,7 +54,7 @@ def run(
     """Fill the lake from the topics, until Ctrl-C; `--once`: up to what is there now."""
     settings = load(config, bus=options.bus_flags(bus, prefix))
     found = settings.bus_settings()
-    with _lake(lake or default_lake(settings), master) as opened:
+    with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
         from pipeline.run import run_on, run_once, stages
 
@@ -80,7 +80,7 @@ def maintain(
     as_json: AsJson = False,
 ) -> None:
     """Give tables new columns, delete what is too old, join small files, remove unused ones."""
-    with _lake(lake or default_lake(load(config)), master) as opened:
+    with open_lake(lake or default_lake(load(config)), master) as opened:
         from pipeline.maintain import maintain as maintain_tables
 
         for done in maintain_tables(opened, keep_days, vacuum_hours):
@@ -102,7 +102,7 @@ def default_lake(settings: Settings) -> str:
 
 
 @contextlib.contextmanager
-def _lake(root: str, master: str) -> Iterator["Lake"]:
+def open_lake(root: str, master: str) -> Iterator["Lake"]:
     """The lake, with a Spark session that ends with the context."""
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
@@ -156,5 +156,7 @@ def _stop_at_signal() -> threading.Event:
         signal.signal(number, ask)
     return stop
 
+
+_lake = open_lake
 
 from cli import audit as _audit  # noqa: E402, F401 - a command of this group, which needs the above

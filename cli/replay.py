@@ -13,7 +13,7 @@ import typer
 
 from cli.errors import Exit, UsageError
 from cli.options import AsJson, ConfigFile
-from cli.pipeline import LakeRoot, Master, _lake, default_lake
+from cli.pipeline import LakeRoot, Master, default_lake, open_lake
 from cli.settings import load
 from pipeline.replay.errors import AskedError
 from pipeline.replay.planning import prepare
@@ -57,7 +57,7 @@ def replay(
         _say(plan.notes, plan.problems)
         if not plan.courses:
             raise typer.Exit(Exit.FAILED)
-        with _lake(_place(lake or default_lake(settings)), master) as opened:
+        with open_lake(_place(lake or default_lake(settings)), master) as opened:
             # Here, since Spark has to be there for it.
             from pipeline.replay.run import replay as run
 

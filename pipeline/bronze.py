@@ -149,13 +149,17 @@ class Taking:
 
     def _resume(self, spans: Mapping[Place, Span]) -> None:
         messages = self._lake.read(MESSAGES)
-        last = messages.agg(fn.max("round").alias("n")).collect()[0]["n"] or 0
-        if last:
-            before = messages.where(fn.col("round") < last)
+        # The lake may have topics of a replay, or of another bus, which are none of this one's.
+        ours = fn.col("topic").isin([self._bus.topic(topic) for topic in TAKEN])
+        rounds = messages.agg(
+            fn.max("round").alias("all"), fn.max(fn.when(ours, fn.col("round"))).alias("ours")
+        ).collect()[0]
+        if last := rounds["ours"]:
+            before = messages.where(ours & (fn.col("round") < last))
             self._held = {place: extent.end for place, extent in extents(before).items()}
             # Again: a kill may have come between the last round and its gaps.
-            self._look(messages.where(fn.col("round") == last))
-        self._round = last + 1
+            self._look(messages.where(ours & (fn.col("round") == last)))
+        self._round = (rounds["all"] or 0) + 1
         for (topic, partition), span in spans.items():
             held = self._held.get((topic, partition), 0)
             if held > span.end:

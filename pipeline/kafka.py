@@ -1,9 +1,10 @@
 """How Spark reaches the bus, and where its topics begin and end."""
 
+import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.errors import TopicError
 from streams.bus import BusSettings
@@ -14,6 +15,14 @@ TAKEN: Final = tuple(topic for topic in ALL if topic is not STATE)
 """The topics that the lake holds: all but the one that says again what ``epochs`` said."""
 
 _REACH_S: Final = 15.0
+_AGAIN_S: Final = 0.2
+_PASSING: Final = (
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+)
+"""What a topic that was just made, or a leader that moves, answers for a moment."""
 
 _LOGIN: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -68,20 +77,29 @@ def topic_spans(bus: BusSettings) -> dict[Place, Span]:
         TopicError: The bus does not answer.
     """
     consumer = Consumer(bus.client(group_id="featurewatch-pipeline"), logger=LOG)
+    deadline = time.monotonic() + _REACH_S
     try:
-        there = consumer.list_topics(timeout=_REACH_S).topics
-        found: dict[Place, Span] = {}
-        for topic in TAKEN:
-            name = bus.topic(topic)
-            for partition in there[name].partitions if name in there else ():
-                place = TopicPartition(name, partition)
-                low, high = consumer.get_watermark_offsets(place, timeout=_REACH_S)
-                found[name, partition] = Span(low, high)
-        return found
-    except KafkaException as error:
-        raise TopicError(
-            f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
-            "check its address, and its security settings"
-        ) from error
+        while True:
+            try:
+                return _spans(consumer, bus)
+            except KafkaException as error:
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                    raise TopicError(
+                        f"the bus at {bus.bootstrap_servers} does not answer "
+                        f"({error.args[0].str()}): check its address, and its security settings"
+                    ) from error
+            time.sleep(_AGAIN_S)
     finally:
         consumer.close()
+
+
+def _spans(consumer: Consumer, bus: BusSettings) -> dict[Place, Span]:
+    there = consumer.list_topics(timeout=_REACH_S).topics
+    found: dict[Place, Span] = {}
+    for topic in TAKEN:
+        name = bus.topic(topic)
+        for partition in there[name].partitions if name in there else ():
+            place = TopicPartition(name, partition)
+            low, high = consumer.get_watermark_offsets(place, timeout=_REACH_S)
+            found[name, partition] = Span(low, high)
+    return found

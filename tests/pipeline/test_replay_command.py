@@ -81,7 +81,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         assert [course.cluster for course in plan.courses] == [CLUSTER]
         return Replayed([told], [*told.problems])
 
-    monkeypatch.setattr(cli.replay, "_lake", no_lake)
+    monkeypatch.setattr(cli.replay, "open_lake", no_lake)
     monkeypatch.setattr("pipeline.replay.run.replay", ran)
     assert run(monkeypatch, "--lake", "here", str(tmp_path)) == 0
     line = f"cluster {CLUSTER}: offsets 0 to 4, 5 records, 3 messages\n"
