@@ -115,7 +115,7 @@ async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
 
 
 async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
-    """A restart between two rounds closes what we kept: that is no miss."""
+    """A node that closes its side, after a restart or to have us ask anew, is asked anew (M-50)."""
     nodes, heard = [ScriptedNode(), ScriptedNode()], Heard()
     async with listening(nodes):
         source = source_of(nodes, heard, misses=1)
