@@ -31,10 +31,14 @@ def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]
     """The image after an event, and what the event changed. Pure; the given image stays.
 
     An event that was taken in before changes nothing. Its cost follows what it changes, not the
-    size of the cluster; only a snapshot costs what it holds, and so does the first event of a log
-    after ZooKeeper.
+    size of the cluster; only a snapshot costs what it holds, and so does the event with which
+    another source becomes the authority.
     """
     after, delta = _fold(image, event)
+    if image.authority is Authority.ANSWERS and after.authority is not Authority.ANSWERS:
+        # What nodes said of themselves stays known, beside what is registered.
+        after = replace(after, answers=image.nodes)
+        delta = replace(delta, answers=image.nodes.nodes)
     if after.authority is not Authority.LOG:
         return after, delta
     if image.authority is Authority.ZOOKEEPER:

@@ -224,10 +224,11 @@ def _image(
     assert isinstance(log, LogProvenance)  # noqa: S101 - three fields make one
     quorum = head["quorum"]
     resync = head["resync"]
-    # Rows that an older release wrote have nothing of ZooKeeper; and brokers beside a log count
-    # from the row on that says that there is one.
+    # Rows that an older release wrote have nothing of ZooKeeper; and brokers beside a log, and
+    # answers beside either, count from the row on that says that there is one.
     authority = Authority(head["authority"])
     znodes = images["znodes"] if authority is Authority.LOG else NO_NODES
+    answers = NO_NODES if authority is Authority.ANSWERS else images["answers"]
     image = ClusterImage(
         cluster=cluster,
         authority=authority,
@@ -240,7 +241,7 @@ def _image(
         quorum=Quorum(quorum["leader_id"], quorum["leader_epoch"], tuple(quorum["voters"])),
         migration=head["migration"],
         sources=Map({item["source"]: _status(item) for item in head["sources"]}),
-        answers=images["answers"],
+        answers=answers,
         disagreements=Map(
             {
                 feature: tuple(FeatureView(view["level"], tuple(view["nodes"])) for view in views)

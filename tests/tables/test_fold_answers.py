@@ -100,6 +100,19 @@ def test_a_log_after_answers_replaces_them_at_its_end() -> None:
     assert (len(image.nodes), image.ready, image.features.revision) == (1, True, 1)
 
 
+def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
+    """Answers from before the log, silence among them, are known although they do not come anew."""
+    told = [r.answer(1, NEW, {}, 50, 10), r.answer(8, OLD, {}, 50, 10), r.silent(8, 20)]
+    answered = fold_all(told)
+    image, delta = fold(answered, r.commit(5, r.level(MV, 21), r.register(1, OLD)))
+    assert image.answers == answered.nodes
+    assert dict(delta.answers) == dict(answered.nodes.nodes)
+    image = fold_all([r.following(5)], image)
+    assert image.answers == answered.nodes
+    assert [node.silent for _, node in sorted(image.answers.nodes.items())] == [False, True]
+    assert fold(image, r.answer(1, NEW, {}, 50, 10))[1].skipped
+
+
 def test_disagreement_and_agreement() -> None:
     """Two views disagree, fewer agree."""
     image = fold_all([r.disagreement(MV, 2, 1)])

@@ -25,13 +25,14 @@ def test_keys_lead_back(cluster: str, name: str) -> None:
 
 
 def test_the_place_comes_after_what_it_claims() -> None:
-    """Alerts, then nodes, then the cluster's row, for a commit that touches them all."""
+    """Alerts, times, nodes, then the cluster's row, for a commit that touches them all."""
     engine = Engine()
     engine.take_all([r.commit(1, r.register(1, OLD)), r.following(1)])
     event = r.commit(5, r.level(MV, 25), r.register(40, NEW))
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
-        "alerts/node/broker-1", "alerts/feature/metadata.version", "nodes/broker/2", "cluster",
+        "alerts/node/broker-1", "alerts/feature/metadata.version",
+        "times/broker/2", "times", "nodes/broker/2", "cluster",
     ]  # fmt: skip
 
 
@@ -78,6 +79,21 @@ def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
     engine.take(r.commit(5, r.level(MV, 21)))
     engine.restart()
     assert len(engine.state.image.znodes) == len(engine.state.image.unregistered) == 40
+
+
+def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
+    """A crash may keep some of them and not yet the row that says that a log is followed."""
+    engine = Engine()
+    engine.take_all([r.answer(i, NEW, {MV: 21}, 50, 9) for i in range(40)])
+    before = engine.state
+    commit = r.commit(5, r.level(MV, 21))
+    rows = rows_of_step(before, step(before, commit))
+    first = next(at for at, (key, _) in enumerate(rows) if "|answers/" in key)
+    engine.take(commit, rows_written=first + 2)
+    assert engine.state.image == before.image
+    engine.take(commit)
+    engine.restart()
+    assert engine.state.image.answers == before.image.nodes
 
 
 def test_rows_of_many_clusters() -> None:
