@@ -88,7 +88,18 @@ def spark_session(
         builder = builder.config(name, value)
     # A failure in a batch comes as the query's exception; here it would be told twice, at length.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if not is_submitted():
+        _log_uncaught(session)
+    return session
+
+
+def _log_uncaught(session: "SparkSession") -> None:
+    """What ends a thread of the JVM goes to its log, where some of it is left out: by itself the
+    JVM writes it to stderr, a page for each thread."""
+    java = jvm(session)
+    handler = java.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
+    java.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
 def _paths(scratch: Path, jars: Sequence[Path]) -> dict[str, str]:
