@@ -48,6 +48,14 @@ def view(found: Readiness) -> Group:
     return Group(*parts)
 
 
+def essence(found: Readiness) -> list[RenderableType]:
+    """The answer, what is to be done about each node, and the way back."""
+    parts: list[RenderableType] = [_headline(found), *_section("In the way", _blockers(found))]
+    if found.changes and found.way_back is not None:
+        parts += _section("The way back", _way_back(found.way_back))
+    return parts
+
+
 def _headline(found: Readiness) -> Text:
     word, style = _WORDS[found.verdict]
     line = Text(word, style=style)
@@ -66,7 +74,7 @@ def _for(found: Readiness) -> str:
 
 
 def _reasons(found: Readiness) -> Iterator[RenderableType]:
-    return (Padding(line, (0, 0, 0, 2)) for line in _answers(found))
+    return (_indented(line, 2) for line in _answers(found))
 
 
 def _answers(found: Readiness) -> Iterator[Text]:
@@ -105,7 +113,11 @@ def _section(title: str, lines: Iterable[RenderableType]) -> list[RenderableType
     found = list(lines)
     if not found:
         return []
-    return [Text(title, style="bold"), *(Padding(line, (0, 0, 0, 2)) for line in found), Text()]
+    return [Text(title, style="bold"), *(_indented(line, 2) for line in found), Text()]
+
+
+def _indented(line: RenderableType, columns: int) -> Padding:
+    return Padding(line, (0, 0, 0, columns), expand=False)
 
 
 def _blockers(found: Readiness) -> Iterator[RenderableType]:
@@ -140,7 +152,7 @@ def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
         remedy = re.sub(rf"(id ){first.node_id}\b", r"\1N", remedy).replace(
             "start it", "start them"
         )
-    yield Padding(Text(f"→ {plain(remedy)}", style="cyan"), (0, 0, 0, 4))
+    yield _indented(Text(f"→ {plain(remedy)}", style="cyan"), 4)
 
 
 def _lacks(one: Blocker) -> str:

@@ -7,20 +7,16 @@ from functools import lru_cache
 
 from immutables import Map
 
-from controller.kraft.state import KRAFT_VERSION_0
 from controller.kraft.support import NOT_AT_ALL, includes
 from controller.levels import CONTROLLER_REGISTRATION
 from streams.types import (
-    KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
     FeatureName,
-    NodeId,
     Range,
-    Role,
 )
 from tables.image import ClusterImage
-from tables.nodes import Capabilities, ClassKey, NodeKey, is_range
+from tables.nodes import Capabilities, ClassKey, is_range
 
 
 class Verdict(StrEnum):
@@ -75,51 +71,6 @@ def incompatibilities(
 def suspicious(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
     """Whether any rule about nodes can have something to say of nodes with these capabilities."""
     return bool(incompatibilities(known, levels)) or known.broken
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """A node that stands in the way of a level; no range where it has not registered at all."""
-
-    node: NodeKey
-    registered: bool
-    fenced: bool
-    range: Range | None
-    verdict: Verdict
-
-
-def blockers(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> tuple[Blocker, ...]:
-    """Every node because of which Kafka's controller would refuse a level, in the order it asks.
-
-    All registered brokers count, the fenced ones too; controllers count from metadata.version 15
-    on, and then, while the voters are those of ``controller.quorum.voters``, those of them that
-    have not registered as well (``FeatureControlManager.reasonNotSupported``, which names the first
-    of all of them only; `controller.kraft.decide_update` says which).
-    """
-    found = sorted(_excluded(image, feature, level), key=lambda blocker: blocker.node)
-    return (*found, *_unregistered(image))
-
-
-def _excluded(image: ClusterImage, feature: FeatureName, level: FeatureLevel) -> Iterator[Blocker]:
-    for key in image.nodes.classes:
-        verdict = supports(key.capabilities, feature, level)
-        if verdict is Verdict.YES or (key.role is Role.CONTROLLER and not asks_controllers(image)):
-            continue
-        for node in image.nodes.members(key):
-            supported = key.capabilities.ranges.get(feature)
-            yield Blocker(
-                node.key, registered=True, fenced=node.fenced, range=supported, verdict=verdict
-            )
-
-
-def _unregistered(image: ClusterImage) -> Iterator[Blocker]:
-    """The voters that have not registered; a quorum that keeps them itself does not tell them."""
-    if not asks_controllers(image) or image.features.levels.get(KRAFT_VERSION, KRAFT_VERSION_0):
-        return
-    for voter in image.quorum.voters:
-        key = NodeKey(Role.CONTROLLER, NodeId(voter))
-        if image.nodes.get(key) is None and voter != image.quorum.leader_id:
-            yield Blocker(key, registered=False, fenced=False, range=None, verdict=Verdict.UNKNOWN)
 
 
 def asks_controllers(image: ClusterImage) -> bool:

@@ -4,9 +4,12 @@ import time
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from cli import showing
+from cli.readiness_showing import essence
+from controller.readiness import Readiness
 from streams.outputs import Alert, FeatureChange, Snapshot
 
 
@@ -39,6 +42,14 @@ class Narrator:
     def blockers(self, blockers: list[dict[str, Any]]) -> None:
         """Every node because of which something was refused."""
         self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
+
+    def verdict(self, found: Readiness) -> None:
+        """What ``featurewatch readiness`` says, in short: what is to be done, and the way back."""
+        if self._as_json:
+            self._tell({"event": "verdict", "readiness": found}, Text())
+            return
+        for part in essence(found):
+            self._console.print(Padding(part, (0, 0, 0, 2), expand=False))
 
     def change(self, change: FeatureChange, delay_ms: float) -> None:
         """A change came on its topic, so long after Kafka appended it."""

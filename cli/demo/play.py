@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
-from cli.demo.blockers import described
 from cli.demo.feed import Feed
 from cli.demo.monitor import Monitor
 from cli.demo.narrator import Narrator
 from cli.demo.summary import summarize
+from cli.demo.verdict import in_the_way, now_ms
 from cli.demo.zookeeper import play_zookeeper
 from cli.settings import Bus, Settings, Web, Worker
 from cli.settings import Cluster as WatchedCluster
-from controller.compatibility import blockers
+from controller.kraft.table import release_of
 from controller.levels import level_name
+from controller.readiness import readiness, way_back
 from controller.snapshot import snapshot
 from deploy.artifacts import Cache, Jars, default_cache
 from deploy.cluster import Cluster
@@ -109,6 +110,7 @@ class _Drama:
         self._roll([1])
         self._narrator.step("Too early: somebody raises metadata.version")
         self._update(TARGET)
+        self._verdict()
         self._roll([2, 3])
         self._narrator.step("All nodes are new, and it is refused again")
         self._update(TARGET)
@@ -120,6 +122,7 @@ class _Drama:
         self._old_controller()
         self._narrator.step("No way back: 4.3-IV0 writes records that 3.7-IV4 cannot say")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
+        self._way_back()
         self._kill()
         self._burst(25)
 
@@ -146,10 +149,23 @@ class _Drama:
             asyncio.run(update_features(address, (Update(METADATA_VERSION, level, kind),)))
         except UpdateRefusedError as refusal:
             image = self._monitor.image(self.id)
-            found = blockers(image, METADATA_VERSION, level) if image else ()
-            self._narrator.refused(request, str(refusal), [described(each) for each in found])
+            found = in_the_way(image, METADATA_VERSION, level) if image else []
+            self._narrator.refused(request, str(refusal), found)
         else:
             self._narrator.did(f"Kafka accepted {request}")
+
+    def _verdict(self) -> None:
+        """What `featurewatch readiness` says of the new release."""
+        image = self._monitor.image(self.id)
+        if image is not None:
+            self._narrator.verdict(readiness(image, release_of(NEW), now_ms=now_ms()))
+
+    def _way_back(self) -> None:
+        """What it says, and said, of the way back."""
+        image = self._monitor.image(self.id)
+        way = way_back({METADATA_VERSION: START}, image.features.levels) if image else None
+        if way is not None:
+            self._narrator.did(f"featurewatch readiness says so beforehand: {way.why}")
 
     def _old_controller(self) -> None:
         self._narrator.step(f"Controller {GHOST} comes back on old software")

@@ -13,13 +13,12 @@ from typing import Final
 
 from kazoo.client import KazooClient
 
-from cli.demo.blockers import described
 from cli.demo.feed import Feed
 from cli.demo.monitor import Monitor
 from cli.demo.narrator import Narrator
+from cli.demo.verdict import in_the_way
 from cli.settings import Cluster as WatchedCluster
 from cli.settings import Settings
-from controller.compatibility import blockers
 from controller.reference.dialect import RELEASED
 from controller.reference.encoding import broker_path, encode_broker
 from controller.reference.identity import BrokerIdentity
@@ -170,8 +169,8 @@ class _Drama:
             self._wait_changes()
             return
         image = self._monitor.image(self._id)
-        found = blockers(image, _TRANSACTIONS, FeatureLevel(level)) if image else ()
-        self._narrator.blockers([described(each) for each in found])
+        found = in_the_way(image, _TRANSACTIONS, FeatureLevel(level)) if image else []
+        self._narrator.blockers(found)
 
     def _newcomer(self) -> None:
         """A broker that a finalized level excludes ends by itself before it registers."""

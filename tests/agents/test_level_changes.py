@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from admin.features import Update, update_features
-from controller.compatibility import blockers
+from controller.readiness import readiness
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
 from deploy.light import LightNodes
@@ -231,12 +231,13 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
     watched = Watched(mixed)
     async with following(mixed, watched):
         await until(watched.following)
-        found = blockers(watched.image, METADATA_VERSION, FeatureLevel(TOO_HIGH))
-        assert [each.node for each in found] == [key]
+        target = {METADATA_VERSION: FeatureLevel(TOO_HIGH)}
+        (found,) = readiness(watched.image, None, target).blockers
+        assert (found.role, found.node_id) == key
         with LightNodes(mixed.controllers, mixed.cluster_id, 1) as light:
             await asyncio.to_thread(light.unregister, [11])
         await until(lambda: watched.image.nodes.get(key) is None)
-        assert not blockers(watched.image, METADATA_VERSION, FeatureLevel(TOO_HIGH))
+        assert not readiness(watched.image, None, target).blockers
         await finalize(mixed, TOO_HIGH)
         await until(lambda: watched.levels()[-1][1] == TOO_HIGH)
         await until(lambda: UNKNOWN_LEVEL.search(broker.log.read_text()))

@@ -2,10 +2,11 @@
 
 import pytest
 
-from controller.compatibility import Verdict, blockers, incompatibilities, supports, suspicious
+from controller.compatibility import Verdict, incompatibilities, supports, suspicious
 from controller.levels import METADATA_VERSION_NAMES, level_name
-from streams.types import METADATA_VERSION, FeatureLevel, NodeId, Range, Role
-from tables.nodes import NodeKey, capabilities
+from controller.readiness import Condition, readiness
+from streams.types import METADATA_VERSION, FeatureLevel, Range, Role
+from tables.nodes import capabilities
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
 from tests.tables.test_fold_log import NEW, OLD, fold_all
@@ -56,13 +57,13 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]
     )  # fmt: skip
-    found = blockers(image, MV, FeatureLevel(25))
-    assert [(b.node.node_id, b.fenced, b.range, b.verdict) for b in found] == [
-        (1, False, (1, 21), NO),
-        (3, True, (1, 21), NO),
+    found = readiness(image, None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in found] == [
+        (1, Condition.RUNNING, (1, 21), NO),
+        (3, Condition.FENCED, (1, 21), NO),
     ]
-    down = blockers(image, MV, FeatureLevel(6))
-    assert [b.node.node_id for b in down] == [2]
+    down = readiness(image, None, {MV: FeatureLevel(6)}).blockers
+    assert [b.node_id for b in down] == [2]
 
 
 def test_controllers_are_asked_from_level_15_on() -> None:
@@ -71,13 +72,11 @@ def test_controllers_are_asked_from_level_15_on() -> None:
         r.commit(1, r.leader_change(1, (1, 2))),
         r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
     ]
-    found = blockers(fold_all(events), MV, FeatureLevel(25))
-    assert [(b.node, b.registered, b.verdict) for b in found] == [
-        (NodeKey(Role.CONTROLLER, NodeId(1)), True, NO),
-        (NodeKey(Role.CONTROLLER, NodeId(2)), False, UNKNOWN),
+    found = readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.role, b.node_id, b.condition, b.verdict) for b in found] == [
+        (Role.CONTROLLER, 1, Condition.RUNNING, NO),
+        (Role.CONTROLLER, 2, Condition.UNREGISTERED, UNKNOWN),
     ]
-    dynamic = blockers(fold_all([*events, r.commit(6, r.kraft_version(1))]), MV, FeatureLevel(25))
-    assert [b.node.node_id for b in dynamic] == [1], "raft keeps the voters, and does not tell them"
 
 
 def test_level_names() -> None:

@@ -7,7 +7,7 @@ from random import Random
 import orjson
 import pytest
 
-from controller.compatibility import Verdict, blockers
+from controller.compatibility import Verdict
 from controller.kraft import UpdateRequest, decide_update, release_of, seen_state
 from controller.kraft.answers import Update
 from controller.readiness import Condition, State, levels_of, readiness, taken_in_by_all
@@ -98,11 +98,9 @@ def test_voters_that_never_registered() -> None:
     (one,) = readiness(seen, NEW).blockers
     assert (one.role, one.node_id, one.condition) == (Role.CONTROLLER, 3, Condition.UNREGISTERED)
     assert readiness(seen, NEW).verdict is NO
-    assert [b.node.node_id for b in blockers(seen, MV, FeatureLevel(30))] == [3]
     dynamic = fold_all(
         [*cluster(*controllers("4.3", "4.3"), *nodes("4.3")), r.commit(60, r.kraft_version(1))]
     )
-    assert blockers(dynamic, MV, FeatureLevel(30)) == ()
     found = readiness(dynamic, NEW)
     assert (found.said and found.said.accepted, found.verdict) == (True, UNKNOWN)
 
