@@ -21,7 +21,7 @@ from pipeline.audit_compare import (
     VERDICTS,
     findings,
 )
-from pipeline.audit_order import in_some_order, several_topics
+from pipeline.audit_order import in_question, in_some_order
 from pipeline.audit_view import AUDITED, View, state_of_tables, view
 from pipeline.lake import Lake
 from pipeline.registry import Layer, Table
@@ -141,7 +141,8 @@ def follow(lake: Lake, every_s: float, stop: Event, late_s: float = LATE_S) -> I
 def _reordered(seen: View, found: DataFrame, late_s: float) -> DataFrame:
     """The findings, with those told apart that go back to the order between topics."""
     is_bad = fn.col("verdict").isin(*BAD)
-    clusters = several_topics(seen.messages, found.where(is_bad).select("cluster").distinct())
+    bad = found.where(is_bad).select("cluster").distinct()
+    clusters = in_question(seen.messages, found.join(bad, "cluster", "left_semi"))
     clusters = clusters.localCheckpoint()
     if clusters.isEmpty():
         return found

@@ -7,7 +7,6 @@ order than that of their times, and messages that were published or said again a
 """
 
 import contextlib
-import random
 import tempfile
 import time
 from collections.abc import Iterator
@@ -31,9 +30,7 @@ from tests.pipeline.audit_filling import (
     Topics,
     fold_gold,
     heartbeat,
-    history,
-    in_another_order,
-    work,
+    with_crashes,
 )
 from tests.processes import Process, killed_at_random
 
@@ -43,14 +40,8 @@ FLIPS: Final = 40
 
 def simulated(lake: Lake, clusters: int = CLUSTERS) -> None:
     """Bronze and gold of many clusters; one message in ten is there twice."""
-    topics, said = Topics(), []
-    for seed in range(clusters):
-        chance = random.Random(seed)
-        again = [
-            one for told in history(seed) for one in [told] * (2 if chance.random() < 0.1 else 1)
-        ]
-        for output, at_ms in work(in_another_order(topics.publish(again), seed)):
-            said += [(output, at_ms)] * (2 if chance.random() < 0.1 else 1)
+    topics = Topics()
+    said = [one for seed in range(clusters) for one in with_crashes(topics, seed)[1]]
     topics.publish([heartbeat(START_MS + 1_000_000)])
     for output, at_ms in sorted(said, key=lambda one: one[1]):
         topics.say(output, at_ms)

@@ -150,6 +150,22 @@ def in_another_order(reads: list[Read], seed: int) -> list[Read]:
     return found
 
 
+def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Output, int]]]:
+    """The messages of a history, and what is said of them with the times (ms), after crashes.
+
+    One message in ten was published again by its source, and one in ten said again by the worker,
+    which is late with a topic now and then.
+    """
+    chance = Random(seed)
+
+    def times() -> int:
+        return 2 if chance.random() < 0.1 else 1
+
+    reads = topics.publish([one for told in history(seed) for one in [told] * times()])
+    worked = work(in_another_order(reads, seed))
+    return reads, [one for said in worked for one in [said] * times()]
+
+
 def fold_gold(lake: Lake) -> None:
     """Folds what bronze has."""
     run_once(lake, [Telling(lake).writer])
