@@ -35,6 +35,7 @@ Said = Mapping[Subject, tuple[Alert, ...]]
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
+_TIMED: Final = frozenset(rule.name for rules in TIMED_RULES.values() for rule in rules)
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """What is judged before the log has been read to its end: it is not the cluster's state."""
@@ -78,7 +79,8 @@ def judge(
 def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) -> Iterator[Alert]:
     """The alerts of one subject; one that goes on unchanged comes back as it was.
 
-    Sources' clocks differ, and what has lasted too long has done so ever since it was said.
+    Sources' clocks differ, and what has lasted too long has done so ever since it was said: by the
+    time at which it had, or by a later one at which something else of the subject was said.
     """
     known = {alert.id: alert for alert in old}
     latest_ms = max((max(one.at_ms, one.since_ms) for one in old), default=seen.now_ms)
@@ -89,6 +91,7 @@ def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) 
         tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""
         alert_id = f"{seen.image.cluster}/{name}/{subject}{tail}"
         before = known.get(alert_id)
+        at_ms = seen.now_ms if name in _TIMED else cause.at_ms
         alert = Alert(
             id=alert_id,
             cluster=seen.image.cluster,
@@ -98,8 +101,8 @@ def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) 
             subject={**subject.fields, **({"feature": feature} if feature else {})},
             summary=finding.summary,
             evidence=finding.evidence,
-            since_ms=cause.at_ms if before is None else before.since_ms,
-            at_ms=cause.at_ms,
+            since_ms=at_ms if before is None else before.since_ms,
+            at_ms=at_ms,
             cause=cause.id,
         )
         yield before if before is not None and _same(before, alert) else alert

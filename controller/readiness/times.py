@@ -74,6 +74,8 @@ def advance(
     """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
     states = times.states
     if not states or _stands_moved(before, after, delta):
+        if before.authority is Authority.ZOOKEEPER and after.authority is not before.authority:
+            states = Map()  # in ZooKeeper mode no level of metadata.version waited to be finalized
         states = _states(states, after, at_ms)
     away, refused, due_ms = times.away, times.refused, times.due_ms
     for key in touched(times, before, after, delta):

@@ -125,7 +125,7 @@ class Scenario:
             before, "partition 0 offset 7", "not JSON", Delivery("topic", 7, self._now_ms)
         )
         assert self.engine.auditor is not None
-        self.engine.auditor.look(before, outcome)
+        self.engine.auditor.look(before, outcome, None)
         self.engine.rows.update((k, v) for k, v in rows_of_step(before, outcome) if v is not None)
         self.engine.state = outcome.state
         return outcome

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from controller.monitor import MonitorState, Outcome, step
+from controller.readiness import DEFAULT_LIMITS
 from controller.rows import rows_of_step, states_of_rows
 from streams.events import Event
 from streams.output_codec import encode_output
@@ -28,6 +29,7 @@ class Engine:
         self.end = 0
         self.state = MonitorState.of(cluster)
         self.auditor: Auditor | None = None
+        self.limits = DEFAULT_LIMITS
         if self.rows:
             self.restart()
 
@@ -44,9 +46,9 @@ class Engine:
         ``offset`` is where the event stands on a topic, if it comes from there.
         """
         delivery = None if offset is None else Delivery("topic", offset, offset)
-        outcome = step(self.state, event, delivery)
+        outcome = step(self.state, event, delivery, self.limits)
         if self.auditor is not None:
-            self.auditor.look(self.state, outcome)
+            self.auditor.look(self.state, outcome, event)
         self.said += said(outcome)
         rows = rows_of_step(self.state, outcome) if outcome.state is not self.state else []
         for key, value in rows if rows_written is None else rows[:rows_written]:

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from controller.readiness import Limits
 from streams.znodes import BrokerZnode
 from tables.image import Authority
 from tables.provenance import ZnodeProvenance
@@ -22,7 +23,8 @@ def run(seed: int) -> None:
     world = World(Random(seed))
     events = world.history(steps=25)
     engine = Engine()
-    engine.auditor = Auditor()
+    engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
+    engine.auditor = Auditor(engine.limits)
     for event in events:
         engine.take(event)
     image = engine.state.image
