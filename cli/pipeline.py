@@ -125,6 +125,7 @@ def open_lake(root: str, master: str) -> Iterator["Lake"]:
                 raise
             raise LakeError(f"the lake {root} cannot be written: {reason_in(trace)}") from error
         finally:
+            session.sparkContext.setLogLevel("OFF")  # what it says while it ends is no news
             session.stop()
 
 

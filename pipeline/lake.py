@@ -21,7 +21,7 @@ LOG: Final = logging.getLogger("featurewatch.pipeline")
 _AT_ONCE: Final = 4
 """Tables that are written side by side: much of a commit is waiting for the one before it in the
 table's log, and cores stand idle meanwhile."""
-_LOCK_S: Final = 20.0
+_LOCK_S: Final = 30.0
 _LOCK_POLL_S: Final = 0.2
 
 

@@ -67,8 +67,12 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
                     _wait(query)
                     raise RunError(f"the query {query.name} ended by itself: start again")
     finally:
+        # What is stopped in the middle of its work tells of it at length.
+        context = lake.session.sparkContext
+        context.setLogLevel("OFF")
         for query in running:
             query.stop()
+        context.setLogLevel("ERROR")
 
 
 def _wait(query: StreamingQuery) -> None:

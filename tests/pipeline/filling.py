@@ -12,7 +12,7 @@ from pipeline.registry import MESSAGES, Table
 from streams.bus import BusSettings
 from streams.codec import encode
 from streams.events import Event
-from streams.topics import METADATA_LOG, Topic
+from streams.topics import METADATA_LOG, PREFIX, Topic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,16 +36,18 @@ def put_bytes(bus: BusSettings, topic: Topic, key: bytes | None, value: bytes | 
 class Messages:
     """Messages as the topics' own offsets would number them, without a bus."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = PREFIX, first_round: int = 1) -> None:
+        self._prefix = prefix
         self._ends: Counter[str] = Counter()
         self._found: list[tuple[Any, ...]] = []
-        self._round = 0
+        self._round = first_round - 1
 
     def add(
         self, topic: Topic, key: bytes | None, value: bytes | None, time_ms: int | None = None
     ) -> None:
         """A message, at a time in milliseconds (its offset in seconds, if none is given)."""
-        name, offset = topic.name(), self._ends[topic.name()]
+        name = topic.name(self._prefix)
+        offset = self._ends[name]
         self._ends[name] += 1
         time = EPOCH + timedelta(milliseconds=offset * 1000 if time_ms is None else time_ms)
         place = (name, 0, offset, time, key, value, [])

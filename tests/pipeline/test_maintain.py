@@ -25,6 +25,13 @@ NOW_MS = 4_000_000_000_000
 """A time that is after today's, whenever this runs: no day of it is too old."""
 
 
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables that are looked at: each of the others would take its seconds."""
+    few = (MESSAGES, to.LEVELS, to.QUARANTINE, FEATURE_CHANGES)
+    monkeypatch.setattr("pipeline.maintain.TABLES", few)
+
+
 def make(lake: Lake) -> None:
     """Silver and gold of what bronze has."""
     run_once(lake, [Typing(lake).writer, Telling(lake).writer])

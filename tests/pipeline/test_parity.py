@@ -103,7 +103,6 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     lake.unlock()
     shutil.rmtree(lake.path(UPGRADES))
     again = Lake(lake.session, lake.root)
-    tell(again)
-    again.unlock()
+    Telling(again).writer()
     assert differences(gold(again), wanted) == []
     assert outputs(worked(of)) == {kind: wanted[kind] for kind in OUTPUTS}

@@ -9,6 +9,7 @@ from admin.features import Update, UpdateRefusedError, UpgradeType, update_featu
 from controller.kraft import releases
 from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
 from deploy.specs import ClusterSpec, NodeSpec, Roles
+from pipeline.gold import Telling
 from pipeline.gold_tables import CAPABILITY_INTERVALS, FEATURE_CHANGES, INCOMPATIBILITIES, UPGRADES
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
@@ -28,7 +29,6 @@ from tests.pipeline.parity import (
     gold,
     in_turn,
     into,
-    tell,
     told,
 )
 from tests.simulation import records as r
@@ -98,8 +98,8 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     events = commits(cluster, segment)
     of = in_turn([[*events, r.following(events[-1].last_offset)]])
     of = [(topic, cluster.encode(), value) for topic, _, value in of]
-    for _ in into(lake, of[:-1], rounds=(len(of) // 2,)):
-        tell(lake)
+    for _ in into(lake, of[:-1]):
+        Telling(lake).rebuild()
     assert differences(gold(lake), told(folded(of[:-1]))) == []
 
     down, up = full_rows(lake, UPGRADES)
