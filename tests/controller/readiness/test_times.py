@@ -188,6 +188,20 @@ def test_zookeeper_mode_has_no_levels_to_forget() -> None:
     assert firing(engine) == {}
 
 
+def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
+    """A cluster that was migrated has not forgotten to finalize for as long as its znodes stood."""
+    engine = Engine()
+    engine.take_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
+    assert engine.state.times.states[CLUSTER].state is State.READY
+    start = 30 * DAY
+    last = start // 10  # a commit's time is ten times its offset
+    event = r.commit(last, r.level(MV, 21), r.register(1, ranges("4.3"), fenced=False))
+    engine.take_all([event, r.following(last, seen_ms=start + 1)])
+    assert engine.state.times.states[CLUSTER] == (State.READY, start)
+    assert not firing(engine).get("finalization-forgotten")
+    assert beat(engine, start + DAY + 1) == [("finalization-forgotten", AlertState.FIRING)]
+
+
 def history() -> Iterable[Event]:
     """Something of everything, with the times at which it is too long."""
     yield from cluster(*CONTROLLERS, *nodes("4.3", "3.9", "4.3"), level=21)
