@@ -85,6 +85,8 @@ def _show(report: "Report", *, as_json: bool) -> None:
     hidden = report.count("different", "missing", "extra") - len(report.differences)
     if hidden > 0:
         print(f"and {hidden} more")
+    if report.replayed:
+        print(f"left out: {report.replayed} replayed (of these nothing was said live)")
     for reason in report.unknown:
         sys.stderr.write(f"featurewatch: {reason}\n")
 
@@ -108,6 +110,7 @@ def _summary(report: "Report") -> dict[str, Any]:
     verdicts = {name: report.count(name) for name in _verdicts(report)}
     late, twice = (sum(getattr(each, name) for each in report.counts) for name in ("late", "twice"))
     found = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
+    found["replayed"] = report.replayed
     return {**found, "differ": report.differ, "known": report.known}
 
 

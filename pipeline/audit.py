@@ -85,12 +85,14 @@ class Report(NamedTuple):
 
     ``folded`` is the round of bronze up to which gold has come (-1: nothing was folded yet),
     ``differences`` are the first of them, and ``unknown`` says why something cannot be known.
+    ``replayed`` is how many clusters were left out, as they were replayed from files.
     """
 
     folded: int = -1
     counts: tuple[Counts, ...] = ()
     differences: tuple[Difference, ...] = ()
     unknown: tuple[str, ...] = ()
+    replayed: int = 0
 
     def count(self, *verdicts: str) -> int:
         """How many findings have one of some verdicts."""
@@ -151,7 +153,9 @@ def _reordered(seen: View, found: DataFrame, late_s: float) -> DataFrame:
     folded = seen.messages.where(fn.col("round") <= seen.folded)
     settled_ms = round((seen.clock.timestamp() - late_s) * 1000)
     right = in_some_order(folded, clusters, said, settled_ms).withColumn("right", fn.lit(True))
-    verdict = fn.when(is_bad & fn.col("right"), REORDERED).otherwise(fn.col("verdict"))
+    # Where an order is found all is known: what was not said then was not to be said.
+    is_open = fn.col("verdict").isin(*BAD, UNKNOWN)
+    verdict = fn.when(is_open & fn.col("right"), REORDERED).otherwise(fn.col("verdict"))
     judged = found.join(right, "cluster", "left").withColumn("verdict", verdict)
     return judged.drop("right").localCheckpoint()
 
@@ -187,7 +191,7 @@ def _report(seen: View, judged: DataFrame, late_s: float, limit: int) -> Report:
                 sum(row["twice"] for row in mine),
             )
         )
-    report = Report(seen.folded, tuple(counts), tuple(_first(judged, limit)))
+    report = Report(seen.folded, tuple(counts), tuple(_first(judged, limit)), replayed=seen.replays)
     return report._replace(unknown=tuple(_unknown(seen, report)))
 
 

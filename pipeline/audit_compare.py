@@ -99,9 +99,11 @@ def findings(view: View, late_s: float) -> DataFrame:
     """`sides` of a look at the lake, with the verdicts that hold, and how late each was said.
 
     ``late_s`` is the time in which an output must have been said after its cause stood on its
-    topic, both by Kafka's time. Adds ``late_ms`` (null: not known).
+    topic, both by Kafka's time. Adds ``late_ms`` (null: not known). Replayed clusters are left out.
     """
     found = sides(view.messages, view.gold)
+    if view.replays:
+        found = found.join(view.replayed, "cluster", "left_anti")
     known = found.join(causes(view.messages), ["cluster", "cause"], "left")
     if view.lost or view.lost_inputs:
         known = known.join(_of_clusters(known), ["cluster"], "left")

@@ -20,6 +20,7 @@ from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
 from pipeline.reading import short_topic
 from pipeline.registry import GAPS, MESSAGES, Table
+from pipeline.spark_fold import by_cluster
 from streams import topics
 
 AUDITED: Final[Mapping[str, Table]] = {
@@ -28,6 +29,9 @@ AUDITED: Final[Mapping[str, Table]] = {
     topics.EPOCHS.short_name: EPOCHS,
 }
 """The tables that hold what the worker says, by the short name of the topic on which it does."""
+
+_REPLAYED: Final = "topic LIKE 'replay.%'"
+"""Which messages of bronze come from files, and not from a bus."""
 
 _SHORT_INPUTS: Final = frozenset(topic.short_name for topic in topics.INPUTS)
 
@@ -40,6 +44,8 @@ class View(NamedTuple):
     which messages are missing ("topic/partition"), with Kafka's time of the first message after the
     last of them, in milliseconds. ``lost_inputs`` are sentences, one for a partition of an input of
     which messages are missing. ``expired``: maintenance deleted the oldest messages from bronze.
+    ``replayed`` are the clusters that were replayed from files, ``replays`` is how many they are:
+    no worker said anything of that. ``messages`` are without what was replayed.
     """
 
     messages: DataFrame
@@ -49,6 +55,8 @@ class View(NamedTuple):
     lost: Mapping[str, int]
     lost_inputs: Mapping[int, str]
     expired: bool
+    replayed: DataFrame
+    replays: int
 
 
 def view(lake: Lake) -> View | None:
@@ -59,10 +67,15 @@ def view(lake: Lake) -> View | None:
     if folded is None:
         return None
     gold = {table.name: _pinned(lake, table) for table in AUDITED.values()}
-    messages = _pinned(lake, MESSAGES)
-    clock = messages.agg(fn.max("kafka_time").alias("at")).collect()[0]["at"]
+    everything = _pinned(lake, MESSAGES)
+    replayed = by_cluster(everything.where(_REPLAYED)).select("cluster").distinct()
+    replayed = replayed.localCheckpoint()
+    # A log that is read from a file has its own times.
+    times = fn.max(fn.when(fn.expr(f"NOT {_REPLAYED}"), fn.col("kafka_time"))), fn.max("kafka_time")
+    clock = everything.agg(fn.coalesce(*times).alias("at")).collect()[0]["at"]
     if clock is None:
         return None
+    messages = everything.where(f"NOT {_REPLAYED}")
     return View(
         messages=messages,
         gold=gold,
@@ -71,6 +84,8 @@ def view(lake: Lake) -> View | None:
         lost=_lost(messages),
         lost_inputs=_lost_inputs(lake),
         expired=EXPIRED in _detail(lake, MESSAGES)["properties"],
+        replayed=replayed,
+        replays=replayed.count(),
     )
 
 
@@ -154,7 +169,8 @@ def _lost(messages: DataFrame) -> dict[str, int]:
 def _lost_inputs(lake: Lake) -> dict[int, str]:
     if not lake.exists(GAPS):
         return {}
-    gaps = _pinned(lake, GAPS).where(short_topic().isin([*_SHORT_INPUTS]))
+    of_inputs = short_topic().isin([*_SHORT_INPUTS])
+    gaps = _pinned(lake, GAPS).where(of_inputs & fn.expr(f"NOT {_REPLAYED}"))
     ends = (fn.min("from_offset").alias("first"), fn.max("to_offset").alias("last"))
     found = gaps.groupBy("topic", "partition").agg(*ends).orderBy("topic", "partition").collect()
     return {

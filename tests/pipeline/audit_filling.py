@@ -25,7 +25,7 @@ from streams.events import (
     ZnodeSnapshot,
 )
 from streams.output_codec import Output, encode_output, topic_of
-from streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
+from streams.topics import API_VERSIONS, METADATA_LOG, PREFIX, ZOOKEEPER, Topic
 from streams.types import ClusterId
 from tables.image import Delivery
 from tests.pipeline.filling import EPOCH
@@ -40,14 +40,14 @@ Change = Callable[[Output, int], Iterable[tuple[Output, int]]]
 """What becomes of an output that is said at a time (ms)."""
 
 
-def history(seed: int, steps: int = 25) -> list[Told]:
+def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[Told]:
     """What the sources of a small cluster publish; its name is ``cluster-<seed>``."""
     found = []
     for event in World(Random(seed)).history(steps):
         moved: dict[str, Any] = {"cluster": ClusterId(f"cluster-{seed}")}
         for name in ("seen_ms", "append_ms"):
             if getattr(event, name, -1) >= 0:
-                moved[name] = getattr(event, name) + START_MS
+                moved[name] = getattr(event, name) + start_ms
         event = replace(event, **moved)
         found.append((event.seen_ms, _topic(event), event))
     return sorted(found, key=lambda told: told[0])
@@ -84,9 +84,9 @@ class Topics:
         self._rows: list[tuple[Any, ...]] = []
         self._round = 0
 
-    def add(self, topic: Topic, message: Message, at_ms: int) -> int:
-        """A message on a topic; its offset."""
-        name, offset = topic.name(), self._ends[topic.name()]
+    def add(self, name: str, message: Message, at_ms: int) -> int:
+        """A message on the topic of a name; its offset."""
+        offset = self._ends[name]
         self._ends[name] += 1
         time = EPOCH + timedelta(milliseconds=at_ms)
         place = (name, 0, offset, time, message.key, message.value, message.headers)
@@ -97,15 +97,17 @@ class Topics:
         """Messages that are gone."""
         self._ends[topic.name()] += number
 
-    def publish(self, told: Iterable[Told]) -> list[Read]:
+    def publish(self, told: Iterable[Told], prefix: str = PREFIX) -> list[Read]:
         """Events as sources publish them; the worker takes each in a millisecond later."""
         return [
-            Read(self.add(one[1], encode(one[1], one[2]), one[0]), one, one[0] + 1) for one in told
+            Read(self.add(topic.name(prefix), encode(topic, event), at_ms), one, at_ms + 1)
+            for one in told
+            for at_ms, topic, event in [one]
         ]
 
     def say(self, output: Output, at_ms: int) -> None:
         """An output as the worker says it."""
-        self.add(topic_of(output), encode_output(output), at_ms)
+        self.add(topic_of(output).name(), encode_output(output), at_ms)
 
     def into(self, lake: Lake) -> None:
         """Appends what was added since the last time, as one round of bronze."""
