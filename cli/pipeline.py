@@ -56,12 +56,15 @@ def run(
     found = settings.bus_settings()
     with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
+        from pipeline.gold import Telling
         from pipeline.run import run_on, run_once, stages
 
+        # The last of them judges with the limits of the worker.
+        filling = [*stages(opened, found)[:-1], Telling(opened, settings.limits()).writer]
         if once:
-            run_once(opened, stages(opened, found))
+            run_once(opened, filling)
         else:
-            run_on(opened, stages(opened, found), every, _stop_at_signal())
+            run_on(opened, filling, every, _stop_at_signal())
 
 
 @app.command()
