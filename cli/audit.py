@@ -9,7 +9,7 @@ import typer
 
 from cli.errors import Exit
 from cli.options import AsJson, ConfigFile
-from cli.pipeline import LakeRoot, Master, _lake, _stop_at_signal, app, default_lake
+from cli.pipeline import LakeRoot, Master, _stop_at_signal, app, default_lake, open_lake
 from cli.settings import load
 
 if TYPE_CHECKING:
@@ -45,18 +45,19 @@ def audit(
 
     Exits with 3 if anything is missing, extra or different, and with 4 if that cannot be known.
     """
-    with _lake(lake or default_lake(load(config)), master) as opened:
+    settings = load(config)
+    with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
         from pipeline.audit import audit as audit_lake
         from pipeline.audit import follow as follow_lake
 
         if not follow:
-            report = audit_lake(opened, late_s, limit, save=save)
+            report = audit_lake(opened, late_s, limit, save=save, limits=settings.limits())
             _show(report, as_json=as_json)
             code = _code(report, report.differ)
         else:
             code, differed = Exit.UNKNOWN, False
-            for report in follow_lake(opened, every, _stop_at_signal(), late_s):
+            for report in follow_lake(opened, every, _stop_at_signal(), late_s, settings.limits()):
                 differed = differed or report.differ
                 code = _code(report, differed)
                 _show_look(report, as_json=as_json)

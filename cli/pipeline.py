@@ -56,11 +56,9 @@ def run(
     found = settings.bus_settings()
     with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
-        from pipeline.gold import Telling
         from pipeline.run import run_on, run_once, stages
 
-        # The last of them judges with the limits of the worker.
-        filling = [*stages(opened, found)[:-1], Telling(opened, settings.limits()).writer]
+        filling = stages(opened, found, settings.limits())
         if once:
             run_once(opened, filling)
         else:
@@ -160,7 +158,5 @@ def _stop_at_signal() -> threading.Event:
         signal.signal(number, ask)
     return stop
 
-
-_lake = open_lake
 
 from cli import audit as _audit  # noqa: E402, F401 - a command of this group, which needs the above

@@ -62,7 +62,7 @@ def replay(
             from pipeline.replay.run import replay as run
 
             with _bar(opened) as phase:
-                replayed = run(opened, plan, phase)
+                replayed = run(opened, plan, phase, settings.limits())
     for told in replayed.clusters:
         print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
         _say(told.notes, told.problems)

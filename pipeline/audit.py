@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.audit_compare import (
     BAD,
     DIFFERENT,
@@ -109,24 +110,38 @@ class Report(NamedTuple):
         return self.count(UNKNOWN) == 0 and self.count(EQUAL, REORDERED) > 0
 
 
-def audit(lake: Lake, late_s: float = LATE_S, limit: int = 20, *, save: bool = False) -> Report:
+def audit(
+    lake: Lake,
+    late_s: float = LATE_S,
+    limit: int = 20,
+    *,
+    save: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Report:
     """Compares the two sides of a lake; it may be filled meanwhile.
 
     ``late_s``: an output must be said so many seconds after its cause. ``limit``: so many
     differences are in the report. ``save``: all of them replace what is in the table `AUDIT`.
+    ``limits`` are those of the worker and of gold.
     """
     seen = view(lake)
     if seen is None:
         return Report(unknown=("the lake holds nothing that was folded: run the pipeline first",))
     # As rows, and not as the plan that leads to them, which every later step would go through anew.
     found = findings(seen, late_s).localCheckpoint()
-    judged = _reordered(seen, found, late_s)
+    judged = _reordered(seen, found, late_s, limits)
     if save:
         _save(lake, judged)
     return _report(seen, judged, late_s, limit)
 
 
-def follow(lake: Lake, every_s: float, stop: Event, late_s: float = LATE_S) -> Iterator[Report]:
+def follow(
+    lake: Lake,
+    every_s: float,
+    stop: Event,
+    late_s: float = LATE_S,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Report]:
     """An audit every so many seconds until ``stop`` is set, whenever the lake has changed.
 
     The first one is at once. Each looks at the whole lake: what was missing may come yet.
@@ -135,12 +150,12 @@ def follow(lake: Lake, every_s: float, stop: Event, late_s: float = LATE_S) -> I
     while not stop.is_set():
         now = state_of_tables(lake)
         if now != last:
-            yield audit(lake, late_s)
+            yield audit(lake, late_s, limits=limits)
         last = now
         stop.wait(every_s)
 
 
-def _reordered(seen: View, found: DataFrame, late_s: float) -> DataFrame:
+def _reordered(seen: View, found: DataFrame, late_s: float, limits: Limits) -> DataFrame:
     """The findings, with those told apart that go back to the order between topics."""
     is_bad = fn.col("verdict").isin(*BAD)
     bad = found.where(is_bad).select("cluster").distinct()
@@ -152,7 +167,8 @@ def _reordered(seen: View, found: DataFrame, late_s: float) -> DataFrame:
     said = found.where("said_at IS NOT NULL").withColumn("due", is_due)
     folded = seen.messages.where(fn.col("round") <= seen.folded)
     settled_ms = round((seen.clock.timestamp() - late_s) * 1000)
-    right = in_some_order(folded, clusters, said, settled_ms).withColumn("right", fn.lit(True))
+    right = in_some_order(folded, clusters, said, settled_ms, limits)
+    right = right.withColumn("right", fn.lit(True))
     # Where an order is found all is known: what was not said then was not to be said.
     is_open = fn.col("verdict").isin(*BAD, UNKNOWN)
     verdict = fn.when(is_open & fn.col("right"), REORDERED).otherwise(fn.col("verdict"))

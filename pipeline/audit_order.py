@@ -4,6 +4,7 @@
 with what was said live of them, and when.
 """
 
+from functools import partial
 from typing import Final
 
 import orjson
@@ -11,6 +12,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.audit_live import cause_names
 from pipeline.audit_search import Saying, Search, Taken, queued
 from pipeline.folding import Message
@@ -35,13 +37,17 @@ def in_question(messages: DataFrame, found: DataFrame) -> DataFrame:
 
 
 def in_some_order(
-    messages: DataFrame, clusters: DataFrame, said: DataFrame, settled_ms: int
+    messages: DataFrame,
+    clusters: DataFrame,
+    said: DataFrame,
+    settled_ms: int,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> DataFrame:
     """Those of some clusters for which an order is found, as the column ``cluster``.
 
     ``messages`` are rows of bronze that gold has folded. ``said`` has what was said live:
     ``cluster``, ``id``, ``live`` (its text), ``said_at``, ``cause``, and ``due``. What messages up
-    to ``settled_ms`` by Kafka's time led to must have been said.
+    to ``settled_ms`` by Kafka's time led to must have been said. ``limits`` are the worker's.
     """
     mine = by_cluster(messages).join(clusters, "cluster", "left_semi")
     named = messages.select(*_PLACE, cause_names().alias("names"))
@@ -60,10 +66,10 @@ def in_some_order(
         "cluster", "id", "live", "due", fn.unix_millis("said_at").alias("said_ms")
     )
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
-    return both.applyInPandas(_search, "cluster string")
+    return both.applyInPandas(partial(_search, limits), "cluster string")
 
 
-def _search(inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
+def _search(limits: Limits, inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
     if inputs.empty:
         return pd.DataFrame({"cluster": []}, dtype=object)
     cluster = str(inputs["cluster"].iloc[0])
@@ -80,5 +86,5 @@ def _search(inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
         ]
         for id_, rows in outputs.groupby("id")
     }
-    names = [cluster] if Search(cluster, queues, live).succeeds() else []
+    names = [cluster] if Search(cluster, queues, live, limits).succeeds() else []
     return pd.DataFrame({"cluster": names}, dtype=object)

@@ -16,6 +16,7 @@ import orjson
 from immutables import Map
 
 from controller.monitor import MonitorState
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, Message, fold_message, state_of
 
 _SAID: Final = (CHANGE, ALERT, SNAPSHOT)
@@ -105,10 +106,12 @@ class Search:
         cluster: str,
         queues: Sequence[Sequence[Queued]],
         live: Mapping[str, Sequence[Saying]],
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._start = state_of(cluster, {})
         self._queues = queues
         self._live = live
+        self._limits = limits
         self._times = sorted(one.said_ms for each in live.values() for one in each if one.due)
 
     def succeeds(self) -> bool:
@@ -134,7 +137,8 @@ class Search:
                 if budget < 0:
                     return False
                 now = (*last.at[:head], last.at[head] + 1, *last.at[head + 1 :])
-                after, outputs = fold_message(replace(self._start, monitor=last.known), one.message)
+                before = replace(self._start, monitor=last.known)
+                after, outputs = fold_message(before, one.message, self._limits)
                 found = [(out.id, orjson.loads(out.value)) for out in outputs if out.kind in _SAID]
                 said = self._with(last.said, found, one)
                 if said is None or (after.monitor, said) in tried.get(now, ()):

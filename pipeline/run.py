@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.bronze import Taking
 from pipeline.errors import RunError, reason_in
 from pipeline.gold import Telling
@@ -28,9 +29,12 @@ Stage = Callable[[], DataStreamWriter]
 _LOOK_S: Final = 0.2
 
 
-def stages(lake: Lake, bus: BusSettings) -> list[Stage]:
-    """The queries of the pipeline, in the order in which each has what it reads."""
-    return [Taking(lake, bus).writer, Typing(lake).writer, Telling(lake).writer]
+def stages(lake: Lake, bus: BusSettings, limits: Limits = DEFAULT_LIMITS) -> list[Stage]:
+    """The queries of the pipeline, in the order in which each has what it reads.
+
+    ``limits`` are the worker's.
+    """
+    return [Taking(lake, bus).writer, Typing(lake).writer, Telling(lake, limits).writer]
 
 
 def run_once(lake: Lake, stages: Iterable[Stage]) -> None:

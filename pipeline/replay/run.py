@@ -9,6 +9,7 @@ from typing import Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.errors import reason_in
 from pipeline.gold import Telling
 from pipeline.lake import Lake
@@ -35,8 +36,13 @@ class Replayed:
     notes: list[str] = field(default_factory=list)
 
 
-def replay(lake: Lake, plan: Plan, phase: Phase = lambda *_: None) -> Replayed:
-    """Takes what was planned into the lake's tables.
+def replay(
+    lake: Lake,
+    plan: Plan,
+    phase: Phase = lambda *_: None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Replayed:
+    """Takes what was planned into the lake's tables; ``limits`` are those of the lake's worker.
 
     What is damaged or missing is told in the result, and all else is taken.
 
@@ -53,15 +59,15 @@ def replay(lake: Lake, plan: Plan, phase: Phase = lambda *_: None) -> Replayed:
             replayed.problems += told.problems
             replayed.notes += told.notes
         phase("typing and folding", 0)
-        _type_and_fold(lake)
+        _type_and_fold(lake, limits)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
     return replayed
 
 
-def _type_and_fold(lake: Lake) -> None:
+def _type_and_fold(lake: Lake, limits: Limits) -> None:
     # Both read bronze alone, and neither fills both cores.
-    stages: list[Stage] = [Typing(lake).writer, Telling(lake).writer]
+    stages: list[Stage] = [Typing(lake).writer, Telling(lake, limits).writer]
     with ThreadPoolExecutor(len(stages)) as pool:
         for done in [pool.submit(run_once, lake, [stage]) for stage in stages]:
             done.result()

@@ -84,7 +84,7 @@ class Commands:
 def commands(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """The command on an empty lake."""
     found = Commands(lake)
-    monkeypatch.setattr(cli.audit, "_lake", found.opened)
+    monkeypatch.setattr(cli.audit, "open_lake", found.opened)
     monkeypatch.setattr(cli.audit, "_stop_at_signal", lambda: found.course)
     return found
 
