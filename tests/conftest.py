@@ -35,24 +35,6 @@ from deploy.ensemble_specs import EnsembleSpec, Tls
 from deploy.specs import ClusterSpec, combined, single_bus
 from deploy.zookeeper import Ensemble
 
-TESTS = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Names the part of the suite that each test belongs to, for runs in several processes.
-
-    What shares running stacks, or the Spark session, is of one part, so that each starts once. It
-    is named before pytest-xdist looks for names.
-    """
-    for item in items:
-        if "pipeline" in item.path.relative_to(TESTS).parts[:1]:
-            part = "spark"
-        else:
-            part = "stack" if item.get_closest_marker("stack") else "pure"
-        item.add_marker(pytest.mark.xdist_group(part))
-
-
 MakeCluster = Callable[[ClusterSpec], Cluster]
 MakeEnsemble = Callable[..., Ensemble]
 """Takes an `EnsembleSpec`, or nothing for one server."""
