@@ -77,7 +77,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         assert Path(root).is_absolute()
         yield SimpleNamespace()
 
-    def ran(_: Any, plan: Plan, __: Any) -> Replayed:
+    def ran(_: Any, plan: Plan, *__: Any) -> Replayed:
         assert [course.cluster for course in plan.courses] == [CLUSTER]
         return Replayed([told], [*told.problems])
 

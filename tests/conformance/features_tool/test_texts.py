@@ -86,6 +86,13 @@ def without_epoch(said: Said) -> Said:
     return Said(said.code, re.sub(r"Epoch: \d+", "Epoch: n", said.out), said.err)
 
 
+def without_leader(said: Said) -> Said:
+    """Another controller may lead by the time that the second one asks."""
+    return Said(
+        said.code, re.sub(r"Local controller \d+", "Local controller n", said.out), said.err
+    )
+
+
 def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Cluster) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
@@ -101,7 +108,7 @@ def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Clust
             expected, found = tool(*arguments), ours(*compat, *arguments)
             if line.startswith("describe") and by == "--bootstrap-server":
                 expected, found = without_epoch(expected), without_epoch(found)
-            assert found == expected, line
+            assert without_leader(found) == without_leader(expected), line
 
 
 def test_what_is_looked_up_is_the_tools(ours: Ours, tool: KafkaFeatures) -> None:
