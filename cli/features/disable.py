@@ -28,10 +28,10 @@ def disable(
     """Disable one or more features: the same as a downgrade to level 0."""
     if target.dialect is Dialect.LATE:
         raise UsageError("the later draft has no disable: use delete --features")
-    if target.dialect is Dialect.EARLY:
-        delete_by_draft(target, [*(feature or ()), *split(features)], dry_run=dry_run, yes=yes)
-        return
     names = [*(feature or ()), *split(features)]
+    if target.dialect is Dialect.EARLY:
+        delete_by_draft(target, names, dry_run=dry_run, yes=yes)
+        return
     change(
         target,
         DISABLE,
