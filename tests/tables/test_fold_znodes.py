@@ -227,13 +227,13 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     """The same with stretches given again, each since the last whole reading began."""
     found: list[Event] = []
     since: list[Event] = []
-    parts: list[Event] = []
+    parts: list[ZnodeSnapshot] = []
     for event in events:
         found.append(event)
         if isinstance(event, ZnodeSnapshot):
-            parts = [event] if event.index == 0 else [*parts, event]
-            if event.last and len(parts) == event.index + 1:
-                since = parts
+            parts = [*(one for one in parts if one.reading == event.reading), event]
+            if event.last and [one.index for one in parts] == [*range(event.index + 1)]:
+                since = [*parts]
         elif isinstance(event, ZnodeChange):
             since = [*since, event]
         if since and dice.random() < 0.4:
