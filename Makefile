@@ -26,7 +26,7 @@ demo: $(VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and watch i
 	@$(BIN)/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
 test: $(VENV)/ready ## Run every test, against real Kafka.
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need no Kafka.
 	@$(BIN)/python -m pytest -m 'not stack' $(PYTEST)

@@ -24,10 +24,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from xdist.scheduler import LoadScopeScheduling
 
 from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
@@ -35,9 +37,25 @@ from deploy.ensemble_specs import EnsembleSpec, Tls
 from deploy.specs import ClusterSpec, combined, single_bus
 from deploy.zookeeper import Ensemble
 
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+
 MakeCluster = Callable[[ClusterSpec], Cluster]
 MakeEnsemble = Callable[..., Ensemble]
 """Takes an `EnsembleSpec`, or nothing for one server."""
+
+
+class FolderScheduling(LoadScopeScheduling):
+    """Runs in several processes: each takes a whole folder of tests, since a folder's tests share
+    what runs."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "/".join(nodeid.partition("::")[0].split("/")[:2])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling:
+    """How a run in several processes (``-n``) hands out the tests."""
+    return FolderScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
