@@ -15,13 +15,17 @@ class Files:
         self._jvm = jvm(session)
         self._hadoop = session._jsc.hadoopConfiguration()
 
-    def has_any(self, directory: str) -> bool:
-        """Whether a directory is there and holds a file that is no hidden one."""
+    def has_any(self, directory: str, besides: str = "") -> bool:
+        """Whether a directory is there and holds a file that is no hidden one.
+
+        Files whose names begin with ``besides`` do not count, unless it is empty.
+        """
         path, system = self._find(directory)
         if not system.exists(path):
             return False
         names = (status.getPath().getName() for status in system.listStatus(path))
-        return any(not name.startswith((".", "_")) for name in names)
+        passed = (".", "_", besides) if besides else (".", "_")
+        return any(not name.startswith(passed) for name in names)
 
     def remove(self, directory: str) -> None:
         """Removes a directory and all that is in it, if it is there."""

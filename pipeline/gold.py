@@ -252,10 +252,8 @@ class Telling:
 
     def _add(self, said: DataFrame) -> None:
         kinds = {row["kind"] for row in said.select("kind").distinct().collect()}
-        found = [each for each in TABLES if each.kind in kinds]
         self._lake.add_all(
-            Addition(each.table, each.made(said)) for each in found if not each.replaced
+            Addition(each.table, each.made(said), (), bool(each.replaced), each.replaced)
+            for each in TABLES
+            if each.kind in kinds
         )
-        for each in found:
-            if each.replaced:
-                self._lake.merge_intervals(each.table, each.made(said), each.replaced)

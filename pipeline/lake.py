@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import deltalake
 from delta.tables import DeltaTable
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pipeline.errors import LakeError
 from pipeline.files import Files
@@ -21,17 +24,20 @@ LOG: Final = logging.getLogger("featurewatch.pipeline")
 _AT_ONCE: Final = 4
 """Tables that are written side by side: much of a commit is waiting for the one before it in the
 table's log, and cores stand idle meanwhile."""
+_MADE: Final = "0" * 20
+"""Begins the names of the files in a table's log that were written when it was made."""
 _LOCK_S: Final = 30.0
 _LOCK_POLL_S: Final = 0.2
 
 
 class Addition(NamedTuple):
-    """New rows of a table; ``days`` and ``distinct`` as `Lake.add_new` takes them."""
+    """New rows of a table, as `Lake.add_new` takes them."""
 
     table: Table
     rows: DataFrame
     days: tuple[str, ...] = ()
     distinct: bool = False
+    replaced: str = ""
 
 
 class Lake:
@@ -71,14 +77,30 @@ class Lake:
         """The path of a table, which is made if it is not there; raises `LakeError`."""
         path = self.path(table)
         if table.path not in self._known:
-            if not self.exists(table):
-                builder = DeltaTable.createIfNotExists(self.session).location(path)
-                for name, kind in table.columns.items():
-                    builder = builder.addColumn(name, kind)
-                builder.comment(table.about).partitionedBy(*table.partitioned).execute()
-            self._check(table)
+            if self.exists(table):
+                self._check(table)
+            else:
+                self._create(table)
             self._known.add(table.path)
         return path
+
+    def _create(self, table: Table) -> None:
+        path, partitioned = self.path(table), [*table.partitioned]
+        columns = StructType.fromDDL(table.ddl)
+        assert isinstance(columns, StructType)  # noqa: S101 - what a list of columns is
+        if self.directory is None:
+            # Spark has the rights wherever the lake is, and takes a quarter of a second a table.
+            builder = DeltaTable.createIfNotExists(self.session).location(path).comment(table.about)
+            builder.addColumns(columns).partitionedBy(*partitioned).execute()
+            return
+        schema = deltalake.Schema.from_json(columns.json())
+        try:
+            deltalake.DeltaTable.create(
+                *(self.directory / table.path, schema, "ignore", partitioned),
+                description=table.about,
+            )
+        except (DeltaError, OSError) as error:
+            raise LakeError(f"the table {path} cannot be made: {error}") from None
 
     def read(self, table: Table) -> DataFrame:
         """A table's rows."""
@@ -99,12 +121,18 @@ class Lake:
         )
 
     def add_new(
-        self, table: Table, rows: DataFrame, days: Iterable[str] = (), distinct: bool = False
+        self,
+        table: Table,
+        rows: DataFrame,
+        days: Iterable[str] = (),
+        distinct: bool = False,
+        replaced: str = "",
     ) -> None:
         """Adds the rows whose key the table does not have, in one commit; of equal ones, one.
 
         ``days`` are those of the rows, where the table is ``pruned``: doubles are looked for in no
-        others. ``distinct`` says that no two of the rows have the same key.
+        others. ``distinct`` says that no two of the rows have the same key. ``replaced`` is a
+        condition on ``old`` and ``new`` under which a row takes the place of the one with its key.
         """
         same = [f"old.`{name}` <=> new.`{name}`" for name in table.key]
         if table.pruned and days:
@@ -116,18 +144,18 @@ class Lake:
             return
         target = DeltaTable.forPath(self.session, self.make(table))
         merge = target.alias("old").merge(new.alias("new"), " AND ".join(same))
+        if replaced:
+            merge = merge.whenMatchedUpdateAll(replaced)
         merge.whenNotMatchedInsertAll().execute()
 
     def _is_empty(self, table: Table) -> bool:
-        """Whether a table has no file. It may have rows for another process at any time, so that
-        only its having some is remembered."""
-        if table.path in self._filled:
-            return False
-        delta = DeltaTable.forPath(self.session, self.make(table))
-        empty = bool(delta.detail().select("numFiles").collect()[0]["numFiles"] == 0)
-        if not empty:
+        """Whether nothing was ever written to a table. Another process may at any time, so that
+        only its having been written is remembered."""
+        if table.path not in self._filled:
+            if not self.files().has_any(f"{self.make(table)}/_delta_log", besides=_MADE):
+                return True
             self._filled.add(table.path)
-        return empty
+        return False
 
     def add_all(self, additions: Iterable[Addition]) -> None:
         """Adds to several tables as `add_new` does, side by side; each table stands once at most.
@@ -218,16 +246,3 @@ class Lake:
                 f"the table {self.path(table)} has no column {', '.join(missing)}: it was made by "
                 "an older featurewatch; run: featurewatch pipeline maintain"
             )
-
-    def merge_intervals(self, table: Table, rows: DataFrame, replaced: str) -> None:
-        """Adds the rows whose key the table does not have, and puts others in the place of theirs.
-
-        No two of the rows have one key. ``replaced`` is a condition on ``old`` and ``new``.
-        """
-        if self._is_empty(table):
-            self.append(table, rows)
-            return
-        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
-        target = DeltaTable.forPath(self.session, self.make(table))
-        merge = target.alias("old").merge(rows.alias("new"), same)
-        merge.whenMatchedUpdateAll(replaced).whenNotMatchedInsertAll().execute()

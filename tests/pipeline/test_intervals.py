@@ -162,8 +162,8 @@ def test_an_interval_that_ended_stays_as_it_is(lake: Lake) -> None:
 
     def put(*said: Said) -> None:
         frame = lake.session.createDataFrame([*said], SAID)
-        lake.merge_intervals(CAPABILITY_INTERVALS, capability_intervals(frame), CLOSES)
-        lake.merge_intervals(UPGRADES, upgrades(frame), "TRUE")
+        lake.add_new(CAPABILITY_INTERVALS, capability_intervals(frame), replaced=CLOSES)
+        lake.add_new(UPGRADES, upgrades(frame), replaced="TRUE")
 
     put(
         *(word("capability", "a"), word("capability", "b", until_ms=5), word("capability", "b")),
