@@ -1,6 +1,6 @@
 """The audit: what the worker said live, held against what the lake recomputes.
 
-`sides` and `findings` say what is compared, and what counts; here the findings are counted.
+`audit_view` says what is compared and `audit_compare` what counts; here the findings are counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,30 +24,8 @@ from pipeline.audit_compare import (
 )
 from pipeline.audit_order import in_question, in_some_order
 from pipeline.audit_view import AUDITED, View, state_of_tables, view
+from pipeline.gold_tables import AUDIT
 from pipeline.lake import Lake
-from pipeline.registry import Layer, Table
-
-AUDIT: Final = Table(
-    Layer.GOLD,
-    "audit",
-    "what the last saved audit found to differ, or could not know",
-    {
-        "table": "string",
-        "cluster": "string",
-        "id": "string",
-        "verdict": "string",
-        "fields": "array<string>",
-        "live": "string",
-        "lake": "string",
-        "copies": "bigint",
-        "said_at": "timestamp",
-        "cause": "string",
-        "cause_at": "timestamp",
-        "late_ms": "bigint",
-        "audited_at": "timestamp",
-    },
-    key=("table", "cluster", "id"),
-)
 
 LATE_S: Final = 10.0
 """The time in which the worker says what follows from a message, in seconds."""

@@ -175,3 +175,27 @@ GOLD: Final = (
     UPGRADES,
     READINESS_BY_DAY,
 )
+"""What the pipeline fills."""
+
+AUDIT: Final = Table(
+    Layer.GOLD,
+    "audit",
+    "what the last saved audit found to differ, or could not know",
+    {
+        "table": "string",
+        "cluster": "string",
+        "id": "string",
+        "verdict": "string",
+        "fields": "array<string>",
+        "live": "string",
+        "lake": "string",
+        "copies": "bigint",
+        "said_at": "timestamp",
+        "cause": "string",
+        "cause_at": "timestamp",
+        "late_ms": "bigint",
+        "audited_at": "timestamp",
+    },
+    key=("table", "cluster", "id"),
+)
+"""Filled by audits that are saved."""

@@ -11,12 +11,12 @@ from pyspark.sql import functions as fn
 
 from pipeline.bronze import by_place, extents
 from pipeline.gold import EXPIRED
-from pipeline.gold_tables import GOLD
+from pipeline.gold_tables import AUDIT, GOLD
 from pipeline.lake import Lake
 from pipeline.registry import BRONZE, MESSAGES, Table
 from pipeline.silver_tables import SILVER
 
-TABLES: Final = (*BRONZE, *SILVER, *GOLD)
+TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
 """All tables, in the order in which data flows."""
 
 VACUUM_H: Final = 168.0

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import cli.audit
 from cli.errors import Exit
 from cli.main import app
-from pipeline.audit import AUDIT, Counts, Report, audit
+from pipeline.audit import Counts, Report, audit
 from pipeline.audit_compare import (
     DIFFERENT,
     EQUAL,
@@ -24,7 +24,7 @@ from pipeline.audit_compare import (
     UNKNOWN,
     VERDICTS,
 )
-from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from pipeline.gold_tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
 from pipeline.registry import GAPS
 from streams.output_codec import Output

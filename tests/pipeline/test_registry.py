@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pipeline.gold_tables import GOLD
+from pipeline.gold_tables import AUDIT, GOLD
 from pipeline.registry import BRONZE
 from pipeline.silver_tables import SILVER
 
@@ -15,5 +15,5 @@ def test_the_documentation_lists_the_tables() -> None:
     found = re.findall(r"^\| `(\w+/\w+)` \| (.+?) \| (.+?) \|$", DOCS.read_text(), re.MULTILINE)
     assert found == [
         (table.path, table.about, ", ".join(f"`{name}`" for name in table.key))
-        for table in (*BRONZE, *SILVER, *GOLD)
+        for table in (*BRONZE, *SILVER, *GOLD, AUDIT)
     ]
