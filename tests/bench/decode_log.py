@@ -1,6 +1,7 @@
 """Has a real controller write a large metadata log: brokers without processes, many partitions."""
 
 import shutil
+import time
 import uuid
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from deploy.specs import ClusterSpec, NodeSpec, Roles
 
 BROKERS = (101, 102, 103)
 PARTITIONS_A_TOPIC = 100
+IDLE_S = 30.0
 RANGES = {"metadata.version": (7, 30), "kraft.version": (0, 1), "group.version": (0, 1)} | {
     "transaction.version": (0, 2),
     "eligible.leader.replicas.version": (0, 1),
@@ -21,7 +23,8 @@ RANGES = {"metadata.version": (7, 30), "kraft.version": (0, 1), "group.version":
 def write_log(directory: Path, partitions: int) -> Path:
     """A log segment with a record for each partition, and another when one broker is fenced.
 
-    A 4.3.0 controller writes it below ``directory``; the segment is left there alone.
+    At its end stands what an idle controller writes. A 4.3.0 controller writes it below
+    ``directory``; the segment is left there alone.
     """
     spec = ClusterSpec(
         [NodeSpec(1, "4.3.0", Roles.CONTROLLER)],
@@ -36,9 +39,22 @@ def write_log(directory: Path, partitions: int) -> Path:
             for number in range(partitions // PARTITIONS_A_TOPIC):
                 nodes.create_topic(f"topic-{number:05d}", PARTITIONS_A_TOPIC, len(BROKERS))
             nodes.fence(BROKERS[:1])
+        _wait_for_idle_records(cluster.node(1).metadata_log)
         cluster.stop()
         (segment,) = cluster.node(1).metadata_log.glob("*.log")
         kept = directory / segment.name
         shutil.copyfile(segment, kept)
     shutil.rmtree(directory / "cluster", ignore_errors=True)
     return kept
+
+
+def _wait_for_idle_records(log: Path) -> None:
+    """Returns when a log grew though nobody asked for anything: by a NoOp, two a second."""
+    (segment,) = log.glob("*.log")
+    deadline = time.monotonic() + IDLE_S
+    for _ in range(3):  # the first may be the end of what was asked for
+        size = segment.stat().st_size
+        while segment.stat().st_size == size:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the idle controller wrote nothing in {IDLE_S:.0f} s")
+            time.sleep(0.1)
