@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from immutables import Map
 
@@ -22,6 +23,9 @@ from tables.provenance import NOWHERE, LogProvenance
 from tables.records import REPLAYS, OrphanError, Replay
 
 Folded = tuple[ClusterImage, ClusterDelta]
+
+_TOLD: Final = frozenset({*REPLAYS, UNREADABLE})
+"""The types of records that change the image, or what is known to be unreadable."""
 
 
 def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
@@ -44,8 +48,7 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
         nodes = image.nodes.changed(replay.nodes) if replay.nodes else image.nodes
         levels = level_changes(image.features, features)
         delta = ClusterDelta(nodes=replay.nodes, levels=levels)
-    after = replace(
-        image,
+    after = image.with_parts(
         features=features,
         nodes=nodes,
         log=provenance,
@@ -154,19 +157,17 @@ def _replay_all(
     replay: Replay, records: Sequence[RecordJson], unreadable: Map[str, Unreadable]
 ) -> Map[str, Unreadable]:
     """Replays records, and returns ``unreadable`` with those added that could not be read."""
-    replays = REPLAYS
-    for at, record in enumerate(records):
-        kind = record["type"]
-        act = replays.get(kind)
-        if act is None:
-            if kind == UNREADABLE:
-                reason = str(record["data"].get("reason", "no reason is given"))
-                unreadable = _count(unreadable, record, reason)
+    # Most records of a source that passes all on mean nothing here: they are sifted out first.
+    found = [record for record in records if record["type"] in _TOLD]
+    for at, record in enumerate(found):
+        if record["type"] == UNREADABLE:
+            reason = str(record["data"].get("reason", "no reason is given"))
+            unreadable = _count(unreadable, record, reason)
             continue
         try:
-            act(replay, record["data"])
+            REPLAYS[record["type"]](replay, record["data"])
         except OrphanError as error:
-            if not _unregisters(records[at + 1 :], error.key):
+            if not _unregisters(found[at + 1 :], error.key):
                 unreadable = _count(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
             unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")

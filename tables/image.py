@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from immutables import Map
 
@@ -77,7 +77,7 @@ class Delivery(NamedTuple):
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: there are few of them, and `with_parts` is made for dicts
 class ClusterImage:
     """All that is known of one cluster after some events. Compared by value.
 
@@ -151,20 +151,31 @@ class ClusterImage:
             return False
         return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
 
-    def having_read(self, delivery: Delivery) -> "ClusterImage":
-        """This image with a message marked as taken in."""
-        last = self.read.get(delivery.topic, delivery)
-        newest = delivery._replace(time_ms=max(delivery.time_ms, last.time_ms))
-        return replace(self, read=self.read.set(delivery.topic, newest))
+    def with_parts(self, **parts: Any) -> Self:
+        """This image with other parts: `dataclasses.replace` for what is done at every event.
 
-    def with_source(self, status: SourceStatus) -> "ClusterImage":
+        That one sets each of the many fields again, which costs more than most events do besides.
+        """
+        after = object.__new__(type(self))
+        after.__dict__.update(self.__dict__, **parts)
+        return after
+
+    def having_read(self, delivery: Delivery) -> Self:
+        """This image with a message marked as taken in."""
+        last = self.read.get(delivery.topic)
+        if last is not None and last.time_ms > delivery.time_ms:
+            delivery = delivery._replace(time_ms=last.time_ms)
+        return self.with_parts(read=self.read.set(delivery.topic, delivery))
+
+    def with_source(self, status: SourceStatus) -> Self:
         """This image with one source's newest status."""
         caught_up = self.caught_up
         if status.state is SourceState.FOLLOWING:
             caught_up = caught_up | {status.source}
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
-        return replace(self, sources=self.sources.set(status.source, status), caught_up=caught_up)
+        sources = self.sources.set(status.source, status)
+        return self.with_parts(sources=sources, caught_up=caught_up)
 
     def read_anew(self, end_offset: int = -1, leader_epoch: int = -1) -> "ClusterImage":
         """This image with a new `Resync`, from a snapshot or from the log itself."""

@@ -1,7 +1,7 @@
 """What the nodes of a cluster support: registrations, and the classes of nodes that are alike."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 from weakref import WeakValueDictionary
 
@@ -30,15 +30,16 @@ class Capabilities:
 
     ``complete`` is false where the answer left out features whose minimum is 0 (ApiVersions below
     version 4, KAFKA-17492): a feature that is missing may then be supported all the same.
+    ``broken`` says that some range is none, and nothing can be concluded from it.
     """
 
     ranges: Mapping[FeatureName, Range]
     complete: bool = True
+    broken: bool = field(init=False)
 
-    @property
-    def broken(self) -> bool:
-        """Whether some range is none, and nothing can be concluded from it."""
-        return not all(is_range(bounds) for bounds in self.ranges.values())
+    def __post_init__(self) -> None:
+        broken = not all(is_range(bounds) for bounds in self.ranges.values())
+        object.__setattr__(self, "broken", broken)
 
 
 def is_range(bounds: Range) -> bool:

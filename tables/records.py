@@ -42,7 +42,9 @@ class Replay:
             OrphanError: No such broker is registered.
         """
         key = _broker_key(data, name)
-        node = self.nodes[key] if key in self.nodes else self.base.nodes.get(key)
+        node = self.nodes.get(key)
+        if node is None and key not in self.nodes:
+            node = self.base.nodes.get(key)
         if node is None:
             raise OrphanError(key)
         return node
@@ -79,7 +81,10 @@ def _text(data: Data, name: str) -> str:
 
 
 def _broker_key(data: Data, name: str) -> NodeKey:
-    return NodeKey(Role.BROKER, NodeId(_int(data, name)))
+    node_id: NodeId = data[name]
+    if type(node_id) is int:
+        return NodeKey(Role.BROKER, node_id)
+    raise TypeError(f"{name} is not a whole number")
 
 
 def _ranges(data: Data) -> Capabilities:
@@ -144,7 +149,9 @@ def _change_registration(replay: Replay, data: Data) -> None:
     fencing = data.get("fenced", 0)
     fenced = node.fenced if fencing == 0 else fencing == 1
     shutting_down = node.shutting_down or data.get("inControlledShutdown", 0) == 1
-    replay.set(node._replace(fenced=fenced, shutting_down=shutting_down))
+    if fenced is not node.fenced or shutting_down is not node.shutting_down:
+        node = node._replace(fenced=fenced, shutting_down=shutting_down)
+    replay.set(node)
 
 
 def _set_level(replay: Replay, data: Data) -> None:
