@@ -14,6 +14,7 @@ from controller.migration import under_way
 from controller.readiness.states import State
 from controller.readiness.times import CLUSTER, settle, touched
 from controller.rules import RULES, TIMED_RULES, Finding, Seen, Subject, SubjectKind
+from streams.events import SourceState, SourceStatus
 from streams.outputs import Alert, AlertState
 from tables.image import ClusterDelta, ClusterImage
 from tables.nodes import ClassKey, NodeKey
@@ -56,10 +57,10 @@ def judge(
     moment when it has, all of them are.
     """
     after = seen.image
-    subjects = {
-        **dict.fromkeys(_touched(before, after, delta, firing)),
-        **dict.fromkeys(_lasting(before, delta, firing, seen, due)),
-    }
+    subjects = dict.fromkeys(_touched(before, after, delta, firing))
+    subjects |= dict.fromkeys(_lasting(before, delta, firing, seen, due))
+    if not subjects:
+        return firing, {}
     said: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
         if not after.ready and subject.kind not in _ALWAYS:
@@ -134,8 +135,7 @@ def _touched(
     """The subjects whose findings may differ, each once, in a fixed order."""
     subjects: dict[Subject, None] = {}
     if before.sources is not after.sources:
-        sources = sorted({*before.sources, *after.sources})
-        subjects.update((Subject(SubjectKind.SOURCE, name), None) for name in sources)
+        subjects.update((subject, None) for subject in _sources(before, after, firing))
     if before.unreadable is not after.unreadable:
         names = sorted({*before.unreadable, *after.unreadable})
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
@@ -152,6 +152,21 @@ def _touched(
     return subjects
 
 
+def _sources(before: ClusterImage, after: ClusterImage, firing: Firing) -> Iterator[Subject]:
+    """The sources that say something else than before; most heartbeats say the same again."""
+    for name in sorted({*before.sources, *after.sources}):
+        old, new = before.sources.get(name), after.sources.get(name)
+        if old is new:
+            continue
+        subject = Subject(SubjectKind.SOURCE, name)
+        if _word(old) != _word(new) or subject in firing:
+            yield subject
+
+
+def _word(status: SourceStatus | None) -> tuple[SourceState, str] | None:
+    return None if status is None else (status.state, status.detail)
+
+
 def _lasting(
     before: ClusterImage, delta: ClusterDelta, firing: Firing, seen: Seen, due: Iterable[NodeKey]
 ) -> Iterator[Subject]:
@@ -161,7 +176,9 @@ def _lasting(
     if not before.ready:  # what came to it before was not judged
         _, due = settle(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
-    for key in touched(seen.times, before, seen.image, delta):
+    for key in touched(seen.times, before, seen.image, delta) if firing else ():
+        if key in delta.nodes:
+            continue  # among the touched already, if it fires
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject
@@ -194,8 +211,9 @@ def _of_delta(
 ) -> Iterator[tuple[Subject, None]]:
     levels, levels_before = after.features.levels, before.features.levels
     for key, node in delta.nodes.items():
-        subject = Subject(SubjectKind.NODE, key)
-        if subject in firing or (node is not None and suspicious(node.capabilities, levels)):
+        if node is not None and suspicious(node.capabilities, levels):
+            yield Subject(SubjectKind.NODE, key), None
+        elif firing and (subject := Subject(SubjectKind.NODE, key)) in firing:
             yield subject, None
     if levels is not levels_before:
         for class_key in after.nodes.classes:

@@ -114,6 +114,8 @@ def _time_ms(event: Event) -> int:
 
 
 def _changes(after: ClusterImage, delta: ClusterDelta, event: Event) -> tuple[FeatureChange, ...]:
+    if not delta.levels:
+        return ()
     features = after.features
     append_ms = event.append_ms if isinstance(event, (LogCommit, SnapshotChunk)) else -1
     return tuple(

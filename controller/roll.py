@@ -98,8 +98,9 @@ NO_ROLLS: Final = Rolls()
 def moved_nodes(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Moved]:
     """The nodes of a delta whose capabilities differ, by key; a fencing is none of them."""
     found = []
+    nodes_before, nodes = before.nodes.nodes, after.nodes.nodes
     for key in delta.nodes:
-        old, new = before.nodes.get(key), after.nodes.get(key)
+        old, new = nodes_before.get(key), nodes.get(key)
         known = None if old is None else old.capabilities
         now = None if new is None else new.capabilities
         if known is not now:

@@ -56,17 +56,18 @@ def row_of_days(days: Days) -> bytes:
 def passed(days: Days, image: ClusterImage, time_ms: int) -> tuple[Days, list[Word]]:
     """Takes in that a message comes at a time, before what it says: maybe a day is over.
 
-    Clocks go back, days do not. A day begins with something to say.
+    Clocks go back, days do not. A day begins with something to say. Of a day that is over nothing
+    is said again that was said before it was.
     """
     today = time_ms // _DAY_MS
     if today <= days.day:
         return days, []
-    return Days(today, unsaid=True), [*standings(image, days.day)]
+    return Days(today, unsaid=True), [*standings(image, days.day)] if days.unsaid else []
 
 
 def noticed(days: Days, before: ClusterImage, after: ClusterImage) -> Days:
     """The days after a step: did it change anything that verdicts follow from?"""
-    if days.unsaid or _parts(before) == _parts(after):
+    if days.unsaid or before is after or _parts(before) == _parts(after):
         return days
     return days._replace(unsaid=True)
 

@@ -89,6 +89,8 @@ def remembered(
         return past, []
     after = outcome.state
     found = moved_nodes(before.image, after.image, delta)
+    if not (found or delta.levels or touched):
+        return past, []  # a fencing, the ordinary case
     words: list[Word] = []
     nodes = past.nodes.mutate()
     for moved in found:

@@ -60,8 +60,9 @@ def one_of(enum: type[StrEnum]) -> Check:
     members = {str(member): member for member in enum}
 
     def check(value: Any) -> StrEnum:
-        if type(value) is str and value in members:
-            return members[value]
+        member = members.get(value) if type(value) is str else None
+        if member is not None:
+            return member
         raise ValueError(f"is none of {', '.join(members)}: {brief(value)}")
 
     return check

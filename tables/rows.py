@@ -18,7 +18,7 @@ import orjson
 from immutables import Map
 
 from streams.events import FeatureView, SourceState, SourceStatus
-from streams.types import ClusterId, NodeId, Role
+from streams.types import ClusterId, Role
 from tables.features import FeaturesImage
 from tables.image import (
     Authority,
@@ -64,6 +64,12 @@ def cluster_of(key: str) -> tuple[ClusterId, str]:
     return ClusterId(cluster.replace("%7C", "|").replace("%25", "%")), name
 
 
+def keys_of_page(role: Role, page: int) -> list[NodeKey]:
+    """The keys that share a row, by id."""
+    ids: Iterable[Any] = range(page * PAGE, (page + 1) * PAGE)  # `NodeId` costs a call for each
+    return [NodeKey(role, node_id) for node_id in ids]
+
+
 def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Row]:
     """The rows that an event changes, in the order in which they must be written."""
     if after is before:
@@ -76,8 +82,9 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
         "reading": delta.reading,
     }
     rows: list[Row] = []
-    for family, pick in _FAMILIES.items():
-        rows.extend(_pages(after, family, pick(after), touched[family]))
+    for family, keys in touched.items():
+        if keys:
+            rows.extend(_pages(after, family, _FAMILIES[family](after), keys))
     rows.append((row_key(after.cluster, "cluster"), orjson.dumps(_cluster(after))))
     rows.extend(_void_pages(after, "pending", before.resync, after.resync, delta.pending))
     rows.extend(_void_pages(after, "reading", before.reading, after.reading, delta.reading))
@@ -117,9 +124,9 @@ def _void_pages(
 def _pages(
     image: ClusterImage, family: str, nodes: NodesImage | None, keys: Iterable[NodeKey]
 ) -> Iterator[Row]:
+    known = NO_NODES.nodes if nodes is None else nodes.nodes
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in keys):
-        ids = range(page * PAGE, (page + 1) * PAGE)
-        found = [] if nodes is None else [nodes.get(NodeKey(role, NodeId(i))) for i in ids]
+        found = [known.get(key) for key in keys_of_page(role, page)]
         members = [_packed(node) for node in found if node is not None]
         key = row_key(image.cluster, f"{family}/{role}/{page}")
         yield key, orjson.dumps((_tag(image, family), members)) if members else None

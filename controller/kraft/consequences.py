@@ -46,6 +46,6 @@ def between(feature: FeatureName, low: int, high: int) -> tuple[Consequence, ...
 
     A level that is newer than the catalogue has no entry: nothing is said of it.
     """
-    known = consequences()
-    found = (known.get((feature, FeatureLevel(level))) for level in range(low + 1, high + 1))
-    return tuple(one for one in found if one is not None)
+    # Over the catalogue, never over the levels: what ZooKeeper holds may be any number.
+    levels = sorted(at for name, at in consequences() if name == feature and low < at <= high)
+    return tuple(consequences()[feature, level] for level in levels)

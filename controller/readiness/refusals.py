@@ -39,21 +39,22 @@ def refusal(image: ClusterImage, key: NodeKey) -> str | None:
     """
     if image.authority is not Authority.LOG:
         return None
-    node, answer = image.nodes.get(key), image.answers.get(key)
-    heard = answer is not None and not answer.silent
-    known = answer if heard and answer is not None else node
+    # The maps themselves: this is asked of each node that an event touches.
+    node, answer = image.nodes.nodes.get(key), image.answers.nodes.get(key)
+    known = node if answer is None or answer.silent else answer
     if known is None or known.migrating or (node is not None and node.migrating):
         return None
-    ranges, levels = known.capabilities, image.features.levels
-    if not ranges.complete or ranges.broken:
-        return None
-    if node is not None and node.capabilities is ranges and incompatibilities(ranges, levels):
-        return None
-    return _words(ranges, levels, key.role)
+    registered = node is not None and node.capabilities is known.capabilities
+    return _words(known.capabilities, image.features.levels, key.role, registered)
 
 
 @lru_cache(maxsize=4096)
-def _words(known: Capabilities, levels: Levels, role: Role) -> str | None:
+def _words(known: Capabilities, levels: Levels, role: Role, registered: bool) -> str | None:
+    """What follows from ranges alone; ``registered``: with them the node is there already."""
+    if not known.complete or known.broken:
+        return None
+    if registered and incompatibilities(known, levels):
+        return None
     others = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
     kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
     state = ControllerState(_NOBODY, known.ranges, others, kraft_version=kraft)

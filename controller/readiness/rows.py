@@ -12,9 +12,9 @@ from immutables import Map
 
 from controller.readiness.states import State
 from controller.readiness.times import Since, Times
-from streams.types import ClusterId, FeatureName, NodeId, Role
+from streams.types import ClusterId, FeatureName, Role
 from tables.nodes import NodeKey
-from tables.rows import PAGE, Row, row_key
+from tables.rows import PAGE, Row, keys_of_page, row_key
 
 _STATES: Final = "times"
 _PAGES: Final = "times/"
@@ -31,9 +31,9 @@ def rows_of_times(
         (key.role, key.node_id // PAGE) for key in touched if _at(before, key) != _at(after, key)
     )
     for role, page in pages:
-        ids = range(page * PAGE, (page + 1) * PAGE)
-        found = [(node_id, *_at(after, NodeKey(role, NodeId(node_id)))) for node_id in ids]
-        known = [one for one in found if one[1:] != (None, None)]
+        away, refused, keys = after.away, after.refused, keys_of_page(role, page)
+        found = [(key.node_id, away.get(key), refused.get(key)) for key in keys]
+        known = [one for one in found if one[1] is not None or one[2] is not None]
         key = row_key(cluster, f"{_PAGES}{role}/{page}")
         yield key, orjson.dumps(known) if known else None
     if after.states is not before.states:

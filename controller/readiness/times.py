@@ -79,9 +79,17 @@ def advance(
         states = _states(states, after, at_ms)
     away, refused, due_ms = times.away, times.refused, times.due_ms
     for key in touched(times, before, after, delta):
-        started = _is_another(before.nodes.get(key), after.nodes.get(key))
-        away = _with(away, key, at_ms, holds=is_away(after, key), anew=started)
-        refused = _with(refused, key, at_ms, holds=is_refused(after, key), anew=started)
+        is_gone, turned_away = is_away(after, key), is_refused(after, key)
+        if not is_gone and key in away:
+            away = away.delete(key)
+        if not turned_away and key in refused:
+            refused = refused.delete(key)
+        if is_gone or turned_away:
+            anew = _is_another(before.nodes.get(key), after.nodes.get(key))
+            if is_gone and (anew or key not in away):
+                away = away.set(key, at_ms)
+            if turned_away and (anew or key not in refused):
+                refused = refused.set(key, at_ms)
     if away is not times.away:
         due_ms = min(due_ms, at_ms + limits.ghost_ms)
     if refused is not times.refused:
@@ -115,12 +123,12 @@ def is_away(image: ClusterImage, key: NodeKey) -> bool:
     is no voter and nobody asks it. Where nodes are known by their answers alone: it is silent. The
     brokers of ZooKeeper live: their znodes go with them.
     """
-    node = image.nodes.get(key)
+    node = image.nodes.nodes.get(key)
     if node is None:
         return False
     if image.authority is not Authority.LOG:
         return node.silent
-    answer = image.answers.get(key)
+    answer = image.answers.nodes.get(key)
     if answer is not None:
         return answer.silent and (node.fenced or key.role is Role.CONTROLLER)
     if key.role is Role.BROKER:
@@ -169,7 +177,9 @@ def touched(
     All of them where another source became the authority, and where nothing is known of times: an
     older release kept none.
     """
-    keys: dict[NodeKey, None] = dict.fromkeys((*delta.nodes, *delta.answers))
+    keys: dict[NodeKey, None] = dict.fromkeys(delta.nodes)
+    if delta.answers:
+        keys |= dict.fromkeys(delta.answers)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
     if before.quorum.voters != after.quorum.voters:
@@ -196,11 +206,3 @@ def _members(image: ClusterImage, role: Role) -> Iterable[NodeKey]:
 def _is_another(before: Node | None, after: Node | None) -> bool:
     """Whether a process took the place of another: whoever starts was not away."""
     return before is not None and after is not None and before.incarnation != after.incarnation
-
-
-def _with(
-    since: Map[NodeKey, int], key: NodeKey, at_ms: int, *, holds: bool, anew: bool
-) -> Map[NodeKey, int]:
-    if not holds:
-        return since.delete(key) if key in since else since
-    return since.set(key, at_ms) if anew or key not in since else since
