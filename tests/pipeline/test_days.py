@@ -102,3 +102,13 @@ def test_days_do_not_go_back() -> None:
     assert all(a <= b for (a, _), (b, _) in pairwise(events[1:]))
     _, said = fold(*events)
     assert tuple(standings(said, "4.3")) == (DAYS[1],)
+
+
+def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
+    """The next day's first message says the day before only if something of it is unsaid."""
+    state, _ = fold(*roll()[:2])
+    message = encode(METADATA_LOG, r.following(10, seen_ms=20))
+    place = (METADATA_LOG.name(), 0, 10, BEGAN_MS + DAY_MS)
+    state, said = fold_message(state, Message(*place, message.key, message.value))
+    assert not standings(said, "4.3")
+    assert tuple(standings(last_words(state)[1], "4.3")) == (DAYS[1],)
