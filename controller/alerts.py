@@ -12,7 +12,7 @@ from immutables import Map
 from controller.compatibility import incompatibilities, suspicious
 from controller.migration import under_way
 from controller.readiness.states import State
-from controller.readiness.times import CLUSTER, settle, touched
+from controller.readiness.times import CLUSTER, settle, touched_beside
 from controller.rules import RULES, TIMED_RULES, Finding, Seen, Subject, SubjectKind
 from streams.events import SourceState, SourceStatus
 from streams.outputs import Alert, AlertState
@@ -176,9 +176,8 @@ def _lasting(
     if not before.ready:  # what came to it before was not judged
         _, due = settle(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
-    for key in touched(seen.times, before, seen.image, delta) if firing else ():
-        if key in delta.nodes:
-            continue  # among the touched already, if it fires
+    # Those of the delta itself are among the touched anyway, if they fire.
+    for key in touched_beside(seen.times, before, seen.image, delta) if firing else ():
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject

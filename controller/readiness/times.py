@@ -177,9 +177,14 @@ def touched(
     All of them where another source became the authority, and where nothing is known of times: an
     older release kept none.
     """
-    keys: dict[NodeKey, None] = dict.fromkeys(delta.nodes)
-    if delta.answers:
-        keys |= dict.fromkeys(delta.answers)
+    return dict.fromkeys((*delta.nodes, *touched_beside(times, before, after, delta)))
+
+
+def touched_beside(
+    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
+) -> Iterable[NodeKey]:
+    """Of the `touched` those that need not be among the delta's own nodes: mostly none."""
+    keys: dict[NodeKey, None] = dict.fromkeys(delta.answers)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
     if before.quorum.voters != after.quorum.voters:
