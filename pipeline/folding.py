@@ -108,6 +108,8 @@ def fold_message(
     topic = FOLDED[message.topic.rpartition(".")[2]]
     delivery = Delivery(topic.short_name, message.offset, message.time_ms)
     before = state.monitor
+    if before.image.has_read(delivery):
+        return state, []
     days, words = by_day.passed(state.days, before.image, message.time_ms)
     try:
         event = decode(topic, message.value, message.key)

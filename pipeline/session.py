@@ -55,6 +55,13 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|ssl[.]key",
 }
 
+UNCOMPILED: Final[Mapping[str, str]] = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For small tables and many different plans, each of which runs once: compiling them would cost
+more than it saves."""
+
 
 def spark_session(
     scratch: Path,

@@ -13,7 +13,7 @@ from deploy.cluster import Cluster
 from pipeline.errors import SparkMissingError
 from pipeline.java import java_home
 from pipeline.lake import Lake
-from pipeline.session import spark_session
+from pipeline.session import UNCOMPILED, spark_session
 from streams.bus import BusSettings
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=24
 """A session that lives for minutes: the first compiler alone starts it in half the time. By itself
 it has room for 48 MB of code, and where that is full nothing is compiled any more."""
 
-QUICK = {
-    # Small tables and many different plans: what is compiled would run but once.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 _NUMBERS = count(1)
 
 
@@ -46,7 +41,7 @@ def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """A session on two cores of this machine, which needs a full JDK on it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", OPTIONS)  # of this JVM, and not of all others
-        session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, QUICK)
+        session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, UNCOMPILED)
     yield session
     session.stop()
 
