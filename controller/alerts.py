@@ -74,7 +74,8 @@ def judge(
         ended = (_resolved(alert, cause) for alert in old if alert.id not in still)
         said[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
-    return firing, said
+    # Subjects come out of sets too: the same events say the same in the same order all the same.
+    return firing, dict(sorted(said.items(), key=lambda item: str(item[0])))
 
 
 def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) -> Iterator[Alert]:
