@@ -1,12 +1,15 @@
-"""The same texts where there is no KRaft: on brokers in ZooKeeper mode, of the reference system."""
+"""The same texts where there is no KRaft: on Kafka's brokers in ZooKeeper mode, and on those of the
+reference system, which have features to change."""
 
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from deploy.specs import zookeeper_mode
 from deploy.zookeeper import Ensemble
 from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
+from tests.conftest import MakeCluster
 from tests.reference.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -69,3 +72,30 @@ def test_the_texts_are_the_tools_in_zookeeper_mode(
         }
         assert len(texts) == 1
     assert sum(said.code == 0 for said in expected) == len(STEPS) - 4
+
+
+ASKED_OF_KAFKA = (
+    "describe",
+    "upgrade --feature group.version=1",
+    "upgrade --feature metadata.version=21 --dry-run",
+    "upgrade --metadata 3.9",
+    "upgrade --feature unheard=1 --feature group.version=1",
+    "downgrade --feature group.version=1",
+    "downgrade --metadata 3.8 --unsafe --dry-run",
+    "disable --feature transaction.version",
+    "disable --feature transaction.version --unsafe",
+)
+
+
+@pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
+def test_the_texts_are_the_tools_on_kafkas_own_brokers(
+    tool: KafkaFeatures, ours: Ours, make_cluster: MakeCluster, ensemble: Ensemble
+) -> None:
+    """A broker in ZooKeeper mode supports no feature: what it is asked for it refuses, and both say
+    so with its words (M-02)."""
+    spec = zookeeper_mode(1, f"{ensemble.connect_string}/tool-{time.time_ns()}")
+    where = ("--bootstrap-server", make_cluster(spec).bootstrap_servers)
+    for line in ASKED_OF_KAFKA:
+        expected = tool(*where, *line.split())
+        assert ours("--compat", COMPAT[tool.release], *where, *line.split()) == expected, line
+        assert (expected.code == 0) == (line == "describe"), expected
