@@ -23,12 +23,14 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
     if below:
         count = sum(item["nodes"] for item in below)
-        nodes = "node supports" if count == 1 else "nodes support"
+        one = count == 1
+        nodes, them = ("node supports", "it") if one else ("nodes support", "them")
+        gone = "it if it is gone" if one else "those that are gone"
         live = image.authority is Authority.ZOOKEEPER  # which forgets those that are gone
         summary = (
             f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
-            f"{'live' if live else 'registered'} {nodes}: start them on a newer release"
-            f"{'.' if live else ', or unregister those that are gone.'}"
+            f"{'live' if live else 'registered'} {nodes}: start {them} on a newer release"
+            f"{'.' if live else f', or unregister {gone}.'}"
         )
         yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
 

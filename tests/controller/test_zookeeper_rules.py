@@ -65,7 +65,7 @@ def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
     engine = watching(z.features({MV: 25}, 5), z.broker(1, OLD, 10))
     found = firing(engine)
     above = found[f"level-above-support/feature/{MV}"]
-    assert "above what 1 live node supports: start them on a newer release." in above.summary
+    assert "above what 1 live node supports: start it on a newer release." in above.summary
     assert found[f"incompatible-node/node/broker-1/{MV}"].severity is Severity.CRITICAL
 
 
