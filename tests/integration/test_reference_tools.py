@@ -65,7 +65,7 @@ class Tool:
 
 @pytest.fixture
 def bootstrap(ensemble: Ensemble) -> Iterator[str]:
-    """A cluster of three; the address of one that is not its controller."""
+    """A cluster of three; the address of the one that started last."""
     chroot = f"{ensemble.connect_string}/tools-{time.time_ns()}"
     with reference_process(chroot, "--brokers", "3", features=FEATURES) as process:
         yield process.ready()[3]
@@ -137,8 +137,9 @@ def test_kafka_python_works_unchanged(bootstrap: str) -> None:
     client = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         described = client.describe_cluster()
-        assert described["controller_id"] == 1
-        assert [each["broker_id"] for each in described["brokers"]] == [1, 2, 3]
+        brokers = [each["broker_id"] for each in described["brokers"]]
+        assert brokers == [1, 2, 3]
+        assert described["controller_id"] in brokers  # which of them: ZooKeeper's election says
         first = client.describe_features()
         assert first["group.version"] == {
             "supported": (1, 3),
@@ -169,4 +170,5 @@ def test_what_is_not_served_is_refused_by_the_client_itself(bootstrap: str) -> N
         client.close()
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     listed = admin.list_topics(timeout=TIMEOUT_S)
-    assert (listed.controller_id, sorted(listed.brokers), listed.topics) == (1, [1, 2, 3], {})
+    assert (sorted(listed.brokers), listed.topics) == ([1, 2, 3], {})
+    assert listed.controller_id in listed.brokers

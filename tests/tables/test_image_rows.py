@@ -31,7 +31,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
     event = r.commit(5, r.level(MV, 25), r.register(40, NEW))
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
-        "alerts/node/broker-1", "alerts/feature/metadata.version",
+        "alerts/feature/metadata.version", "alerts/node/broker-1",
         "times/broker/2", "times", "nodes/broker/2", "cluster",
     ]  # fmt: skip
 
