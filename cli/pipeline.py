@@ -81,7 +81,7 @@ def maintain(
     as_json: AsJson = False,
 ) -> None:
     """Give tables new columns, delete what is too old, join small files, remove unused ones."""
-    with open_lake(lake or default_lake(load(config)), master) as opened:
+    with open_lake(lake or default_lake(load(config)), master, brief=True) as opened:
         from pipeline.maintain import maintain as maintain_tables
 
         for done in maintain_tables(opened, keep_days, vacuum_hours):
@@ -103,8 +103,8 @@ def default_lake(settings: Settings) -> str:
 
 
 @contextlib.contextmanager
-def open_lake(root: str, master: str) -> Iterator["Lake"]:
-    """The lake, with a Spark session that ends with the context."""
+def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"]:
+    """The lake, with a Spark session that ends with the context, ``brief`` as there."""
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are
@@ -112,7 +112,7 @@ def open_lake(root: str, master: str) -> Iterator["Lake"]:
     jars = [] if is_submitted() else spark_jars(Cache(default_cache()))
     with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
         with _quiet_stdout():
-            session = spark_session(Path(scratch), master, jars)
+            session = spark_session(Path(scratch), master, jars, brief=brief)
         from py4j.protocol import Py4JJavaError
         from pyspark.errors.exceptions.captured import CapturedException
 

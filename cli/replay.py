@@ -57,7 +57,8 @@ def replay(
         _say(plan.notes, plan.problems)
         if not plan.courses:
             raise typer.Exit(Exit.FAILED)
-        with open_lake(_place(lake or default_lake(settings)), master) as opened:
+        # A log of millions of records gives small tables.
+        with open_lake(_place(lake or default_lake(settings)), master, brief=True) as opened:
             # Here, since Spark has to be there for it.
             from pipeline.replay.run import replay as run
 

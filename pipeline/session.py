@@ -32,6 +32,7 @@ JARS: Final = (
 )
 """What Spark needs beside what its Python package brings, as Maven coordinates."""
 
+_JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -55,12 +56,13 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|ssl[.]key",
 }
 
-UNCOMPILED: Final[Mapping[str, str]] = {
+_BRIEF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For small tables and many different plans, each of which runs once: compiling them would cost
-more than it saves."""
+_BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""The first compiler alone. By itself it has room for 48 MB of code, and where that is full nothing
+is compiled any more."""
 
 
 def spark_session(
@@ -68,11 +70,15 @@ def spark_session(
     master: str = "local[*]",
     jars: Sequence[Path] = (),
     settings: Mapping[str, str] | None = None,
+    *,
+    brief: bool = False,
 ) -> "SparkSession":
     """A session on a master: ``local[*]`` runs in this process' JVM, an address names a cluster.
 
     ``scratch`` is a directory for what Spark writes down while it runs; ``jars`` are those of
-    `JARS`, empty where the cluster has them; ``settings`` go before the defaults.
+    `JARS`, empty where the cluster has them; ``settings`` go before the defaults. ``brief`` is for
+    small tables and many different plans, each of which runs once: what would be compiled well, for
+    long use, costs more than it saves.
 
     Raises:
         SparkMissingError: Spark is not installed, or there is no Java for it.
@@ -90,7 +96,11 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("featurewatch")
-    named = {**_SETTINGS, **_paths(scratch, jars), **_local(master), **(settings or {})}
+    named = {**_SETTINGS, **_paths(scratch, jars), **_local(master)}
+    if brief:
+        named |= _BRIEF
+        named[_JVM_OPTIONS] += f" {_BRIEF_JVM}"
+    named |= settings or {}
     for name, value in named.items():
         builder = builder.config(name, value)
     # A failure in a batch comes as the query's exception; here it would be told twice, at length.
@@ -115,7 +125,7 @@ def _paths(scratch: Path, jars: Sequence[Path]) -> dict[str, str]:
     found = {
         "spark.sql.warehouse.dir": (scratch / "warehouse").absolute().as_uri(),
         "spark.local.dir": str((scratch / "spark").absolute()),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        _JVM_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
     }
     if jars:
         found["spark.jars"] = ",".join(str(jar) for jar in jars)

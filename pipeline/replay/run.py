@@ -18,7 +18,6 @@ from pipeline.replay.errors import ReplayError
 from pipeline.replay.planning import Plan
 from pipeline.replay.taking import take
 from pipeline.run import Stage, run_once
-from pipeline.session import UNCOMPILED
 from pipeline.silver import Typing
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -67,8 +66,6 @@ def replay(
 
 
 def _type_and_fold(lake: Lake, limits: Limits) -> None:
-    for name, value in UNCOMPILED.items():  # a log of millions of records gives small tables
-        lake.session.conf.set(name, value)
     # Both read bronze alone, and neither fills both cores.
     stages: list[Stage] = [Typing(lake).writer, Telling(lake, limits).writer]
     with ThreadPoolExecutor(len(stages)) as pool:

@@ -143,7 +143,7 @@ def run(total: int = RECORDS, segment: Path | None = None) -> Iterator[dict[str,
         large = write(material, total, root / "large")
         plain(root / "small")
         jars = spark_jars(Cache(default_cache()))
-        session = spark_session(root / "spark", "local[2]", jars)
+        session = spark_session(root / "spark", "local[2]", jars, brief=True)
         try:
             replayed(Lake(session, str(root / "warm")), root / "small")
             small_s = replayed(Lake(session, str(root / "lake-1")), root / "small")

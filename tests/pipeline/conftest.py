@@ -13,15 +13,11 @@ from deploy.cluster import Cluster
 from pipeline.errors import SparkMissingError
 from pipeline.java import java_home
 from pipeline.lake import Lake
-from pipeline.session import UNCOMPILED, spark_session
+from pipeline.session import spark_session
 from streams.bus import BusSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""A session that lives for minutes: the first compiler alone starts it in half the time. By itself
-it has room for 48 MB of code, and where that is full nothing is compiled any more."""
 
 _NUMBERS = count(1)
 
@@ -39,9 +35,7 @@ def jars(stack_cache: Cache) -> list[Path]:
 @pytest.fixture(scope="session")
 def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on two cores of this machine, which needs a full JDK on it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", OPTIONS)  # of this JVM, and not of all others
-        session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, UNCOMPILED)
+    session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, brief=True)
     yield session
     session.stop()
 

@@ -4,13 +4,10 @@ import sys
 from pathlib import Path
 
 from pipeline.lake import Lake
-from pipeline.session import UNCOMPILED, spark_session
+from pipeline.session import spark_session
 from tests.pipeline.parity import tell
 
 if __name__ == "__main__":
     root, scratch, *jars = sys.argv[1:]
-    tell(
-        Lake(
-            spark_session(Path(scratch), "local[2]", [Path(jar) for jar in jars], UNCOMPILED), root
-        )
-    )
+    session = spark_session(Path(scratch), "local[2]", [Path(jar) for jar in jars], brief=True)
+    tell(Lake(session, root))
