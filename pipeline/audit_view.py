@@ -8,9 +8,8 @@ all that was folded, and bronze all causes of what gold has.
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -83,7 +82,7 @@ def view(lake: Lake) -> View | None:
         clock=clock,
         lost=_lost(messages),
         lost_inputs=_lost_inputs(lake),
-        expired=EXPIRED in _detail(lake, MESSAGES)["properties"],
+        expired=EXPIRED in lake.newest(MESSAGES).properties,
         replayed=replayed,
         replays=replayed.count(),
     )
@@ -92,25 +91,14 @@ def view(lake: Lake) -> View | None:
 def state_of_tables(lake: Lake) -> tuple[int, ...]:
     """The versions of what a look would look at: equal ones give the same view."""
     found = (MESSAGES, GAPS, *AUDITED.values())
-    return tuple(_version(lake, table) if lake.exists(table) else -1 for table in found)
-
-
-def _detail(lake: Lake, table: Table) -> Mapping[str, Any]:
-    path = lake.path(table)
-    row = DeltaTable.forPath(lake.session, path).detail().select("properties").collect()[0]
-    return row.asDict()
-
-
-def _version(lake: Lake, table: Table) -> int:
-    delta = DeltaTable.forPath(lake.session, lake.path(table))
-    return int(delta.history(1).select("version").collect()[0]["version"])
+    return tuple(lake.newest(table).version if lake.exists(table) else -1 for table in found)
 
 
 def _pinned(lake: Lake, table: Table, version: int | None = None) -> DataFrame:
     """A table as it is now, whoever writes to it while it is read."""
     if not lake.exists(table):
         return lake.session.createDataFrame([], table.ddl)
-    number = _version(lake, table) if version is None else version
+    number = lake.newest(table).version if version is None else version
     reader = lake.session.read.format("delta").option("versionAsOf", number)
     return reader.load(lake.path(table))
 
@@ -132,7 +120,7 @@ def _folded(lake: Lake) -> int | None:
     version = int(json.loads(text.splitlines()[2])["reservoirVersion"])
     if version == 0:
         return 0
-    version = min(version - 1, _version(lake, MESSAGES))
+    version = min(version - 1, lake.newest(MESSAGES).version)
     found = _pinned(lake, MESSAGES, version).agg(fn.max("round").alias("n")).collect()[0]["n"]
     return int(found or 0)
 

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from delta.tables import DeltaTable
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.days import STANDING
+from pipeline.direct import SMALL_BYTES
 from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from pipeline.gold_tables import (
@@ -204,13 +204,12 @@ class Telling:
                 end.
         """
         path = self._lake.make(MESSAGES)
-        delta = DeltaTable.forPath(self._lake.session, path)
-        if self._has_expired(delta):
+        version, properties = self._lake.newest(MESSAGES)
+        if EXPIRED in properties:
             raise LakeError(
                 f"the checkpoint {self._checkpoint} is lost, and {path} no longer has the messages "
                 "since the beginning: put the checkpoint back, or fill a new lake from the topics"
             )
-        version = int(delta.history(1).select("version").collect()[0]["version"])
         reader = self._lake.session.read.format("delta").option("versionAsOf", version)
         said = fold_batch(by_cluster(reader.load(path)), self._limits)
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
@@ -230,18 +229,14 @@ class Telling:
         So does a lake of a featurewatch that did not know all tables, if bronze still has all.
         """
         files = self._lake.files()
+        self._lake.make(MESSAGES)
         if files.has_any(f"{self._checkpoint}/commits"):
-            if all(self._lake.exists(each.table) for each in TABLES) or self._has_expired():
+            known = all(self._lake.exists(each.table) for each in TABLES)
+            if known or EXPIRED in self._lake.newest(MESSAGES).properties:
                 return True
             LOG.info("gold has tables that it had not: it is folded anew from the beginning")
         files.remove(self._checkpoint)
         return False
-
-    def _has_expired(self, messages: DeltaTable | None = None) -> bool:
-        """Whether bronze no longer has the beginning."""
-        if messages is None:
-            messages = DeltaTable.forPath(self._lake.session, self._lake.make(MESSAGES))
-        return EXPIRED in messages.detail().select("properties").collect()[0]["properties"]
 
     def _tell(self, said: DataFrame) -> None:
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
@@ -251,9 +246,13 @@ class Telling:
             said.unpersist()
 
     def _add(self, said: DataFrame) -> None:
-        kinds = {row["kind"] for row in said.select("kind").distinct().collect()}
+        size = fn.sum(fn.length("value")).alias("size")
+        sizes = {row["kind"]: row["size"] for row in said.groupBy("kind").agg(size).collect()}
         self._lake.add_all(
-            Addition(each.table, each.made(said), (), bool(each.replaced), each.replaced)
+            Addition(
+                *(each.table, each.made(said), (), bool(each.replaced), each.replaced),
+                small=sizes[each.kind] <= SMALL_BYTES,
+            )
             for each in TABLES
-            if each.kind in kinds
+            if each.kind in sizes
         )

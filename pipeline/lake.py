@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pipeline import direct
 from pipeline.errors import LakeError
 from pipeline.files import Files
 from pipeline.registry import Table
@@ -31,13 +32,21 @@ _LOCK_POLL_S: Final = 0.2
 
 
 class Addition(NamedTuple):
-    """New rows of a table, as `Lake.add_new` takes them."""
+    """New rows of a table, as `Lake.add_new` takes them; ``small``: they fit this process."""
 
     table: Table
     rows: DataFrame
     days: tuple[str, ...] = ()
     distinct: bool = False
     replaced: str = ""
+    small: bool = False
+
+
+class Newest(NamedTuple):
+    """The newest version of a table, and the properties that it has."""
+
+    version: int
+    properties: Mapping[str, str]
 
 
 class Lake:
@@ -106,6 +115,16 @@ class Lake:
         """A table's rows."""
         return self.session.read.format("delta").load(self.make(table))
 
+    def newest(self, table: Table) -> Newest:
+        """How a table that is there stands now."""
+        if self.directory is not None:
+            opened = deltalake.DeltaTable(self.directory / table.path)
+            return Newest(opened.version(), opened.metadata().configuration)
+        delta = DeltaTable.forPath(self.session, self.path(table))  # which takes two jobs
+        version = delta.history(1).select("version").collect()[0]["version"]
+        properties = delta.detail().select("properties").collect()[0]["properties"]
+        return Newest(version, properties)
+
     def follow(self, table: Table, **options: str) -> DataFrame:
         """A table's rows as a stream.
 
@@ -114,11 +133,13 @@ class Lake:
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
         return reader.options(**options).load(self.make(table))
 
-    def append(self, table: Table, rows: DataFrame) -> None:
-        """Adds rows in one commit."""
-        rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(
-            self.make(table)
-        )
+    def append(self, table: Table, rows: DataFrame, small: bool = False) -> None:
+        """Adds rows in one commit; ``small`` as in `add_new`."""
+        path = self.make(table)
+        if small and self.directory is not None:
+            direct.append(self.directory / table.path, rows)
+        else:
+            rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
 
     def add_new(
         self,
@@ -127,28 +148,36 @@ class Lake:
         days: Iterable[str] = (),
         distinct: bool = False,
         replaced: str = "",
+        small: bool = False,
     ) -> None:
         """Adds the rows whose key the table does not have, in one commit; of equal ones, one.
 
         ``days`` are those of the rows, where the table is ``pruned``: doubles are looked for in no
         others. ``distinct`` says that no two of the rows have the same key. ``replaced`` is a
         condition on ``old`` and ``new`` under which a row takes the place of the one with its key.
+        ``small`` says that the rows come of `direct.SMALL_BYTES` at most: a lake that is a
+        directory takes them without Spark's commit, which is most of what they cost.
         """
-        same = [f"old.`{name}` <=> new.`{name}`" for name in table.key]
+        path = self.make(table)
+        conditions = [f"(old.{name} IS NOT DISTINCT FROM new.{name})" for name in table.key]
         if table.pruned and days:
-            listed = ", ".join(f"DATE'{day}'" for day in sorted(days))
-            same += ["old.day = new.day", f"old.day IN ({listed})"]
+            listed = ", ".join(f"DATE '{day}'" for day in sorted(days))
+            conditions.append(f"old.day IN ({listed})")
+        same = " AND ".join(conditions)
+        if small and self.directory is not None:
+            direct.merge(self.directory / table.path, rows, table.key, same, replaced)
+            return
         new = rows if distinct else rows.dropDuplicates([*table.key])
-        if self._is_empty(table):
+        if self.is_empty(table):
             self.append(table, new)  # nothing to look through
             return
-        target = DeltaTable.forPath(self.session, self.make(table))
-        merge = target.alias("old").merge(new.alias("new"), " AND ".join(same))
+        target = DeltaTable.forPath(self.session, path)
+        merge = target.alias("old").merge(new.alias("new"), same)
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
         merge.whenNotMatchedInsertAll().execute()
 
-    def _is_empty(self, table: Table) -> bool:
+    def is_empty(self, table: Table) -> bool:
         """Whether nothing was ever written to a table. Another process may at any time, so that
         only its having been written is remembered."""
         if table.path not in self._filled:

@@ -31,7 +31,7 @@ _FOUND: Final = {**NODE_RECORD, **LEVEL_RECORD, **CONTROL_RECORD, "reason": "str
 _TAKEN: Final = ("topic", "partition", "offset", "kafka_time", "key", "value")
 _JUDGED: Final = (
     "topic string, partition int, offset bigint, kafka_time timestamp, key binary, value binary, "
-    "id string, reason string, content string"
+    "size int, id string, reason string, content string"
 )
 _FIELDS: Final = {
     kind: tuple(field.name for field in fields(kind) if field.name not in ("kind", "records"))
@@ -96,19 +96,21 @@ def _writable(record: dict[str, Any]) -> dict[str, Any]:
 
 def _judge_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        messages = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
-        judged = [judge(*message) for message in zip(*messages, strict=True)]
+        columns = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
+        messages = [*zip(*columns, strict=True)]
+        judged = [judge(*message) for message in messages]
         refused = pa.array([one.reason is not None for one in judged], pa.bool_())
         none = pa.nulls(len(judged), pa.binary())
-        columns = [
+        found = [
             *(batch.column(name) for name in _TAKEN[:4]),
             # Of what can be read, these are not asked for any more.
             *(pc.if_else(refused, batch.column(name), none) for name in _TAKEN[4:]),
+            pa.array([len(value or b"") for _, _, value in messages], pa.int32()),
             pa.array([one.id for one in judged], pa.string()),
             pa.array([one.reason for one in judged], pa.string()),
             pa.array([one.content for one in judged], pa.string()),
         ]
-        yield pa.RecordBatch.from_arrays(columns, [*_TAKEN, "id", "reason", "content"])
+        yield pa.RecordBatch.from_arrays(found, [*_TAKEN, "size", "id", "reason", "content"])
 
 
 def read_events(messages: DataFrame) -> DataFrame:
@@ -117,9 +119,10 @@ def read_events(messages: DataFrame) -> DataFrame:
     ``records`` has those that some table holds, with the place in the event (``index``), its JSON
     (``data``) and what that holds (``found``).
 
-    ``reason`` is null where the message can be read; where not, ``id``, ``event`` and ``records``
-    are null, and ``key`` and ``value`` are there. ``at`` is the time of the event's cause, null
-    where it is not known, and ``day`` follows from it: two messages of one cause have one day.
+    ``size`` is the message's, in bytes. ``reason`` is null where the message can be read; where
+    not, ``id``, ``event`` and ``records`` are null, and ``key`` and ``value`` are there. ``at`` is
+    the time of the event's cause, null where it is not known, and ``day`` follows from it: two
+    messages of one cause have one day.
     """
     judged = messages.select(*_TAKEN).mapInArrow(_judge_all, _JUDGED)
     shape = ddl({**EVENT, "records": f"array<{_RECORD}>"})
@@ -132,7 +135,7 @@ def read_events(messages: DataFrame) -> DataFrame:
     )
     return typed.select(
         *_TAKEN,
-        *("id", "reason"),
+        *("size", "id", "reason"),
         fn.col("event").dropFields("records").alias("event"),
         found.alias("records"),
         at.alias("at"),

@@ -32,6 +32,8 @@ JARS: Final = (
 )
 """What Spark needs beside what its Python package brings, as Maven coordinates."""
 
+_WORKER: Final = str(Path(__file__).with_name("worker"))
+"""What Spark's Python processes import at their start; where it is not there, nothing is."""
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -60,7 +62,7 @@ _BRIEF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """The first compiler alone. By itself it has room for 48 MB of code, and where that is full nothing
 is compiled any more."""
 
@@ -99,13 +101,17 @@ def spark_session(
     named = {**_SETTINGS, **_paths(scratch, jars), **_local(master)}
     if brief:
         named |= _BRIEF
-        named[_JVM_OPTIONS] += f" {_BRIEF_JVM}"
+        named[_JVM_OPTIONS] += f" {BRIEF_JVM}"
     named |= settings or {}
     for name, value in named.items():
         builder = builder.config(name, value)
     # A failure in a batch comes as the query's exception; here it would be told twice, at length.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     session = builder.getOrCreate()
+    environment = session.sparkContext.environment
+    path = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if _WORKER not in path:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKER, *path]))
     if not is_submitted():
         _log_uncaught(session)
     return session

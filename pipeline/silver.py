@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
+from pipeline.direct import SMALL_BYTES
 from pipeline.lake import Addition, Lake
 from pipeline.reading import of_inputs, read_events
 from pipeline.registry import MESSAGES, Table
@@ -57,6 +58,8 @@ class Summary(NamedTuple):
     """Messages and records that could not be read."""
     doubled: bool
     """Whether a cause came twice."""
+    size: int
+    """Of all messages, in bytes."""
 
 
 def summary(events: DataFrame) -> Summary:
@@ -70,6 +73,7 @@ def summary(events: DataFrame) -> Summary:
         fn.collect_set(fn.col("day").cast("string")).alias("days"),
         fn.collect_set(fn.to_date("kafka_time").cast("string")).alias("kafka_days"),
         (fn.count("reason") + fn.sum(lame)).alias("broken"),
+        fn.sum("size").alias("size"),
     ).collect()[0]
     ids = events.agg(fn.count("id").alias("all"), fn.count_distinct("id").alias("own")).collect()[0]
     return Summary(
@@ -79,6 +83,7 @@ def summary(events: DataFrame) -> Summary:
         kafka_days=(*found["kafka_days"],),
         broken=found["broken"] or 0,
         doubled=ids["all"] > ids["own"],
+        size=found["size"] or 0,
     )
 
 
@@ -105,10 +110,14 @@ class Typing:
             records = by_record.records(events)
             made = [(t, make(records)) for t, make, of in FROM_RECORDS if found.types & {*of}]
             made += [(t, make(events)) for t, make, of in FROM_EVENTS if found.kinds & {*of}]
-            additions = [Addition(t, rows, found.days, not found.doubled) for t, rows in made]
+            small = found.size <= SMALL_BYTES
+            additions = [
+                Addition(table, rows, found.days, not found.doubled, small=small)
+                for table, rows in made
+            ]
             broken = self._broken(events, records, found)
             if broken is not None:
-                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days))
+                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days, small=small))
             self._lake.add_all(additions)
             if broken is not None and (count := broken.count()):
                 LOG.warning("%d messages or records could not be read: see table quarantine", count)

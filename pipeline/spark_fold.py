@@ -5,9 +5,7 @@ through it sorted, one cluster after the other, so that only one cluster's state
 stream the state is kept by Spark, as the rows in which the worker keeps it in its changelog.
 """
 
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
@@ -33,9 +31,6 @@ from pipeline.reading import short_topic
 SAID: Final = "cluster string, kind string, id string, value binary"
 ORDER: Final = ("round", "time_ms", "topic", "offset")
 """The order of a cluster's messages."""
-
-_QUIET: Final = str(Path(__file__).with_name("quiet"))
-"""What Spark's Python processes import at their start; where it is not there, nothing is."""
 
 _MESSAGE: Final = Message._fields
 _SAID_ARROW: Final = pa.schema(
@@ -151,10 +146,6 @@ def fold_stream(
 
     ``start`` has the rows of the states to begin with, as `fold_batch` gives them.
     """
-    environment = messages.sparkSession.sparkContext.environment
-    path = environment.get("PYTHONPATH", "").split(os.pathsep)
-    if _QUIET not in path:
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_QUIET, *path]))
     return messages.groupBy("cluster").transformWithStateInPandas(
         Fold(limits), SAID, "Append", "None", initialState=start.groupBy("cluster")
     )

@@ -59,7 +59,8 @@ class Unit:
 class Tally:
     """What a unit came to. Offsets are -1 and times are -1 where nothing was read.
 
-    ``end`` is the offset after the last one that was read, and ``open_from`` the beginning of a
+    ``size`` is that of its messages, in bytes. ``end`` is the offset after the last one that was
+    read, and ``open_from`` the beginning of a
     transaction that does not end in the unit. ``lost`` says why nothing could be read after
     ``end``.
     """
@@ -74,6 +75,7 @@ class Tally:
     records: int = 0
     read: int = 0
     messages: int = 0
+    size: int = 0
     open_from: int = -1
     lost: str = ""
     problems: list[str] = field(default_factory=list)
@@ -199,7 +201,9 @@ class Reading:
             elif found.last_offset >= max(floor, tally.end):
                 tally.saw(found, floor)
                 for output in assembler.add(found, max(found.append_ms, 0)):
-                    yield self._row(output, span.stretch)
+                    row = self._row(output, span.stretch)
+                    tally.size += len(row.value or b"")
+                    yield row
                 walk.skims = may_skim and assembler.position.offset == found.last_offset
 
     def _row(self, output: LogCommit | DeadLetter, stretch: Stretch) -> Row:

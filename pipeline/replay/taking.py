@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from pipeline.direct import SMALL_BYTES
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
 from pipeline.replay.course import Told, tell
@@ -60,7 +61,9 @@ def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
             steps = [step if isinstance(step, Known) else step.number for step in track.steps]
             end = held.offsets.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
             told.append(tell(track.cluster, steps, tallies, end))
-        _into_bronze(lake, frames, told, held)
+        of_told = sum(len(row.value or b"") for one in told for row in one.rows)
+        size = of_told + sum(tally.size for tally in tallies.values())
+        _into_bronze(lake, frames, told, held, size <= SMALL_BYTES)
     return told
 
 
@@ -73,6 +76,8 @@ class _Held(NamedTuple):
 
 def _held(lake: Lake) -> _Held:
     """Collects a row a replayed topic, and one for all else."""
+    if lake.is_empty(MESSAGES):
+        return _Held(0, {})
     topic = fn.when(fn.expr(_REPLAYED), fn.col("topic")).alias("replayed")
     last = (fn.max("offset").alias("offset"), fn.max("round").alias("round"))
     found = lake.read(MESSAGES).groupBy(topic).agg(*last).collect()
@@ -113,7 +118,9 @@ def _read(units: Sequence[Unit], batches: Iterable[pa.RecordBatch]) -> Iterator[
                 yield pa.RecordBatch.from_pylist(some, schema=_ARROW)
 
 
-def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held) -> None:
+def _into_bronze(
+    lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held, small: bool
+) -> None:
     """One commit with all that the lake does not have."""
     said: list[Row] = [row for one in told for row in one.rows]
     starts: dict[int, int] = {unit: ms for one in told for unit, ms in one.starts.items()}
@@ -139,4 +146,5 @@ def _into_bronze(lake: Lake, frames: list[DataFrame], told: list[Told], held: _H
             fn.lit(held.round + 1).cast("bigint").alias("round"),
             fn.to_date(time).alias("day"),
         ),
+        small,
     )

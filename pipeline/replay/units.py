@@ -13,7 +13,7 @@ from pipeline.replay.forms import Form
 from pipeline.replay.planning import Course, Known, Run, cut
 from pipeline.replay.reading import Span, Tally, Unit
 
-UNIT_BYTES: Final = 8 << 20
+UNIT_BYTES: Final = 16 << 20
 MOST_UNITS: Final = 512
 """Beyond so many they grow: what a unit costs beside its bytes is little, but not nothing."""
 

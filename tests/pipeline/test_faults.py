@@ -20,11 +20,11 @@ from pipeline.lake import Lake
 from pipeline.maintain import TABLES
 from pipeline.registry import GAPS, MESSAGES, Table
 from pipeline.run import run_once, stages
+from pipeline.session import BRIEF_JVM
 from streams.bus import BusSettings, ensure_topics
 from streams.topics import METADATA_LOG
 from streams.types import ClusterId
 from tests.agents.events import levels
-from tests.pipeline.conftest import OPTIONS
 from tests.pipeline.filling import put, put_bytes, rows
 
 pytestmark = pytest.mark.stack
@@ -43,7 +43,7 @@ class Command:
     def __init__(self, directory: Path, *arguments: str, largest: int | None = None) -> None:
         directory.mkdir()
         self.directory = directory
-        environment = {**os.environ, "JDK_JAVA_OPTIONS": OPTIONS, "TMPDIR": str(directory)}
+        environment = {**os.environ, "JDK_JAVA_OPTIONS": BRIEF_JVM, "TMPDIR": str(directory)}
         command = [sys.executable, "-m", "cli", "pipeline", *arguments]
         with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
             self._process = subprocess.Popen(command, env=environment, stdout=out, stderr=err)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-import pipeline.spark_fold
+import pipeline
 from pipeline.folding import fold_message, rows_of, state_of
 from pipeline.gold_tables import GOLD
 from pipeline.kafka import topic_spans
@@ -106,15 +106,15 @@ def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
 def test_a_machine_keeps_what_it_runs_at_the_start_of_python(tmp_path: Path) -> None:
     """Another ``sitecustomize`` is run after ours, and ours is not on the path."""
     (tmp_path / "sitecustomize.py").write_text("print('theirs')")
-    quiet = Path(pipeline.spark_fold.__file__).with_name("quiet")
-    path = os.pathsep.join([str(quiet), str(tmp_path)])
+    ours = Path(pipeline.__file__).with_name("worker")
+    path = os.pathsep.join([str(ours), str(tmp_path)])
     command = [sys.executable, "-c", "import sys; print(*sys.path)"]
     found = subprocess.check_output(
         command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.STDOUT, text=True
     )
     first, second = found.splitlines()
     assert first == "theirs"
-    assert str(quiet) not in second
+    assert str(ours) not in second
 
 
 def _commits(lake: Lake) -> int:

@@ -73,8 +73,9 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
     told = Told(CLUSTER, first=0, end=5, records=5, messages=3)
 
     @contextmanager
-    def no_lake(root: str, _: str) -> Iterator[Any]:
+    def no_lake(root: str, _: str, *, brief: bool) -> Iterator[Any]:
         assert Path(root).is_absolute()
+        assert brief
         yield SimpleNamespace()
 
     def ran(_: Any, plan: Plan, *__: Any) -> Replayed:
