@@ -93,6 +93,8 @@ def _answers(found: Readiness) -> Iterator[Text]:
         yield Text("Every level is where it shall be.", style="green")
     elif found.verdict is Verdict.YES and found.said is not None:
         yield Text(f"{_who(found.said)} would accept it.", style="green")
+    elif found.verdict is Verdict.UNKNOWN and found.said is not None:
+        yield Text(f"{_who(found.said)} would accept it, by what is known.")
 
 
 def _said(said: Said) -> Iterator[Text]:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,12 +24,12 @@ from cli.rehearse_showing import (
     runs,
 )
 from cli.settings import Cluster, load
-from controller.kraft import ControllerState, release_of, seen_state
+from controller.kraft import ControllerState, leader_of, release_of, seen_state
 from controller.kraft.table import UnknownReleaseError
 from controller.readiness.active import active_controller
 from controller.rehearsal import Outcome, Verdict, rehearse
 from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
-from tables.image import Authority, ClusterImage, Quorum
+from tables.image import Authority, ClusterImage
 
 _CODES = {
     Verdict.ACCEPTED: Exit.GOOD,
@@ -147,7 +146,7 @@ def _cluster(config: Path | None, **given: str | Path | None) -> Cluster:
 
 
 def _led(image: ClusterImage) -> ClusterImage:
-    """The image with its active controller, by the word of the log or of the nodes.
+    """The image, if who is its active controller is known.
 
     Raises:
         UsageError: The cluster has no KRaft controllers.
@@ -157,12 +156,9 @@ def _led(image: ClusterImage) -> ClusterImage:
         raise UsageError(
             "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
         )
-    if image.quorum.leader_id >= 0:
-        return image
-    told = image.sources.get(Authority.ANSWERS)
-    if told is None or told.leader_id < 0:
+    if leader_of(image) < 0:
         raise NotSeenError("which controller is active is not known: try again in a moment")
-    return replace(image, quorum=Quorum(told.leader_id, told.leader_epoch))
+    return image
 
 
 def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:

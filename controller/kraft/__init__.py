@@ -22,7 +22,7 @@ from controller.kraft.registration import (
     decide_controller,
 )
 from controller.kraft.replay import replay_refusal
-from controller.kraft.seen import seen_state
+from controller.kraft.seen import leader_of, seen_state
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import Release, UnknownReleaseError, release_of, releases
 from controller.kraft.updates import decide_update
@@ -49,6 +49,7 @@ __all__ = [
     "decide_controller",
     "decide_update",
     "dialect_of",
+    "leader_of",
     "release_of",
     "releases",
     "replay_refusal",

@@ -10,8 +10,17 @@ from controller.kraft.state import (
     RegisteredController,
 )
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
-from tables.image import ClusterImage
+from tables.image import Authority, ClusterImage
 from tables.nodes import Node, NodeKey
+
+
+def leader_of(image: ClusterImage) -> NodeId:
+    """The active controller, by the word of the log; where that has none, as after a snapshot or
+    where nobody reads it, by that of the nodes (-1: nobody told)."""
+    told = image.sources.get(Authority.ANSWERS)
+    if image.quorum.leader_id >= 0 or told is None:
+        return NodeId(image.quorum.leader_id)
+    return NodeId(told.leader_id)
 
 
 def seen_state(
@@ -27,7 +36,7 @@ def seen_state(
     are those of ``controller.quorum.voters`` while kraft.version is 0 and nothing is set there
     otherwise, and where min.insync.replicas is set.
     """
-    active = NodeId(image.quorum.leader_id)
+    active = leader_of(image)
     brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
     own = image.nodes.get(NodeKey(Role.CONTROLLER, active))
     if local is None:

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 from controller.kraft.dialect import COMPARED
+from controller.kraft.seen import leader_of
 from controller.kraft.table import Release, release_of
 from controller.readiness.software import software_of
 from streams.types import METADATA_VERSION, NodeId, Role
-from tables.image import Authority, ClusterImage
+from tables.image import ClusterImage
 from tables.nodes import NodeKey
 
 
@@ -29,7 +30,7 @@ def active_controller(image: ClusterImage) -> Active:
 
     Where it is no broker as well, has not registered and was not asked, nobody knows.
     """
-    leader = _leader(image)
+    leader = leader_of(image)
     for nodes, role in (
         (image.nodes, Role.CONTROLLER),
         (image.answers, Role.CONTROLLER),
@@ -44,11 +45,3 @@ def active_controller(image: ClusterImage) -> Active:
     oldest = min(known, key=lambda one: one.newest(METADATA_VERSION), default=None)
     release = oldest or release_of(COMPARED[-1])
     return Active(leader, release, assumed=True, exact=release.name in COMPARED)
-
-
-def _leader(image: ClusterImage) -> NodeId:
-    """By the word of the log; where it has none, as after a snapshot, by that of the nodes."""
-    told = image.sources.get(str(Authority.ANSWERS))
-    if image.quorum.leader_id >= 0 or told is None:
-        return NodeId(image.quorum.leader_id)
-    return NodeId(told.leader_id)

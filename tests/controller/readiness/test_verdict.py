@@ -157,6 +157,21 @@ def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
     assert "--bootstrap-controller" in readiness(alone, NEW).reasons[0]
 
 
+def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
+    """Where nobody reads the log, it is asked as the node that it is, with what it answered."""
+    every = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
+    events = [
+        r.answer(node, ranges("4.3"), {MV: 30}, 9, 100 + at, role=role)
+        for at, (node, role) in enumerate(every)
+    ]
+    led = replace(r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3)
+    found = readiness(fold_all([*events, led]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)})
+    assert found.said is not None
+    assert (found.said.controller, found.said.assumed) == (2, False)
+    assert (found.said.accepted, found.said.refusals) == (True, ())
+    assert found.verdict is UNKNOWN, "who is registered stands in the log alone"
+
+
 def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
     """It is set up in KRaft alone: no level is asked for, and Kafka 4 wants a migration (M-01)."""
     seen = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
