@@ -51,11 +51,6 @@ class Observer:
         """Whom to ask, and where."""
         return {key: node.address for key, node in self._nodes.items()}
 
-    @property
-    def silent(self) -> tuple[NodeKey, ...]:
-        """The listed nodes that do not answer, sorted."""
-        return tuple(sorted(key for key, node in self._nodes.items() if node.silent))
-
     def listed(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[Said]:
         """The cluster's nodes and addresses; nodes that it lists no more are gone.
 

@@ -91,9 +91,9 @@ class ApiVersionsSource:
             await self._list()
         observer = self._observer
         if observer is not None:
-            answered = await self._ask_all(observer)
+            unheard = await self._ask_all(observer)
             await self._publish(observer.round_done(self._clock_ms()))
-            self._judge(answered)
+            self._judge(unheard)
         await self._say_status()
 
     async def _list(self) -> None:
@@ -129,16 +129,17 @@ class ApiVersionsSource:
         )
         await self._publish(said)
 
-    async def _ask_all(self, observer: Observer) -> int:
-        """How many nodes answered. Events go out as answers come in."""
+    async def _ask_all(self, observer: Observer) -> list[NodeKey]:
+        """The nodes that did not answer. Events go out as answers come in."""
         spread_s = min(_STAGGER_S, self._settings.interval_s / 2 / max(len(self._addresses), 1))
-        answers = await asyncio.gather(
+        asked = sorted(self._addresses.items())
+        answered = await asyncio.gather(
             *(
                 self._ask(observer, key, address, index * spread_s)
-                for index, (key, address) in enumerate(sorted(self._addresses.items()))
+                for index, (key, address) in enumerate(asked)
             )
         )
-        return sum(answers)
+        return [key for (key, _), heard in zip(asked, answered, strict=True) if not heard]
 
     async def _ask(
         self, observer: Observer, key: NodeKey, address: Address, delay_s: float
@@ -158,17 +159,17 @@ class ApiVersionsSource:
         await self._publish(observer.answered(key, answer, self._clock_ms()))
         return True
 
-    def _judge(self, answered: int) -> None:
-        if not answered:
+    def _judge(self, unheard: list[NodeKey]) -> None:
+        known = len(self._addresses)
+        if len(unheard) == known:
             first = self._last_error or "none of them answers"
-            self._stall(f"no node answers, of {len(self._addresses)} known ones ({first})")
+            self._stall(f"no node answers, of {known} known ones ({first})")
             return
-        silent = self._observer.silent if self._observer else ()
         self._state = SourceState.FOLLOWING
         self._detail = "; ".join(
             [
-                f"{answered} of {len(self._addresses)} nodes answer",
-                *([f"silent: {', '.join(map(str, silent))}"] if silent else []),
+                f"{known - len(unheard)} of {known} nodes answer",
+                *([f"silent: {', '.join(map(str, unheard))}"] if unheard else []),
                 *self._found.remarks,
             ]
         )

@@ -104,6 +104,7 @@ async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
         source = source_of(nodes, heard, misses=2, timeout_s=0.1)
         await source.round()
         assert [a.node_id for a in heard.take(NodeAnswer)] == [1]
+        assert source.report().detail == "1 of 2 nodes answer; silent: broker-2"
         await source.round()
         (silent,) = heard.take(NodeSilent)
         assert (silent.node_id, silent.gone) == (2, False)
