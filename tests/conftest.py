@@ -20,6 +20,7 @@ A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers`
 ``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``, ``.node(1).metadata_log``.
 """
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -51,6 +52,13 @@ class FolderScheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return "/".join(nodeid.partition("::")[0].split("/")[:2])
+
+
+def pytest_configure() -> None:
+    """A shell ignores SIGINT in what it runs in the background, and every process that a test
+    starts would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling:

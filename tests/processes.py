@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 _DEADLINE_S = 60.0
 
@@ -84,6 +85,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def popen(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that is gone afterwards, however the test ends: `Popen` alone would wait for it."""
+    with subprocess.Popen(command, text=True, **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

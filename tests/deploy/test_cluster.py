@@ -14,6 +14,7 @@ from deploy.cluster import Cluster
 from deploy.errors import StackError, StartError
 from deploy.specs import ClusterSpec, NodeSpec, Roles, combined
 from tests.deploy.test_process import ROOT, alive, eventually
+from tests.processes import popen
 
 pytestmark = pytest.mark.stack
 
@@ -125,7 +126,7 @@ def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
     """kill -9 of the process that started a cluster: all JVMs and the directory go in seconds."""
     directory = tmp_path / "cluster"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
+    with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 3

@@ -19,6 +19,7 @@ from deploy.specs import ClusterSpec, NodeSpec, Roles
 from deploy.stackfile import ReferenceFile, StackFile, ZooKeeperFile
 from deploy.znodes import read_json
 from tests.deploy.test_process import ROOT, alive, eventually
+from tests.processes import popen
 
 pytestmark = pytest.mark.stack
 
@@ -162,7 +163,7 @@ def test_killed_up_leaves_nothing(
     """kill -9 of ``stack up`` while servers start, or in the foreground, leaves no process."""
     directory = tmp_path / "stack"
     command = [*MAIN, "up", *flags, "--directory", str(directory)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as up:
+    with popen(command, env=environment, stdout=subprocess.DEVNULL) as up:
         assert eventually(lambda: len(jvms_of(directory)) > 0, 30.0)
         up.kill()
     assert eventually(lambda: not jvms_of(directory), 5.0)

@@ -20,6 +20,7 @@ from deploy.errors import StackError, StartError
 from deploy.zookeeper import Ensemble, four_letters
 from tests.conftest import Certificates
 from tests.deploy.test_process import ROOT, alive, eventually
+from tests.processes import popen
 
 pytestmark = pytest.mark.stack
 
@@ -187,7 +188,7 @@ def test_killed_owner_leaves_no_server(stack_cache: Cache, tmp_path: Path) -> No
     """kill -9 of the process that started an ensemble: servers and directory go in seconds."""
     directory = tmp_path / "ensemble"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
+    with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 3

@@ -22,7 +22,7 @@ import pytest
 
 from deploy.cluster import Cluster
 from tests.cli.commands import ROOT, environment, featurewatch
-from tests.processes import free_port
+from tests.processes import free_port, popen
 
 pytestmark = pytest.mark.stack
 
@@ -238,13 +238,12 @@ def test_a_taken_port_is_said(ups: dict[str, Up], bus: Cluster, tmp_path: Path) 
 def test_following_ends_at_a_signal(ups: dict[str, Up], number: signal.Signals) -> None:
     """`changes --follow` prints what is there, and ends at once without a traceback."""
     up = ups["controllers"]
-    with subprocess.Popen(
+    with popen(
         [sys.executable, "-m", "cli", "changes", "--follow", "--json", *up.on_bus],
         cwd=ROOT,
         env=environment(up.directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
