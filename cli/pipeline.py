@@ -104,7 +104,7 @@ def default_lake(settings: Settings) -> str:
 
 @contextlib.contextmanager
 def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"]:
-    """The lake, with a Spark session that ends with the context, ``brief`` as there."""
+    """The lake, with a Spark session (`spark_session`) that ends with the context."""
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are

@@ -88,7 +88,8 @@ def command(
         command_config=command_config,
     )
     try:
-        image = _led(image_once(cluster))
+        image = image_once(cluster)
+        _check_led(image)
         if on_real_controller_:
             live = seen_state(image)
             raise typer.Exit(_on_real(on_real_controller_, live, wanted, as_json=as_json))
@@ -145,8 +146,8 @@ def _cluster(config: Path | None, **given: str | Path | None) -> Cluster:
     raise UsageError("the configuration lists several clusters: say which one with --cluster-id")
 
 
-def _led(image: ClusterImage) -> ClusterImage:
-    """The image, if who is its active controller is known.
+def _check_led(image: ClusterImage) -> None:
+    """Somebody must be known to be asked.
 
     Raises:
         UsageError: The cluster has no KRaft controllers.
@@ -158,7 +159,6 @@ def _led(image: ClusterImage) -> ClusterImage:
         )
     if leader_of(image) < 0:
         raise NotSeenError("which controller is active is not known: try again in a moment")
-    return image
 
 
 def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:

@@ -19,7 +19,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.days import STANDING
-from pipeline.direct import SMALL_BYTES
 from pipeline.errors import LakeError
 from pipeline.folding import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from pipeline.gold_tables import (
@@ -251,7 +250,7 @@ class Telling:
         self._lake.add_all(
             Addition(
                 *(each.table, each.made(said), (), bool(each.replaced), each.replaced),
-                small=sizes[each.kind] <= SMALL_BYTES,
+                size=sizes[each.kind],
             )
             for each in TABLES
             if each.kind in sizes

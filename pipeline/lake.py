@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import deltalake
 from delta.tables import DeltaTable
-from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
@@ -32,14 +30,14 @@ _LOCK_POLL_S: Final = 0.2
 
 
 class Addition(NamedTuple):
-    """New rows of a table, as `Lake.add_new` takes them; ``small``: they fit this process."""
+    """New rows of a table, as `Lake.add_new` takes them."""
 
     table: Table
     rows: DataFrame
     days: tuple[str, ...] = ()
     distinct: bool = False
     replaced: str = ""
-    small: bool = False
+    size: int | None = None
 
 
 class Newest(NamedTuple):
@@ -94,32 +92,24 @@ class Lake:
         return path
 
     def _create(self, table: Table) -> None:
-        path, partitioned = self.path(table), [*table.partitioned]
         columns = StructType.fromDDL(table.ddl)
         assert isinstance(columns, StructType)  # noqa: S101 - what a list of columns is
-        if self.directory is None:
-            # Spark has the rights wherever the lake is, and takes a quarter of a second a table.
-            builder = DeltaTable.createIfNotExists(self.session).location(path).comment(table.about)
-            builder.addColumns(columns).partitionedBy(*partitioned).execute()
+        if self.directory is not None:
+            direct.create(self.directory / table.path, columns, table.partitioned, table.about)
             return
-        schema = deltalake.Schema.from_json(columns.json())
-        try:
-            deltalake.DeltaTable.create(
-                *(self.directory / table.path, schema, "ignore", partitioned),
-                description=table.about,
-            )
-        except (DeltaError, OSError) as error:
-            raise LakeError(f"the table {path} cannot be made: {error}") from None
+        # Spark has the rights wherever the lake is, and takes a quarter of a second a table.
+        builder = DeltaTable.createIfNotExists(self.session).location(self.path(table))
+        builder = builder.comment(table.about).addColumns(columns)
+        builder.partitionedBy(*table.partitioned).execute()
 
     def read(self, table: Table) -> DataFrame:
         """A table's rows."""
         return self.session.read.format("delta").load(self.make(table))
 
     def newest(self, table: Table) -> Newest:
-        """How a table that is there stands now."""
+        """How a table that is there stands now; raises `LakeError` if it cannot be read."""
         if self.directory is not None:
-            opened = deltalake.DeltaTable(self.directory / table.path)
-            return Newest(opened.version(), opened.metadata().configuration)
+            return Newest(*direct.newest(self.directory / table.path))
         delta = DeltaTable.forPath(self.session, self.path(table))  # which takes two jobs
         version = delta.history(1).select("version").collect()[0]["version"]
         properties = delta.detail().select("properties").collect()[0]["properties"]
@@ -133,11 +123,11 @@ class Lake:
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
         return reader.options(**options).load(self.make(table))
 
-    def append(self, table: Table, rows: DataFrame, small: bool = False) -> None:
-        """Adds rows in one commit; ``small`` as in `add_new`."""
+    def append(self, table: Table, rows: DataFrame, size: int | None = None) -> None:
+        """Adds rows in one commit; ``size`` as in `add_new`."""
         path = self.make(table)
-        if small and self.directory is not None:
-            direct.append(self.directory / table.path, rows)
+        if (directory := self._here(table, size)) is not None:
+            direct.append(directory, rows)
         else:
             rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
 
@@ -148,15 +138,14 @@ class Lake:
         days: Iterable[str] = (),
         distinct: bool = False,
         replaced: str = "",
-        small: bool = False,
+        size: int | None = None,
     ) -> None:
         """Adds the rows whose key the table does not have, in one commit; of equal ones, one.
 
         ``days`` are those of the rows, where the table is ``pruned``: doubles are looked for in no
         others. ``distinct`` says that no two of the rows have the same key. ``replaced`` is a
         condition on ``old`` and ``new`` under which a row takes the place of the one with its key.
-        ``small`` says that the rows come of `direct.SMALL_BYTES` at most: a lake that is a
-        directory takes them without Spark's commit, which is most of what they cost.
+        ``size`` is that of the messages of which the rows come, in bytes (None: not known).
         """
         path = self.make(table)
         conditions = [f"(old.{name} IS NOT DISTINCT FROM new.{name})" for name in table.key]
@@ -164,8 +153,8 @@ class Lake:
             listed = ", ".join(f"DATE '{day}'" for day in sorted(days))
             conditions.append(f"old.day IN ({listed})")
         same = " AND ".join(conditions)
-        if small and self.directory is not None:
-            direct.merge(self.directory / table.path, rows, table.key, same, replaced)
+        if (directory := self._here(table, size)) is not None:
+            direct.merge(directory, rows, table.key, same, replaced)
             return
         new = rows if distinct else rows.dropDuplicates([*table.key])
         if self.is_empty(table):
@@ -176,6 +165,12 @@ class Lake:
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
         merge.whenNotMatchedInsertAll().execute()
+
+    def _here(self, table: Table, size: int | None) -> Path | None:
+        """Where this process writes rows itself, without Spark's commit, which is most of what few
+        of them cost (None: Spark writes them)."""
+        small = size is not None and size <= direct.SMALL_BYTES
+        return self.directory / table.path if small and self.directory is not None else None
 
     def is_empty(self, table: Table) -> bool:
         """Whether nothing was ever written to a table. Another process may at any time, so that

@@ -16,7 +16,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
-from pipeline.direct import SMALL_BYTES
 from pipeline.lake import Addition, Lake
 from pipeline.reading import of_inputs, read_events
 from pipeline.registry import MESSAGES, Table
@@ -110,14 +109,13 @@ class Typing:
             records = by_record.records(events)
             made = [(t, make(records)) for t, make, of in FROM_RECORDS if found.types & {*of}]
             made += [(t, make(events)) for t, make, of in FROM_EVENTS if found.kinds & {*of}]
-            small = found.size <= SMALL_BYTES
             additions = [
-                Addition(table, rows, found.days, not found.doubled, small=small)
+                Addition(table, rows, found.days, not found.doubled, size=found.size)
                 for table, rows in made
             ]
             broken = self._broken(events, records, found)
             if broken is not None:
-                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days, small=small))
+                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days, size=found.size))
             self._lake.add_all(additions)
             if broken is not None and (count := broken.count()):
                 LOG.warning("%d messages or records could not be read: see table quarantine", count)

@@ -60,9 +60,8 @@ class Tally:
     """What a unit came to. Offsets are -1 and times are -1 where nothing was read.
 
     ``size`` is that of its messages, in bytes. ``end`` is the offset after the last one that was
-    read, and ``open_from`` the beginning of a
-    transaction that does not end in the unit. ``lost`` says why nothing could be read after
-    ``end``.
+    read, and ``open_from`` the beginning of a transaction that does not end in the unit. ``lost``
+    says why nothing could be read after ``end``.
     """
 
     unit: int
@@ -201,37 +200,38 @@ class Reading:
             elif found.last_offset >= max(floor, tally.end):
                 tally.saw(found, floor)
                 for output in assembler.add(found, max(found.append_ms, 0)):
-                    row = self._row(output, span.stretch)
-                    tally.size += len(row.value or b"")
-                    yield row
+                    yield self._row(output, span.stretch)
                 walk.skims = may_skim and assembler.position.offset == found.last_offset
 
     def _row(self, output: LogCommit | DeadLetter, stretch: Stretch) -> Row:
-        tally = self.tally
-        tally.messages += 1
-        time_ms = max(tally.newest_ms, 0)
         if isinstance(output, LogCommit):
             place = (METADATA_LOG, CONTENT, output.last_offset)
         else:
             where = output.place.removeprefix(f"{LOG} ")
-            tally.problems.append(f"{stretch.place} {where}: {output.reason}")
+            self.tally.problems.append(f"{stretch.place} {where}: {output.reason}")
             place = (DEAD_LETTERS, CONTENT, int(where.rpartition(" ")[2]))
-        return message_row(self._unit.number, *place, time_ms, output)
+        return self._message(*place, output)
+
+    def _message(self, topic: Topic, partition: int, offset: int, said: Event | DeadLetter) -> Row:
+        tally = self.tally
+        place = (topic, partition, offset, max(tally.newest_ms, 0))
+        row = message_row(self._unit.number, *place, said)
+        tally.messages += 1
+        tally.size += len(row.value or b"")
+        return row
 
     def _hole(self, hole: Hole, stretch: Stretch) -> Iterator[Row]:
         tally, time_ms = self.tally, max(self.tally.newest_ms, 0)
         reason = f"{stretch.place} {hole.reason}"
         tally.problems.append(reason)
-        number, first = self._unit.number, max(hole.first, 0)
+        first = max(hole.first, 0)
         dead = DeadLetter(self._cluster, f"{LOG} offset {first}", hole.reason, b"", time_ms)
-        tally.messages += 1
-        yield message_row(number, DEAD_LETTERS, ABOUT, first, time_ms, dead)
+        yield self._message(DEAD_LETTERS, ABOUT, first, dead)
         if hole.last < 0 <= hole.first or hole.first < 0:
             tally.lost = hole.reason
         elif hole.first <= hole.last:
             gap = LogGap(self._cluster, hole.first, hole.last, hole.reason, False, time_ms)
-            tally.messages += 1
-            yield message_row(number, METADATA_LOG, ABOUT, hole.last, time_ms, gap)
+            yield self._message(METADATA_LOG, ABOUT, hole.last, gap)
             # A transaction that is open here may have ended in what is missing.
             self._assembler.restart(Position(hole.last, tally.last_epoch))
             tally.end = hole.last + 1

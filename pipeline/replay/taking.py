@@ -11,7 +11,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from pipeline.direct import SMALL_BYTES
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
 from pipeline.replay.course import Told, tell
@@ -63,7 +62,7 @@ def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
             told.append(tell(track.cluster, steps, tallies, end))
         of_told = sum(len(row.value or b"") for one in told for row in one.rows)
         size = of_told + sum(tally.size for tally in tallies.values())
-        _into_bronze(lake, frames, told, held, size <= SMALL_BYTES)
+        _into_bronze(lake, frames, told, held, size)
     return told
 
 
@@ -119,7 +118,7 @@ def _read(units: Sequence[Unit], batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def _into_bronze(
-    lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held, small: bool
+    lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held, size: int
 ) -> None:
     """One commit with all that the lake does not have."""
     said: list[Row] = [row for one in told for row in one.rows]
@@ -146,5 +145,5 @@ def _into_bronze(
             fn.lit(held.round + 1).cast("bigint").alias("round"),
             fn.to_date(time).alias("day"),
         ),
-        small,
+        size,
     )
