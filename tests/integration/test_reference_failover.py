@@ -22,12 +22,12 @@ from deploy.wire import Connection
 from deploy.zookeeper import Ensemble
 from reference.cluster import ClusterSettings, ReferenceCluster
 from reference.dialects import Speech
-from reference.ensemble import EnsembleSession
 from reference.node import NodeSettings
 from tests.conftest import MakeEnsemble
 from tests.deploy.test_process import eventually
 from tests.reference.draft_client import DraftClient
 from tests.reference.process import ReferenceProcess, reference_process
+from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack
 
@@ -229,7 +229,7 @@ async def test_a_node_whose_session_expired_comes_back(connect: str, client: Kaz
     try:
         (node,) = cluster.nodes
         _, before = await asyncio.to_thread(client.get, "/brokers/ids/1")
-        await asyncio.to_thread(expire, connect, node.session)
+        await asyncio.to_thread(expire, connect, node.session.client_id)
 
         def back() -> bool:
             stat = client.exists("/brokers/ids/1")
@@ -243,10 +243,3 @@ async def test_a_node_whose_session_expired_comes_back(connect: str, client: Kaz
         assert await asyncio.to_thread(update_down) is ErrorCode.none
     finally:
         await cluster.close()
-
-
-def expire(connect: str, session: EnsembleSession) -> None:
-    """Ends a session as somebody who has its password can: by resuming and closing it."""
-    thief = KazooClient(connect, client_id=session.client_id)
-    thief.start(30)
-    thief.stop()

@@ -46,6 +46,7 @@ from deploy.zookeeper import Ensemble
 from reference.ensemble import EnsembleSession
 from reference.seats import EndedError, EnsembleError, Seat
 from tests.conftest import MakeEnsemble
+from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack
 
@@ -297,7 +298,7 @@ async def test_an_expired_session_is_told(connect: str) -> None:
         first = stage.machine.heard[0]
         assert isinstance(first, SessionStarted)
         stage.machine.heard.clear()
-        await asyncio.to_thread(expire, connect, stage.session)
+        await asyncio.to_thread(expire, connect, stage.session.client_id)
         await stage.until(lambda: stage.heard(SessionStarted))
         # It may find the session once more before it is closed under it.
         *cuts, lost, started = stage.machine.heard
@@ -331,10 +332,3 @@ async def test_no_ensemble_is_one_clear_line() -> None:
     stage = Stage("127.0.0.1:1")
     with pytest.raises(EnsembleError, match=r"no ZooKeeper server is reached at 127\.0\.0\.1:1"):
         await stage.session.open(0.5)
-
-
-def expire(connect: str, session: EnsembleSession) -> None:
-    """Ends a session as somebody who has its password can: by resuming and closing it."""
-    thief = KazooClient(connect, client_id=session.client_id)
-    thief.start(DEADLINE_S)
-    thief.stop()

@@ -4,7 +4,6 @@ import asyncio
 import shutil
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.security import make_acl, make_digest_acl
 
 from deploy.ensemble_specs import EnsembleSpec
@@ -23,6 +22,7 @@ from tests.integration.zookeeper_support import (
     watching,
     writer,
 )
+from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack
 
@@ -84,9 +84,7 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
         async with watching(ensemble.connect_string + root, **QUICK) as watched:
             await watched.following()
             before = watched.source._link._client.client_id
-            thief = KazooClient(ensemble.connect_string, client_id=before)
-            await asyncio.to_thread(thief.start, 20)
-            await asyncio.to_thread(thief.stop)
+            await asyncio.to_thread(expire, ensemble.connect_string, before)
             zk.set(f"{root}/feature", features(2))
             zk.set(f"{root}/feature", features(3))
             await watched.until(lambda: len(watched.sink.snapshots) == 2)
