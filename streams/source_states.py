@@ -1,4 +1,4 @@
-"""When a source is catching up, following or stalled: a pure rule."""
+"""When a source is catching up, following or stalled, and when it says so."""
 
 from dataclasses import dataclass
 
@@ -56,3 +56,39 @@ def next_state(state: SourceState, standing: Standing, patience: Patience) -> So
     if state is SourceState.STALLED or behind:
         return SourceState.CATCHING_UP
     return state
+
+
+class Saying:
+    """What a source says of its state: each change at once, and a heartbeat.
+
+    All times are milliseconds of one clock. ``state`` is what it last came to, ``detail`` why it
+    is stalled (empty: it is not), ``last_error`` the newest trouble, whether it lasts or not.
+    """
+
+    def __init__(self, patience: Patience, heartbeat_ms: int, now_ms: int) -> None:
+        self.state = SourceState.CATCHING_UP
+        self.detail = self.last_error = ""
+        self._patience = patience
+        self._heartbeat_ms = heartbeat_ms
+        self._caught_up_ms = now_ms
+        self._said_ms: int | None = None
+
+    def due(self, caught_up: bool, trouble: Trouble | None, now_ms: int) -> SourceState | None:
+        """The state that is to be said now, if one is; it is said by then calling `said`."""
+        if caught_up:
+            self._caught_up_ms = now_ms
+        if trouble is not None:
+            self.last_error = trouble.line
+        standing = Standing(caught_up, trouble, self._caught_up_ms, now_ms)
+        state = next_state(self.state, standing, self._patience)
+        self.detail = trouble.line if trouble and state is SourceState.STALLED else ""
+        late = self._said_ms is None or now_ms - self._said_ms >= self._heartbeat_ms
+        return state if late or state is not self.state else None
+
+    def said(self, state: SourceState, now_ms: int) -> None:
+        """``state`` goes to the bus now."""
+        self.state, self._said_ms = state, now_ms
+
+    def fell_behind(self) -> None:
+        """What is read now is behind, whatever was said a moment ago; that is said at once."""
+        self.state, self._said_ms = SourceState.CATCHING_UP, None

@@ -27,7 +27,7 @@ from streams.kraft.unreadable import BadSnapshot
 from streams.kraft.wanted import DEFAULT_WANTED
 from streams.metrics import SourceReport
 from streams.sink import Sink
-from streams.source_states import Patience, Standing, next_state
+from streams.source_states import Patience, Saying
 from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId
 
@@ -84,13 +84,9 @@ class KraftSource:
         self._assembler = CommitAssembler(settings.cluster, settings.wanted)
         self._spool: BinaryIO | None = None
         self._reader: LogReader | None = None
-        self._state = SourceState.CATCHING_UP
-        self._said_ms: int | None = None
-        self._caught_up_ms = monotonic_ms()
+        self._saying = Saying(settings.patience, settings.heartbeat_ms, monotonic_ms())
         self._published = 0
         self._dead_letters = 0
-        self._last_error = ""
-        self._detail = ""
 
     @classmethod
     def on_bus(cls, settings: KraftSettings, publisher: Publisher) -> "KraftSource":
@@ -107,7 +103,7 @@ class KraftSource:
         return SourceReport(
             cluster=self._settings.cluster,
             source=SOURCE,
-            state=self._state if trouble is None else SourceState.STALLED,
+            state=self._saying.state if trouble is None else SourceState.STALLED,
             offset=position.offset,
             high_watermark=watermark,
             lag=max(0, watermark - reader.place.offset) if reader and watermark >= 0 else -1,
@@ -115,8 +111,8 @@ class KraftSource:
             records_skipped=self._assembler.records_skipped,
             published=self._published,
             dead_letters=self._dead_letters,
-            last_error=self._last_error,
-            detail=trouble or self._detail,
+            last_error=self._saying.last_error,
+            detail=trouble or self._saying.detail,
         )
 
     @property
@@ -144,10 +140,10 @@ class KraftSource:
             try:
                 last = await self._resume()
             except BusUnavailableError as error:
-                self._detail = self._last_error = str(error)
+                self._saying.detail = self._saying.last_error = str(error)
                 await asyncio.sleep(1)
                 continue
-            self._detail = ""
+            self._saying.detail = ""
             return Position(last.offset, last.epoch) if last else Position(-1, -1)
 
     def _open_reader(self) -> LogReader:
@@ -175,11 +171,10 @@ class KraftSource:
                 # Where the log begins anew, so does what we know of it; a snapshot says so itself.
                 if reset:
                     self._assembler.restart(Position(-1, -1))
-                self._last_error = reason
+                self._saying.last_error = reason
                 gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
                 await self._publish(gap)
-                # What is read now is behind, whatever was said a moment ago.
-                self._state, self._said_ms = SourceState.CATCHING_UP, None
+                self._saying.fell_behind()
 
     async def _take_snapshot(self, part: SnapshotBytes) -> None:
         """Gather a snapshot's bytes; publish its chunks once it is whole."""
@@ -207,7 +202,7 @@ class KraftSource:
 
     async def _refuse_snapshot(self, name: str, reason: str) -> None:
         """Say that a snapshot is damaged, and ask again from where we were."""
-        self._last_error = reason
+        self._saying.last_error = reason
         seen_ms = self._clock_ms()
         await self._publish(DeadLetter(self._settings.cluster, name, reason, b"", seen_ms))
         await self._close_reader()
@@ -227,22 +222,13 @@ class KraftSource:
         if reader is None:
             return
         now_ms = monotonic_ms()
-        if reader.caught_up:
-            self._caught_up_ms = now_ms
-        trouble = reader.trouble
-        if trouble is not None:
-            self._last_error = trouble.line
-        standing = Standing(reader.caught_up, trouble, self._caught_up_ms, now_ms)
-        state = next_state(self._state, standing, self._settings.patience)
-        changed = state is not self._state or self._said_ms is None
-        due = self._said_ms is None or now_ms - self._said_ms >= self._settings.heartbeat_ms
-        if not (changed or due):
+        state = self._saying.due(reader.caught_up, reader.trouble, now_ms)
+        if state is None:
             return
-        if changed and state is SourceState.FOLLOWING:
+        if state is SourceState.FOLLOWING and self._saying.state is not state:
             # It is said only when the bus has everything that came before.
             await self._sink.flush()
-        self._state, self._said_ms = state, now_ms
-        self._detail = trouble.line if trouble and state is SourceState.STALLED else ""
+        self._saying.said(state, now_ms)
         await self._publish(self._status(reader))
 
     def _status(self, reader: LogReader) -> SourceStatus:
@@ -250,12 +236,12 @@ class KraftSource:
         return SourceStatus(
             cluster=self._settings.cluster,
             source=SOURCE,
-            state=self._state,
+            state=self._saying.state,
             offset=position.offset,
             offset_epoch=position.leader_epoch,
             high_watermark=reader.high_watermark,
             leader_id=reader.leader.id,
             leader_epoch=reader.leader.epoch,
-            detail=self._detail,
+            detail=self._saying.detail,
             seen_ms=self._clock_ms(),
         )

@@ -14,7 +14,7 @@ from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, SourceState, SourceStatus
 from streams.metrics import SourceReport
 from streams.sink import Sink
-from streams.source_states import Standing, next_state
+from streams.source_states import Saying
 from streams.topics import DEAD_LETTERS, ZOOKEEPER
 from streams.types import ClusterId
 from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Item, Lost
@@ -60,11 +60,8 @@ class ZookeeperSource:
         self._link: Link | None = None
         self._down_since_ms: int | None = monotonic_ms()
         self._reopen_ms: int | None = None
-        self._state = SourceState.CATCHING_UP
-        self._said_ms: int | None = None
-        self._caught_up_ms = monotonic_ms()
+        self._saying = Saying(settings.patience, settings.heartbeat_ms, monotonic_ms())
         self._published = self._dead_letters = 0
-        self._last_error = self._detail = ""
 
     @classmethod
     def on_bus(cls, settings: ZookeeperSettings, publisher: Publisher) -> "ZookeeperSource":
@@ -82,14 +79,14 @@ class ZookeeperSource:
         return SourceReport(
             cluster=self._observer.cluster or self._settings.connect_string,
             source=SOURCE,
-            state=self._state if trouble is None else SourceState.STALLED,
+            state=self._saying.state if trouble is None else SourceState.STALLED,
             offset=self._observer.zxid or -1,
             high_watermark=self._observer.zxid or -1,
             records_read=self._observer.znodes_read,
             published=self._published,
             dead_letters=self._dead_letters,
-            last_error=self._last_error,
-            detail=trouble or self._detail,
+            last_error=self._saying.last_error,
+            detail=trouble or self._saying.detail,
         )
 
     async def run(self) -> None:
@@ -181,26 +178,19 @@ class ZookeeperSource:
 
     async def _say(self) -> None:
         """Publish the state where it changed, and as a heartbeat."""
-        now_ms = monotonic_ms()
-        observer = self._observer
-        if observer.caught_up:
-            self._caught_up_ms = now_ms
-        trouble = observer.trouble
-        if trouble is not None and trouble.line != self._last_error:
-            self._last_error = trouble.line
+        now_ms, observer, trouble = monotonic_ms(), self._observer, self._observer.trouble
+        if trouble is not None and trouble.line != self._saying.last_error:
             LOG.warning("%s", trouble.line)
-        standing = Standing(observer.caught_up, trouble, self._caught_up_ms, now_ms)
-        state = next_state(self._state, standing, self._settings.patience)
-        self._detail = trouble.line if trouble and state is SourceState.STALLED else ""
-        changed = state is not self._state or self._said_ms is None
-        due = self._said_ms is None or now_ms - self._said_ms >= self._settings.heartbeat_ms
-        if changed and state is SourceState.FOLLOWING:
+        state = self._saying.due(observer.caught_up, trouble, now_ms)
+        if state is None:
+            return
+        if state is SourceState.FOLLOWING and self._saying.state is not state:
             # It is said only when the bus has everything that came before.
             await self._sink.flush()
-        self._state = state
-        if observer.cluster is None or not (changed or due):
+        if observer.cluster is None:
+            self._saying.state = state  # nobody knows yet of whom it is to be said
             return
-        self._said_ms = now_ms
+        self._saying.said(state, now_ms)
         await self._publish(self._status(observer.cluster))
 
     def _status(self, cluster: ClusterId) -> SourceStatus:
@@ -208,12 +198,12 @@ class ZookeeperSource:
         return SourceStatus(
             cluster=cluster,
             source=SOURCE,
-            state=self._state,
+            state=self._saying.state,
             offset=zxid,
             offset_epoch=-1,
             high_watermark=zxid,
             leader_id=-1,
             leader_epoch=-1,
-            detail=self._detail,
+            detail=self._saying.detail,
             seen_ms=self._clock_ms(),
         )

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import pytest
-
 from streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
 from streams.kraft.batch import scan
 from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
 from streams.kraft.reader import LogReader
 from streams.kraft.requests import START, Leader, Place
 from streams.kraft.source import KraftSettings, KraftSource
-from streams.source_states import Patience, Standing, Trouble, next_state
+from streams.source_states import Trouble
 from streams.topics import Topic
 from streams.types import ClusterId
 from tests.streams.kraft.log_bytes import NOOP, batch
@@ -157,29 +155,6 @@ async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> Non
     ]
     assert source.report().offset == 0
     assert source.report().last_error
-
-
-@pytest.mark.parametrize(
-    ("state", "caught_up", "trouble", "since_ms", "after"),
-    [
-        ("CATCHING_UP", True, None, 0, "FOLLOWING"),
-        ("CATCHING_UP", False, None, 0, "CATCHING_UP"),
-        ("FOLLOWING", False, None, 1999, "FOLLOWING"),
-        ("FOLLOWING", False, None, 2000, "CATCHING_UP"),
-        ("FOLLOWING", False, Trouble("", False, 0), 4999, "FOLLOWING"),
-        ("FOLLOWING", False, Trouble("", False, 0), 5000, "STALLED"),
-        ("CATCHING_UP", False, Trouble("", True, 0), 999, "CATCHING_UP"),
-        ("CATCHING_UP", False, Trouble("", True, 0), 1000, "STALLED"),
-        ("STALLED", False, None, 0, "CATCHING_UP"),
-        ("STALLED", True, None, 0, "FOLLOWING"),
-    ],
-)
-def test_states(
-    state: str, caught_up: bool, trouble: Trouble | None, since_ms: int, after: str
-) -> None:
-    """Following begins at once and ends with patience; what will not mend is said sooner."""
-    standing = Standing(caught_up, trouble, caught_up_ms=0, now_ms=since_ms)
-    assert next_state(SourceState[state], standing, Patience()) is SourceState[after]
 
 
 async def test_a_bus_that_takes_nothing_is_not_following() -> None:
