@@ -26,7 +26,7 @@ from cli.rehearse_showing import (
 from cli.settings import Cluster, load
 from controller.kraft import ControllerState, leader_of, release_of, seen_state
 from controller.kraft.table import UnknownReleaseError
-from controller.readiness.active import active_controller
+from controller.readiness.active import active_controller, state_of
 from controller.rehearsal import Outcome, Verdict, rehearse
 from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
 from tables.image import Authority, ClusterImage
@@ -180,9 +180,7 @@ def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
             "controllers do not register, and no release of the table may support what it does: "
             "name its release with --release"
         )
-    state = seen_state(image)
-    known = state if state.local else seen_state(image, active.release.ranges())
-    return active.release.name, known
+    return active.release.name, state_of(image, active)
 
 
 def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> Exit:

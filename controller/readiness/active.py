@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from controller.kraft.dialect import COMPARED
-from controller.kraft.seen import leader_of
+from controller.kraft.seen import leader_of, seen_state
+from controller.kraft.state import ControllerState
 from controller.kraft.table import Release, release_of
 from controller.readiness.software import software_of
 from streams.types import METADATA_VERSION, NodeId, Role
@@ -45,3 +46,12 @@ def active_controller(image: ClusterImage) -> Active:
     oldest = min(known, key=lambda one: one.newest(METADATA_VERSION), default=None)
     release = oldest or release_of(COMPARED[-1])
     return Active(leader, release, assumed=True, exact=release.name in COMPARED)
+
+
+def state_of(image: ClusterImage, active: Active) -> ControllerState:
+    """What the active controller knows, with its release's ranges where it has not registered.
+
+    ``active`` is what `active_controller` says of the image.
+    """
+    registered = NodeKey(Role.CONTROLLER, active.node_id) in image.nodes.nodes
+    return seen_state(image, None if registered else active.release.ranges())

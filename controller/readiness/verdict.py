@@ -9,10 +9,9 @@ from immutables import Map
 from controller.compatibility import Verdict
 from controller.kraft.answers import Update, UpdateRequest, UpgradeType
 from controller.kraft.consequences import Consequence, between
-from controller.kraft.seen import seen_state
 from controller.kraft.table import Release, release_of
 from controller.kraft.updates import decide_update
-from controller.readiness.active import active_controller
+from controller.readiness.active import active_controller, state_of
 from controller.readiness.blockers import Blocker, Scene, blockers_of, ghosts_of
 from controller.readiness.reasons import Reason, reasons_of
 from controller.readiness.states import Stand, State, newest_release, stands_of
@@ -28,7 +27,6 @@ from controller.readiness.views import View, views_of
 from controller.readiness.way_back import WayBack, way_back
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import NodeKey
 
 Levels = Mapping[FeatureName, FeatureLevel]
 
@@ -189,9 +187,8 @@ def _said(image: ClusterImage, wanted: Levels) -> Said | None:
     if image.authority is Authority.ZOOKEEPER or not updates:
         return None
     active = active_controller(image)
-    own = image.nodes.get(NodeKey(Role.CONTROLLER, active.node_id))
-    state = seen_state(image, None if own else active.release.ranges())
-    decision = decide_update(active.release.name, state, UpdateRequest(updates, dry_run=True))
+    request = UpdateRequest(updates, dry_run=True)
+    decision = decide_update(active.release.name, state_of(image, active), request)
     return Said(
         active.node_id,
         active.release.name,
