@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -58,4 +59,15 @@ def _imported(name: str, package: str) -> Any:
         holder.add_typer(module.app, name=name)
     else:
         module.register(holder)
-    return get_group(holder).commands[name]
+    return _flowing(get_group(holder).commands[name])
+
+
+def _flowing(command: Any) -> Any:
+    """The command, its help in paragraphs: typer would end lines where the source ends them."""
+    if command.help:
+        paragraphs = cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(part.replace("\n", " ") for part in paragraphs)
+    own = getattr(command, "commands", {})
+    for each in () if isinstance(own, Commands) else own.values():
+        _flowing(each)
+    return command

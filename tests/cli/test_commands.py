@@ -2,6 +2,7 @@
 
 import os
 import socket
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,17 @@ def test_every_command_has_help(command: str) -> None:
         assert parameter.help, f"{command} {parameter.name} has no help"
         name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
         assert name in result.output
+
+
+@pytest.mark.parametrize("command", ["readiness", "rehearse", "history show", "fleet readiness"])
+def test_help_fills_the_terminal(command: str) -> None:
+    """A line ends where the next word would not fit, not where it ends in the source."""
+    result = RUNNER.invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"})
+    told = result.output.partition(" Usage:")[2].partition("╭")[0]
+    lines = [line.strip() for line in told.splitlines()]
+    pairs = [(one, after.split()[0]) for one, after in pairwise(lines) if one and after]
+    assert pairs
+    assert all(len(f"{one} {word}") > 78 for one, word in pairs), told
 
 
 def test_settings_flags_are_everywhere() -> None:
