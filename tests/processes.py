@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from deploy.ports import Ports
+
 _DEADLINE_S = 60.0
+_PORTS = Ports()
 
 
 class Process:
@@ -81,10 +83,11 @@ def _is_ready(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback interface that nobody else gets while the tests run.
+
+    One that the kernel gives out may be an outgoing connection's by the time it is listened on.
+    """
+    return _PORTS.take()
 
 
 @contextlib.contextmanager
