@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from admin import drafts, released
+from admin import drafts, finding, released
 from admin.dialect import Dialect
 from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
 from admin.metadata import FeatureMetadata, NodeAnswer, read_metadata
@@ -84,7 +84,8 @@ class FeatureAdmin:
         it names; of controllers the active one.
 
         Raises:
-            UnreachableError: The node does not answer, or there is none of that id.
+            UnreachableError: The node does not answer, there is none of that id, or a controller
+                listens where a broker is asked for.
         """
         if node_id is not None:
             return await self._node(node_id)
@@ -92,6 +93,7 @@ class FeatureAdmin:
             connection = await self._reach.controller()
         else:
             connection = await self._reach.first()
+            finding.check_broker(connection)
         return await self._ask(connection)
 
     async def describe_all(self) -> tuple[NodeAnswer, ...]:

@@ -10,11 +10,21 @@ from kio.schema.metadata.v1.response import MetadataResponse
 from kio.static.primitive import i8
 
 from admin.errors import UnreachableError
+from admin.glance import METADATA
 from streams.net.address import Address
 from streams.net.connection import Connection
 
 _DESCRIBE_CLUSTER: Final = 60
 _CONTROLLERS: Final = i8(2)
+
+
+def check_broker(connection: Connection) -> None:
+    """Raises `UnreachableError` where a controller listens: Kafka's tools ask none as a broker."""
+    if connection.version_of(METADATA, (1, 1)) is None:
+        raise UnreachableError(
+            f"{connection.address} is no broker's listener: give a controller's as "
+            "--bootstrap-controller"
+        )
 
 
 async def named_controller(connection: Connection, timeout_s: float) -> Address | None:
@@ -26,11 +36,7 @@ async def named_controller(connection: Connection, timeout_s: float) -> Address 
         UnreachableError: A controller listens here, and not a broker.
         streams.net.connection.NodeError: No answer.
     """
-    if connection.version_of(3, (1, 1)) is None:
-        raise UnreachableError(
-            f"{connection.address} is no broker's listener: give a controller's as "
-            "--bootstrap-controller"
-        )
+    check_broker(connection)
     answer = await connection.request(MetadataRequest(topics=()), MetadataResponse, timeout_s)
     listens = {
         int(broker.node_id): Address(broker.host, int(broker.port)) for broker in answer.brokers

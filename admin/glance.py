@@ -16,6 +16,9 @@ from streams.types import FeatureLevel, FeatureName, Range
 if TYPE_CHECKING:
     import ssl
 
+METADATA: Final = 3
+"""The API that brokers have and controllers have not."""
+
 _MAX_FRAME_BYTES: Final = 1 << 20
 _SOFTWARE: Final = b"featurewatch"
 _SOFTWARE_VERSION: Final = b"0.1"
@@ -27,7 +30,7 @@ _SUPPORTED, _EPOCH, _FINALIZED = 0, 1, 2
 def glance(
     address: Address, tls: "ssl.SSLContext | None", timeout_s: float
 ) -> FeatureMetadata | None:
-    """What a node says of features; None if it says nothing that can be read in time."""
+    """What a broker says of features; None if it says nothing that can be read in time."""
     try:
         with _connect(address, tls, timeout_s) as connection:
             connection.sendall(_request())
@@ -108,9 +111,13 @@ def _read(answer: _Bytes, address: Address) -> FeatureMetadata | None:
     correlation_id, error = answer.number(">i"), answer.number(">h")
     if (correlation_id, error) != (_CORRELATION_ID, 0):
         return None  # an older node answers in another form, with an error
+    apis = set()
     for _ in range(answer.varint() - 1):
-        answer.take(6)  # an API and its versions
+        apis.add(answer.number(">h"))
+        answer.take(4)  # its versions
         answer.skip_tags()
+    if METADATA not in apis:
+        return None  # a controller listens here
     answer.number(">i")  # throttle time
     tags = {}
     for _ in range(answer.varint()):

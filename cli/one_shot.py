@@ -1,6 +1,7 @@
 """The image of a cluster as it is now, without a bus and without a worker: read once, then done."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final, Protocol
@@ -16,7 +17,8 @@ from streams.events import DeadLetter, Event, SourceState, SourceStatus
 from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.source import KraftSource
 from streams.metrics import SourceReport
-from streams.topics import Topic
+from streams.net.security import Security
+from streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
 from streams.types import ClusterId
 from streams.zookeeper.source import ZookeeperSource
 from tables.fold import fold
@@ -24,6 +26,12 @@ from tables.image import Authority, ClusterImage
 
 TIMEOUT_S: Final = 20.0
 _HEARTBEAT_MS: Final = 500
+_SOURCES: Final = {
+    METADATA_LOG.short_name: Authority.LOG,
+    API_VERSIONS.short_name: Authority.ANSWERS,
+    ZOOKEEPER.short_name: Authority.ZOOKEEPER,
+}
+"""By the topic that a source publishes to."""
 _ANSWER_S: Final = 2.0
 """Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
 
@@ -32,14 +40,18 @@ class NotSeenError(Exception):
     """The cluster could not be read to its end: one line that says why and what to do."""
 
 
+class NothingCommittedError(NotSeenError):
+    """Nothing went wrong, and nothing of what there is is known to be committed."""
+
+
 def image_once(
     cluster: Cluster, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
 ) -> ClusterImage:
     """What the sources of a watched cluster tell until each has caught up.
 
-    ``timeout_s`` is how long nothing new may be heard. ``settle_ms`` is for a log directory: how
-    long a record must have stood to count as committed (`streams.kraft.logdir_rule`); 0 takes all
-    that is there.
+    ``timeout_s`` is how long nothing new may be heard of what has not caught up. ``settle_ms`` is
+    for a log directory: how long a record must have stood to count as committed
+    (`streams.kraft.logdir_rule`); 0 takes all that is there.
 
     Raises:
         UsageError: The cluster is not described so that it could be read.
@@ -49,9 +61,10 @@ def image_once(
 
 
 async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> ClusterImage:
-    cluster_id = await _learn(cluster, timeout_s)
+    secured = security(cluster)
+    cluster_id = await _learn(cluster, secured, timeout_s)
     into = _Folded(ClusterImage(cluster_id))
-    sources = _sources(cluster, cluster_id, into, settle_ms)
+    sources = _sources(cluster, cluster_id, secured, into, settle_ms)
     tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
     tasks.append(asyncio.ensure_future(into.settled(frozenset(sources), timeout_s)))
     try:
@@ -66,8 +79,9 @@ async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> Cl
     if not into.image.ready:
         said = (source.report() for source in sources.values())
         troubles = dict.fromkeys(one.detail or one.last_error for one in said)
-        why = "; ".join(filter(None, troubles)) or "nothing in it is known to be committed"
-        raise NotSeenError(f"{_name(cluster)} was not read to its end: {why}")
+        if why := "; ".join(filter(None, troubles)):
+            raise NotSeenError(f"{_name(cluster)} was not read to its end: {why}")
+        raise NothingCommittedError(f"nothing in {_name(cluster)} is known to be committed")
     return into.image
 
 
@@ -79,32 +93,35 @@ class _Folded:
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
         self._news = asyncio.Event()
+        self._progress_s = 0.0
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
         """Takes in an event."""
-        del topic
         if isinstance(event, DeadLetter):
             return  # the source's report has it
-        before = self.image.sources.get(getattr(event, "source", ""))
+        source = _SOURCES[topic.short_name]
+        before, behind = self.image.sources.get(source), source not in self.image.caught_up
         self.image, _ = fold(self.image, event)
-        if not (isinstance(event, SourceStatus) and before and _same(before, event)):
-            self._news.set()
+        if behind and not (isinstance(event, SourceStatus) and before and _same(before, event)):
+            self._progress_s = asyncio.get_running_loop().time()
+        self._news.set()
 
     async def flush(self) -> None:
         """There is nothing to wait for."""
 
     async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
-        """Waits until each of these sources has caught up or cannot read, while there is news.
+        """Waits until each of these sources has caught up or cannot read, while one comes further.
 
-        What is at the end of a log directory may have to stand a while before it counts: a source
-        that has caught up with it may have told nothing yet.
+        A source that has caught up goes on telling: a quiet log has a record twice a second. What
+        is at the end of a log directory may have to stand a while before it counts: a source that
+        has caught up with it may have told nothing yet.
         """
-        while not self._over(wanted):
+        now = asyncio.get_running_loop().time
+        self._progress_s = now()
+        while not self._over(wanted) and (left_s := self._progress_s + timeout_s - now()) > 0:
             self._news.clear()
-            try:
-                await asyncio.wait_for(self._news.wait(), timeout_s)
-            except TimeoutError:
-                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left_s)
 
     def _over(self, wanted: frozenset[str]) -> bool:
         stalled = {
@@ -130,18 +147,23 @@ class _Source(Protocol):
 
 
 def _sources(
-    cluster: Cluster, cluster_id: ClusterId, into: _Folded, settle_ms: int | None
+    cluster: Cluster,
+    cluster_id: ClusterId,
+    secured: Security,
+    into: _Folded,
+    settle_ms: int | None,
 ) -> dict[str, _Source]:
     """The sources by name."""
     found: dict[str, _Source] = {}
-    secured = security(cluster)
     if cluster.controllers or cluster.log_directory:
         settings = replace(kraft_settings(cluster, cluster_id, secured), heartbeat_ms=_HEARTBEAT_MS)
         if settle_ms is not None:
             settings = replace(settings, log_directory_settle_ms=settle_ms)
         found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
     if cluster.servers:
-        found[Authority.ANSWERS] = ApiVersionsSource(answers_settings(cluster, secured), into)
+        found[Authority.ANSWERS] = ApiVersionsSource(
+            answers_settings(cluster, cluster_id, secured), into
+        )
     if cluster.zookeeper:
         found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
     return found
@@ -151,7 +173,7 @@ async def _from_the_beginning() -> None:
     """Nothing was published before."""
 
 
-async def _learn(cluster: Cluster, timeout_s: float) -> ClusterId:
+async def _learn(cluster: Cluster, secured: Security, timeout_s: float) -> ClusterId:
     """The cluster's id: from the settings, from its files, or from whoever tells it."""
     nodes = cluster.controllers or cluster.servers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
@@ -167,14 +189,13 @@ async def _learn(cluster: Cluster, timeout_s: float) -> ClusterId:
         if found := cluster_id_of(cluster.log_directory):
             return ClusterId(found)
     if nodes:
-        return await _ask(cluster, asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S))
+        deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
+        return await _ask(cluster, secured, deadline)
     raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
 
 
-async def _ask(cluster: Cluster, deadline: float) -> ClusterId:
-    settings = ApiVersionsSettings.parse(
-        cluster.servers, cluster.controllers, security=security(cluster)
-    )
+async def _ask(cluster: Cluster, secured: Security, deadline: float) -> ClusterId:
+    settings = ApiVersionsSettings.parse(cluster.servers, cluster.controllers, security=secured)
     peers = Peers(settings)
     try:
         while True:
@@ -195,5 +216,7 @@ async def _ask(cluster: Cluster, deadline: float) -> ClusterId:
 
 
 def _name(cluster: Cluster) -> str:
+    if cluster.log_directory is not None:
+        return str(cluster.log_directory)
     given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
-    return next(filter(None, given), str(cluster.log_directory))
+    return next(filter(None, given))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r"\s*((?:[^\s=:#!\\]|\\.)(?:[^\s=:\\]|\\.)*)(?:\s*[=:]\s*|\s+|$)(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_HIGHEST_INT: Final = 2**31 - 1
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
@@ -103,8 +104,11 @@ def _seconds(file: Path, properties: Mapping[str, str], key: str) -> float | Non
     value = properties.get(key)
     if value is None:
         return None
-    if not (value.isdecimal() and int(value) > 0):
-        raise UsageError(f"{file}: {key}={value} is no number of milliseconds above 0")
+    fits = value.isdecimal() and len(value) <= len(str(_HIGHEST_INT))
+    if not (fits and 0 < int(value) <= _HIGHEST_INT):
+        raise UsageError(
+            f"{file}: {key}={value:.20} is no number of milliseconds from 1 to {_HIGHEST_INT}"
+        )
     return int(value) / 1000
 
 

@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
@@ -45,6 +46,10 @@ from tables.rows import cluster_of
 
 _CODES: Final = {Verdict.YES: Exit.GOOD, Verdict.NO: Exit.NO, Verdict.UNKNOWN: Exit.UNKNOWN}
 _HIGHEST: Final = 32767
+_FROM_FILES: Final = (
+    "It was read from files: whether a controller is active, and what was written since, they do "
+    "not tell."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -109,7 +114,9 @@ def command(
         except NotSeenError as error:
             sys.stderr.write(f"featurewatch: {showing.plain(error)}\n")
             raise typer.Exit(Exit.UNKNOWN) from None
-        found = [readiness(image, release, levels, limits=limits, now_ms=now_ms)]
+        one = readiness(image, release, levels, limits=limits, now_ms=now_ms)
+        remarks = (_FROM_FILES,) if log_directory else ()
+        found = [replace(one, reasons=(*one.reasons, *remarks))]
     else:
         states = states_from(_bus(loaded, named=bool(bus)), cluster or cluster_id)
         found = [
@@ -180,9 +187,15 @@ def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, Monit
 
 def _release(text: str) -> Release | None:
     try:
-        return release_of(text) if text else None
+        release = release_of(text) if text else None
     except UnknownReleaseError as error:
         raise UsageError(str(error)) from None
+    if release is not None and "-" in text:
+        raise UsageError(
+            f"{text!r} is a level and no release: give --target {release.name}, or --feature "
+            f"{METADATA_VERSION}={text}"
+        )
+    return release
 
 
 def _levels(given: list[str]) -> dict[FeatureName, FeatureLevel] | None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli import showing
 from cli.errors import Exit, UsageError
-from cli.one_shot import NotSeenError, image_once
+from cli.one_shot import NothingCommittedError, NotSeenError, image_once
 from cli.options import AsJson
 from cli.settings import Cluster
 from controller.levels import level_name
@@ -172,6 +172,8 @@ class _Info:
             said.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
         elif self.end is not None:
             said.append(("now", "nothing in the metadata log is known to be committed"))
+        elif found.log is not None:
+            said.append(("now", "there is nothing in the metadata log yet"))
         elif meta.version:
             said.append(("now", "there is no metadata log yet: the node was never started"))
         if self.uncommitted is not None:
@@ -212,16 +214,15 @@ def _read(directory: Path) -> _Info:
     if found.log is None or found.meta.cluster is None:
         return _Info(found, None, None)
     cluster = Cluster(cluster_id=found.meta.cluster, log_directory=found.log)
-    end = _image(cluster, 0)
+    return _Info(found, _image(cluster, None), _image(cluster, 0))
+
+
+def _image(cluster: Cluster, settle_ms: int | None) -> ClusterImage | None:
+    """What the log says; None where there is nothing in it that counts."""
     try:
-        now = _image(cluster, None)
-    except NotSeenError:
-        now = None  # the end was read: it is only that nothing of it counts yet
-    return _Info(found, now, end)
-
-
-def _image(cluster: Cluster, settle_ms: int | None) -> ClusterImage:
-    image = image_once(cluster, _FILES_S, settle_ms=settle_ms)
+        image = image_once(cluster, _FILES_S, settle_ms=settle_ms)
+    except NothingCommittedError:
+        return None
     if image.unreadable:
         kind, first = next(iter(image.unreadable.items()))
         raise NotSeenError(f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}")

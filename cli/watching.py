@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.errors import UsageError
-from cli.properties import read_properties
+from cli.properties import read_client_config, read_properties
 from cli.settings import Cluster, Settings
 from streams.apiversions.discovery import find_nodes
 from streams.apiversions.peers import Peers
@@ -22,7 +22,7 @@ from streams.kraft.source import KraftSettings, KraftSource
 from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
 from streams.metrics import Reports, SourceReport
 from streams.net.address import parse_addresses
-from streams.net.security import PLAINTEXT, Security, from_properties
+from streams.net.security import Security
 from streams.types import ClusterId
 from streams.zookeeper.paths import Wanted
 from streams.zookeeper.settings import Login, ZookeeperSettings
@@ -99,7 +99,8 @@ class Watched:
             self.sources.append(log)
             running.append(log.run())
         if cluster.servers:
-            answers = ApiVersionsSource(answers_settings(cluster, self._security), publisher)
+            asking = answers_settings(cluster, cluster_id, self._security)
+            answers = ApiVersionsSource(asking, publisher)
             self.sources.append(answers)
             running.append(answers.run())
         await run_all(running)
@@ -172,26 +173,23 @@ def zookeeper_settings(cluster: Cluster) -> ZookeeperSettings:
     )
 
 
-def answers_settings(cluster: Cluster, security: Security) -> ApiVersionsSettings:
+def answers_settings(
+    cluster: Cluster, cluster_id: ClusterId, security: Security
+) -> ApiVersionsSettings:
     """How the nodes of a cluster are asked."""
-    return ApiVersionsSettings.parse(
-        cluster.servers,
-        "",
-        cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
-        security=security,
-    )
+    return ApiVersionsSettings.parse(cluster.servers, "", cluster=cluster_id, security=security)
 
 
 def security(cluster: Cluster) -> Security:
-    """TLS and SASL towards a cluster's nodes; raises `UsageError`."""
-    if cluster.command_config is None:
-        return PLAINTEXT
-    try:
-        return from_properties(read_properties(cluster.command_config))
-    except UsageError:
-        raise
-    except ValueError as error:
-        raise UsageError(f"{cluster.command_config}: {error}") from None
+    """TLS and SASL towards a cluster's nodes; logs which keys of the file have no effect.
+
+    Raises:
+        UsageError: The file cannot be read, a key is misspelt, or a value cannot be used.
+    """
+    config = read_client_config(cluster.command_config)
+    for warning in config.warnings:
+        LOG.warning("%s", warning)
+    return config.security
 
 
 class Watch:

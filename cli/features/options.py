@@ -45,7 +45,9 @@ DialectOption = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0.001, help="Seconds that the cluster may take [60]."),
+    typer.Option(
+        "--timeout", min=0.001, max=2_147_483, help="Seconds that the cluster may take [60]."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Change it without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the controller; change nothing.")]

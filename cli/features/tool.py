@@ -204,10 +204,14 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
     if not equals:
         raise ToolError(f"{cannot} equals sign not found.")
     level = level.strip(_TRIMMED)
-    digits = level[1:] if level[:1] in ("+", "-") else level
-    if not (digits.isdecimal() and _LOWEST_SHORT <= int(level) <= _HIGHEST_SHORT):
+    sign, digits = (level[:1], level[1:]) if level[:1] in ("+", "-") else ("", level)
+    if digits.isdecimal():
+        digits = digits.lstrip("0") or "0"
+    # Python's int refuses thousands of digits with an error of its own.
+    fits = digits.isdecimal() and len(digits) <= len(str(_HIGHEST_SHORT))
+    if not (fits and _LOWEST_SHORT <= (number := int(sign + digits)) <= _HIGHEST_SHORT):
         raise ToolError(f"{cannot} unable to parse {level} as a short.")
-    return FeatureName(name.strip(_TRIMMED)), FeatureLevel(int(level))
+    return FeatureName(name.strip(_TRIMMED)), FeatureLevel(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
         found.append(f"What is known may be old, last heard of {age_s:,} s ago: does a worker run?")
     if status is not None and image.authority is Authority.ANSWERS and status.detail:
         found.append(f"By the nodes' own word: {status.detail}.")
+    asked = image.sources.get(Authority.ANSWERS)
+    if asked not in (None, status) and asked.state is SourceState.STALLED:
+        found.append(f"The nodes could not be asked: {asked.detail}.")
     if image.gap:
         found.append(f"A part of the metadata log was missed: {image.gap}.")
     for kind, one in sorted(image.unreadable.items()):

@@ -173,13 +173,13 @@ def _release_levels(image: ClusterImage, release: Release) -> Levels:
 
 
 def _updates(image: ClusterImage, wanted: Levels) -> tuple[Update, ...]:
-    """What would be asked of the controller, of what differs: one kind of update at a time."""
+    """What would be asked of the controller, in one request: what differs, each as what it is."""
     now = image.features.levels
-    up = [Update(name, one) for name, one in wanted.items() if one > now.get(name, 0)]
-    if up:
-        return tuple(up)
-    down = ((name, one) for name, one in wanted.items() if one < now.get(name, 0))
-    return tuple(Update(name, one, UpgradeType.SAFE_DOWNGRADE) for name, one in down)
+    return tuple(
+        Update(name, level, UpgradeType.UPGRADE if level > there else UpgradeType.SAFE_DOWNGRADE)
+        for name, level in wanted.items()
+        if level != (there := now.get(name, _NO_LEVEL))
+    )
 
 
 def _said(image: ClusterImage, wanted: Levels) -> Said | None:

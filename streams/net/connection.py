@@ -280,6 +280,10 @@ async def _connect(
             f"{address}: TLS failed ({error.reason or error}): is it a TLS listener?"
         ) from error
     except OSError as error:
+        if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+            raise NodeError(
+                f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
+            ) from error
         why = error.strerror or str(error)
         raise NodeError(f"nobody listens at {address} ({why}): check the address") from error
     return Connection(address, reader, writer, client_id)

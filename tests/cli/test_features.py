@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cli.errors import UsageError
+from cli.features.tool import parse_level
 from cli.properties import read_client_config, read_properties
 from cli.shortcut import describes
 from controller.reference.requests import FeaturesAnswer, UpdateResponse
@@ -216,6 +217,7 @@ WRONG = (
     (("describe", "--bootstrap-server", "a:1", "--compat", "2.8"), "--compat"),
     (("describe", "--bootstrap-server", "a:1", "--command-config", "none"), "none cannot be read"),
     (("describe", "--bootstrap-server", "a:1", "--node-id", "x"), "--node-id"),
+    (("describe", "--bootstrap-server", "a:1", "--timeout", "inf"), "--timeout"),
     (("update", "--upgrade", "a:1", "--bootstrap-server", "a:1"), "give --dialect early or late"),
     (("update", "--dialect", "late", "--upgrade", "a"), "write name:level"),
     (("update", "--dialect", "late", "--upgrade", "a:1,a:2"), "named more than once"),
@@ -237,6 +239,15 @@ def test_wrong_usage_is_told_before_anything_is_sent(
     said = ours(*arguments)
     assert (said.code, said.out) == (2, "")
     assert says in said.err
+
+
+def test_a_number_that_is_too_long_is_no_short(ours: Ours) -> None:
+    """However long: Java's words, and nothing is sent; zeros before it do not count."""
+    with ScriptedCluster(Node()) as cluster:
+        said = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
+        assert (said.code, "as a short" in said.err) == (1, True)
+        assert cluster.nodes[1].asked == 0
+    assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
 def test_a_cluster_that_is_not_there(ours: Ours) -> None:
@@ -318,6 +329,8 @@ d = C:\\dir
         ("security.protocol=TLS", "security.protocol=TLS is unknown"),
         ("security.protocol=SASL_SSL", "sasl.mechanism=(none) is not supported"),
         ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is no number"),
+        ("default.api.timeout.ms=2147483648", "is no number of milliseconds from 1 to 2147483647"),
+        ("default.api.timeout.ms=" + "9" * 5000, "is no number of milliseconds"),
         ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
     ],
 )

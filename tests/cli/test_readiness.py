@@ -116,6 +116,7 @@ def test_single_levels(said: Callable[..., Result]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("--target", "3.7-IV1"), "--target 3.7, or --feature metadata.version=3.7-IV1"),
         (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.3"),
         (("--feature", "metadata.version"), "is not NAME=LEVEL"),
         (("--feature", "group.version=x"), "'x' is no level of group.version: it is a whole"),

@@ -44,6 +44,32 @@ def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: P
     assert taken_in_by_all(image, now_ms)[0] is not Verdict.NO
 
 
+def test_brokers_that_cannot_be_asked_leave_the_answer_open(
+    quorum_391: Cluster, tmp_path: Path
+) -> None:
+    """The quorum's quiet log has a record twice a second, which is no reason to wait on."""
+    said = featurewatch(
+        tmp_path,
+        *("readiness", "--target", "3.9", "--json"),
+        *("--bootstrap-controller", quorum_391.controllers, "--bootstrap-server", "127.0.0.1:1"),
+    )
+    assert said.returncode == 4
+    assert "nodes could not be asked: nobody listens at 127.0.0.1:1" in said.stdout
+
+
+def test_files_do_not_tell_whether_a_controller_is_active(
+    quorum_391: Cluster, tmp_path: Path
+) -> None:
+    """It is said beside the verdict; a misspelt key of a login is refused before all else."""
+    at = ("readiness", "--target", "3.9", "--log-directory", str(quorum_391.nodes[0].data))
+    said = featurewatch(tmp_path, *at)
+    assert (said.returncode, "It was read from files" in said.stdout) == (0, True)
+    login = tmp_path / "login.properties"
+    login.write_text("security.protocl=SSL\n")
+    said = featurewatch(tmp_path, *at, "--command-config", str(login))
+    assert (said.returncode, "did you mean security.protocol?" in said.stderr) == (2, True)
+
+
 class _Heard:
     """A sink that keeps what a source says."""
 

@@ -97,6 +97,19 @@ def test_a_log_of_which_nothing_is_committed(
     assert lines[4] == "after that  metadata.version 20 (3.8-IV0): perhaps not committed"
 
 
+def test_a_log_without_a_record(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a first start leaves it that finds no quorum: what it was formatted with counts."""
+    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    log = formatted / "__cluster_metadata-0"
+    log.mkdir()
+    (log / f"{0:020}.log").touch()
+    shown = info(str(formatted))
+    assert (shown.exit_code, shown.output.splitlines()[3]) == (
+        0,
+        "now         there is nothing in the metadata log yet",
+    )
+
+
 def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
     """Version 0 of meta.properties: no levels, and a cluster that may not be named."""
     (formatted / "meta.properties").write_text("version=0\nbroker.id=3\n")

@@ -147,3 +147,6 @@ def test_an_address_of_the_other_kind_is_told(ours: Ours, quorum_430: Cluster) -
         said = ours(*given, *step)
         assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
         assert right in said.err
+    said = ours("describe", "--bootstrap-server", controllers)
+    assert (said.code, said.out) == (1, "")
+    assert "as --bootstrap-controller" in said.err

@@ -11,6 +11,7 @@ from controller.compatibility import Verdict
 from controller.kraft import UpdateRequest, decide_update, release_of, seen_state
 from controller.kraft.answers import Update
 from controller.readiness import Condition, State, levels_of, readiness, taken_in_by_all
+from streams.events import SourceState
 from streams.types import FeatureLevel, FeatureName, Role
 from tables.image import Authority
 from tests.controller.readiness.clusters import (
@@ -255,6 +256,27 @@ def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
     assert readiness(seen, release_of("4.0")).verdict is YES
     below = readiness(seen, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)})
     assert {one.feature for one in below.features if one.verdict is NO} == {"nothing"}
+
+
+def test_one_level_up_and_another_down_are_both_asked_for() -> None:
+    """In one request, each as what it is: a refusal of either is a refusal."""
+    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
+    for one in ({KV: FeatureLevel(1)}, {MV: FeatureLevel(21)}):
+        found = readiness(seen, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **one})
+        assert found.verdict is (NO if MV in one else YES)
+    assert found.said is not None
+    assert "Unsupported metadata.version downgrade from 30 to 21" in found.said.refusals[0]
+
+
+def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
+    """Who gives their addresses wants their word; one that is only behind takes nothing away."""
+    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
+    behind = r.catching_up(source="api-versions", seen_ms=300)
+    assert readiness(fold_all([behind], seen), NEW).verdict is YES
+    stalled = r.status(SourceState.STALLED, source="api-versions", seen_ms=300)
+    found = readiness(fold_all([stalled], seen), NEW)
+    assert found.verdict is UNKNOWN
+    assert found.reasons == ("The nodes could not be asked: it cannot read.",)
 
 
 def test_nodes_that_see_it_differently() -> None:

@@ -97,6 +97,18 @@ async def test_a_listener_that_hangs_up_may_want_tls() -> None:
             await open_connection(address)
 
 
+async def test_a_listener_without_tls_is_told_of_as_such() -> None:
+    """Kafka drops the connection where the handshake begins: somebody listens there."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(8)
+
+    async with listener(serve) as address:
+        secured = from_properties({"security.protocol": "SSL"})
+        with pytest.raises(NodeError, match=f"{address} closed.*is it a TLS listener?"):
+            await open_connection(address, secured)
+
+
 async def test_a_stranger_is_told_by_its_frame_length() -> None:
     """A web server's answer is no frame: it is refused before memory is set aside for it."""
 
