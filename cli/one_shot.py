@@ -8,13 +8,18 @@ from typing import Any, Final, Protocol
 
 from cli.errors import UsageError
 from cli.settings import Cluster
-from cli.watching import answers_settings, kraft_settings, security, zookeeper_settings
+from cli.watching import (
+    answers_settings,
+    cluster_id_in_files,
+    kraft_settings,
+    security,
+    zookeeper_settings,
+)
 from streams.apiversions.discovery import find_nodes
 from streams.apiversions.peers import Peers
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.apiversions.source import ApiVersionsSource
 from streams.events import DeadLetter, Event, SourceState, SourceStatus
-from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.source import KraftSource
 from streams.metrics import SourceReport
 from streams.net.security import Security
@@ -100,7 +105,8 @@ class _Folded:
         if isinstance(event, DeadLetter):
             return  # the source's report has it
         source = _SOURCES[topic.short_name]
-        before, behind = self.image.sources.get(source), source not in self.image.caught_up
+        before = self.image.sources.get(source)
+        behind = not self.image.ready or source not in self.image.caught_up
         self.image, _ = fold(self.image, event)
         if behind and not (isinstance(event, SourceStatus) and before and _same(before, event)):
             self._progress_s = asyncio.get_running_loop().time()
@@ -112,9 +118,9 @@ class _Folded:
     async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
         """Waits until each of these sources has caught up or cannot read, while one comes further.
 
-        A source that has caught up goes on telling: a quiet log has a record twice a second. What
-        is at the end of a log directory may have to stand a while before it counts: a source that
-        has caught up with it may have told nothing yet.
+        Whoever has caught up goes on telling: a quiet log has a record twice a second. That counts
+        only while nothing is known: what is at the end of a log directory may have to stand a while
+        before it counts.
         """
         now = asyncio.get_running_loop().time
         self._progress_s = now()
@@ -186,8 +192,8 @@ async def _learn(cluster: Cluster, secured: Security, timeout_s: float) -> Clust
     if cluster.log_directory is not None:
         if not cluster.log_directory.is_dir():
             raise UsageError(f"there is no directory {cluster.log_directory}")
-        if found := cluster_id_of(cluster.log_directory):
-            return ClusterId(found)
+        if found := cluster_id_in_files(cluster.log_directory):
+            return found
     if nodes:
         deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
         return await _ask(cluster, secured, deadline)

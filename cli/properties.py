@@ -10,60 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.errors import UsageError
+from streams.properties import lines_in, pair_in
 
 if TYPE_CHECKING:
     from streams.net.security import Security
 
-_LINE = re.compile(r"\s*((?:[^\s=:#!\\]|\\.)(?:[^\s=:\\]|\\.)*)(?:\s*[=:]\s*|\s+|$)(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _HIGHEST_INT: Final = 2**31 - 1
-_NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def read_properties(file: Path) -> dict[str, str]:
     r"""The properties of a file, read as ``java.util.Properties`` does.
 
-    A line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX`` and the like
-    stand for what they do in Java.
+    It is Latin-1; a line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX``
+    and the like stand for what they do in Java.
 
     Raises:
         UsageError: The file cannot be read, or a line is no property.
     """
     try:
-        text = file.read_text()
+        content = file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is no properties file: it is not text") from None
+    if b"\0" in content:
+        raise UsageError(f"{file} is no properties file: it is not text")
     found: dict[str, str] = {}
-    for number, line in _logical(text):
-        match = _LINE.fullmatch(line)
-        if match is None or not re.search(r"[=:\s]", line.strip()):
+    for number, line in lines_in(content):
+        name, value = pair_in(line)
+        if not name or not re.search(r"[=:\s]", line.strip()):
             raise UsageError(f"{file} line {number} is no property: write name=value")
-        found[_plain(match[1])] = _plain(match[2]).strip()
+        found[name] = value
     return found
-
-
-def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with those that they go on in, and the number of the first; no comments."""
-    lines = enumerate(text.splitlines(), start=1)
-    for number, line in lines:
-        whole = line
-        if not whole.strip() or whole.lstrip()[0] in "#!":
-            continue
-        while _goes_on(whole):
-            whole = whole[:-1] + next(lines, (0, ""))[1].lstrip()
-        yield number, whole
-
-
-def _goes_on(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _plain(text: str) -> str:
-    return _ESCAPE.sub(
-        lambda match: chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2]), text
-    )
 
 
 @dataclass(frozen=True, slots=True)

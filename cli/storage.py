@@ -26,6 +26,7 @@ from streams.kraft.formatted import (
     NotALogDirectoryError,
     read_formatted,
 )
+from streams.kraft.logdir_rule import SETTLE_MS
 from streams.types import FeatureLevel, FeatureName
 from tables.image import ClusterImage
 
@@ -35,7 +36,8 @@ app = typer.Typer(
 )
 
 Levels = Mapping[FeatureName, FeatureLevel]
-_FILES_S: Final = 5.0
+_FILES_S: Final = SETTLE_MS / 1000 + 2
+"""What a node wrote a moment ago has to stand first."""
 """Files of which nothing could be read for so long cannot be read."""
 
 _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

@@ -111,9 +111,9 @@ class Watched:
         if cluster.cluster_id:
             return ClusterId(cluster.cluster_id)
         if cluster.log_directory is not None:
-            found = cluster_id_of(cluster.log_directory)
+            found = cluster_id_in_files(cluster.log_directory)
             if found is not None:
-                return ClusterId(found)
+                return found
         settings = ApiVersionsSettings.parse(
             cluster.servers, cluster.controllers, security=self._security
         )
@@ -138,11 +138,20 @@ def _check_directory(directory: Path, cluster_id: str) -> None:
         raise UsageError(
             f"there is no directory {directory}: give the mounted __cluster_metadata-0"
         )
-    if not cluster_id and cluster_id_of(directory) is None:
+    if not cluster_id and cluster_id_in_files(directory) is None:
         raise UsageError(
             f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
             "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
         )
+
+
+def cluster_id_in_files(directory: Path) -> ClusterId | None:
+    """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
+    try:
+        found = cluster_id_of(directory)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
+    return ClusterId(found) if found is not None else None
 
 
 def kraft_settings(cluster: Cluster, cluster_id: ClusterId, security: Security) -> KraftSettings:

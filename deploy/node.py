@@ -1,5 +1,6 @@
 """One Kafka node: a directory, two ports, and a process that comes and goes."""
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -85,8 +86,10 @@ class Node(Server):
         """The id of the cluster that the data directory belongs to; None before that."""
         if not self.formatted:
             return None
-        lines = (self.data / "meta.properties").read_text().splitlines()
-        return next((line[11:] for line in lines if line.startswith("cluster.id=")), None)
+        text = (self.data / "meta.properties").read_text(encoding="latin-1")
+        found = re.search("^cluster\\.id=(.*)$", text, re.MULTILINE)
+        # Java stores an equals sign, with which an id may end, behind a backslash.
+        return re.sub(r"\\(.)", r"\1", found[1]) if found else None
 
     def configure(self, spec: NodeSpec, properties: Mapping[str, str]) -> None:
         """What the node is from its next start on; properties added at a start stay added."""

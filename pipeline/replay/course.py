@@ -5,16 +5,13 @@ put in order by the fold by their time and offset alone: what is not a commit of
 of its own, a millisecond later than what was before it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pipeline.replay.forms import READ_BYTES, Form
 from pipeline.replay.planning import Known
 from pipeline.replay.reading import ABOUT, CONTENT, Row, Tally, message_row
 from streams.events import DeadLetter, LogGap, SnapshotChunk, SourceState, SourceStatus
-from streams.kraft.dump_text import PrintedSnapshot
-from streams.kraft.snapshot import Output, read_snapshot
 from streams.kraft.unreadable import BadSnapshot
 from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId
@@ -28,7 +25,8 @@ _NOBODY_HAS: Final = "no file has these offsets"
 class Told:
     """What came of one cluster. ``starts`` are the least times of its units' messages.
 
-    Offsets: from ``first``, below ``end`` (-1: nothing was read).
+    Offsets that were read: from ``first``, below ``end`` (-1: nothing was). ``messages`` are those
+    that the lake did not have.
     """
 
     cluster: str
@@ -73,7 +71,7 @@ class _Telling:
         """A snapshot: all of it, or a word about why not."""
         end, epoch = known.place.offset, known.place.epoch
         try:
-            outputs = list(_outputs(self._cluster, known))
+            outputs = list(known.read(self._cluster))
         except (BadSnapshot, OSError) as error:
             self.told.problems.append(f"{known.stretch.place}: {error}")
             if self._now_ms >= 0 or isinstance(error, BadSnapshot):
@@ -100,12 +98,14 @@ class _Telling:
                 row = message_row(_NO_UNIT, *place, letter, part=f"checkpoint-{end}-{epoch}")
             self._add(row)
         self._at, self._epoch, self._lost = max(self._at, end), epoch, ""
+        self.told.end = max(self.told.end, end)
         self._now_ms += 1
 
     def unit(self, tally: Tally) -> None:
         """A unit that was read."""
         told = self.told
         told.problems += tally.problems
+        told.notes += tally.notes
         if tally.end < 0:
             self._lost = tally.lost or self._lost
             return
@@ -116,6 +116,7 @@ class _Telling:
         told.records += tally.records
         told.messages += tally.messages
         self._now_ms = max(self._now_ms, tally.newest_ms)
+        told.end = max(told.end, tally.end)
         self._at = max(self._at, tally.end)
         self._epoch, self._lost = tally.last_epoch, tally.lost
         self._open_from = tally.open_from
@@ -124,7 +125,6 @@ class _Telling:
         """The word that the log was read to its end."""
         if self._now_ms < 0:
             return
-        self.told.end = self._at
         if self._open_from >= 0:
             self.told.notes.append(
                 f"cluster {self._cluster}: the transaction that begins at offset "
@@ -169,19 +169,3 @@ class _Telling:
     def _add(self, row: Row) -> None:
         self.told.rows.append(row)
         self.told.messages += 1
-
-
-def _outputs(cluster: ClusterId, known: Known) -> Iterator[Output]:
-    end, epoch = known.place.offset, known.place.epoch
-    with open(known.stretch.path, "rb") as file:
-        if known.stretch.form is Form.BYTES:
-            yield from read_snapshot(file, cluster, f"{end:020}-{epoch:010}.checkpoint", 0)
-            return
-        reader = PrintedSnapshot(cluster, end, epoch)
-        file.seek(known.stretch.start)
-        left = known.stretch.end - known.stretch.start
-        while data := file.read(min(READ_BYTES, left)):
-            left -= len(data)
-            yield from reader.feed(data, 0)
-        yield from reader.end_of_text(0)
-        yield reader.finish(0)

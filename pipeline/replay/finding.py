@@ -17,7 +17,12 @@ from pipeline.replay.errors import AskedError
 from pipeline.replay.forms import Form, Stretch
 from streams.kraft import dump_text
 from streams.kraft.batch import scan
-from streams.kraft.logdir_files import PARTITION_DIRECTORY
+from streams.kraft.logdir_files import (
+    META_PROPERTIES,
+    PARTITION_DIRECTORY,
+    cluster_id_in,
+    metas_of,
+)
 from streams.kraft.records import RecordDecoder
 from streams.kraft.requests import Place
 from streams.kraft.snapshot import parse_name
@@ -26,8 +31,8 @@ from streams.kraft.wanted import ALL_RECORDS
 
 SEGMENT: Final = re.compile(r"\d{20}\.log")
 HEAD_BYTES: Final = 1 << 20
-_META: Final = "meta.properties"
 _CHECKPOINT: Final = ".checkpoint"
+_NAMELESS: Final = "no meta.properties beside it says of which cluster it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def find(paths: Iterable[Path], cluster: str, scratch: Path) -> Finds:
             raise AskedError(
                 f"{path} is not there: give a log, a snapshot, a directory or a bundle"
             )
-        search.look(path, str(path), asked=True)
+        search.look(path.absolute(), str(path), asked=True)
     return search.finds
 
 
@@ -76,106 +81,129 @@ class _Search:
         self._seen: set[str] = set()
         self.finds = Finds()
 
-    def look(self, path: Path, place: str, *, asked: bool) -> None:
-        """Takes in a path that people know as ``place``; what was ``asked`` for must be of use."""
+    def look(self, path: Path, place: str, *, asked: bool) -> bool:
+        """Takes in a path that people know as ``place``; what was ``asked`` for must be of use.
+
+        Returns whether it was of use, now or before, or something was said of it.
+        """
         try:
             if path.is_dir():
-                self._directory(path, place, asked=asked)
-            elif archives.is_archive(path):
-                self._archive(path, place, asked=asked)
-            else:
-                self._file(path, place, asked=asked)
+                return self._directory(path, place, asked=asked)
+            if not path.is_file():
+                return asked and self._say(
+                    f"{place} is a pipe or a device, and is read in several places: write it "
+                    "into a file, and give that"
+                )
+            real = str(path.resolve())
+            if real in self._seen:
+                return True
+            if archives.is_archive(path):
+                self._seen.add(real)
+                return self._archive(path, place, asked=asked)
+            if self._file(path, place):
+                self._seen.add(real)
+                return True
         except OSError as error:
-            reason = error.strerror or str(error)
-            self.finds.problems.append(f"{place} cannot be read: {reason}")
-
-    def _directory(self, path: Path, place: str, *, asked: bool) -> None:
-        before = len(self.finds.found) + len(self.finds.problems) + len(self.finds.notes)
-
-        def deny(error: OSError) -> None:
-            self.finds.problems.append(f"{error.filename} cannot be read: {error.strerror}")
-
-        for root, directories, names in os.walk(path, onerror=deny):
-            directories.sort()
-            for name in sorted(names):
-                inner = Path(root, name)
-                if inner.is_file():
-                    known = str(Path(place) / inner.relative_to(path))
-                    self.look(inner, known, asked=False)
-        after = len(self.finds.found) + len(self.finds.problems) + len(self.finds.notes)
-        if asked and after == before:
-            self.finds.problems.append(
-                f"{place} holds no metadata log, snapshot or text of kafka-dump-log"
-            )
-
-    def _archive(self, path: Path, place: str, *, asked: bool) -> None:
-        self._unpacked += 1
-        into = self._scratch / f"bundle-{self._unpacked}"
-        try:
-            archives.unpack(path, into)
-        except archives.BadArchiveError as error:
-            self.finds.problems.append(f"{place} cannot be unpacked: {error}")
-        self._directory(into, place, asked=asked)
-
-    def _file(self, path: Path, place: str, *, asked: bool) -> None:
-        real = str(path.resolve())
-        if real in self._seen or path.name == _META:
-            return
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-        if dump_text.is_dump(head):
-            self._seen.add(real)
-            self._text(path, place)
-        elif path.name.endswith(_CHECKPOINT):
-            self._seen.add(real)
-            self._snapshot(path, place)
-        elif SEGMENT.fullmatch(path.name) and is_metadata_log(path, head):
-            self._seen.add(real)
-            self._add(path, place, self._stretch(Form.BYTES, path, place))
-        elif asked:
-            self.finds.problems.append(
+            return self._say(f"{place} cannot be read: {error.strerror or error}")
+        if asked:
+            self._say(
                 f"{place} is no metadata log: give segments (.log), snapshots (.checkpoint), or "
                 "what kafka-dump-log --cluster-metadata-decoder printed"
             )
+        return asked
 
-    def _snapshot(self, path: Path, place: str) -> None:
+    def _say(self, problem: str) -> bool:
+        self.finds.problems.append(problem)
+        return True
+
+    def _directory(self, path: Path, place: str, *, asked: bool) -> bool:
+        useful = False
+        for inner in self._files_below(path):
+            known = str(Path(place) / inner.relative_to(path))
+            useful = self.look(inner, known, asked=False) or useful
+        if asked and not useful:
+            self._say(f"{place} holds no metadata log, snapshot or text of kafka-dump-log")
+        return useful or asked
+
+    def _files_below(self, path: Path) -> Iterator[Path]:
+        """The files below a directory, also behind links; each directory once."""
+
+        def deny(error: OSError) -> None:
+            self._say(f"{error.filename} cannot be read: {error.strerror}")
+
+        been: set[str] = set()
+        for root, directories, names in os.walk(path, onerror=deny, followlinks=True):
+            if (real := os.path.realpath(root)) in been:
+                directories.clear()
+                continue
+            been.add(real)
+            directories.sort()
+            yield from (Path(root, name) for name in sorted(names))
+
+    def _archive(self, path: Path, place: str, *, asked: bool) -> bool:
+        self._unpacked += 1
+        into = self._scratch / f"bundle-{self._unpacked}"
+        said = [f"{place} {line}" for line in archives.unpack(path, into)]
+        self.finds.problems += said
+        return self._directory(into, place, asked=asked and not said) or bool(said)
+
+    def _file(self, path: Path, place: str) -> bool:
+        """Takes in a file, if it is of a metadata log."""
+        if path.name == META_PROPERTIES:
+            return False
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if dump_text.is_dump(head):
+            self._text(path, place)
+        elif path.name.endswith(_CHECKPOINT):
+            stretch = self._stretch(Form.BYTES, path, place)
+            self._snapshot(path, path.name, stretch)
+        elif SEGMENT.fullmatch(path.name) and is_metadata_log(path, head):
+            self._add(path, self._stretch(Form.BYTES, path, place))
+        else:
+            return False
+        return True
+
+    def _snapshot(self, path: Path, name: str, stretch: Stretch, copy: str = "") -> None:
         try:
-            end, epoch = parse_name(path.name)
+            end, epoch = parse_name(name)
         except BadSnapshot as error:
-            self.finds.problems.append(f"{place}: {error}")
+            self._say(f"{stretch.place}: {error}")
             return
         if end == 0:
             self.finds.notes.append(
-                f"{place} is what the log begins with when a cluster is formatted; passed over"
+                f"{stretch.place} is what the log begins with when a cluster is formatted; "
+                "passed over"
             )
             return
-        self._add(path, place, self._stretch(Form.BYTES, path, place), Place(end, epoch))
+        self._add(path, stretch, Place(end, epoch), copy)
 
     def _text(self, path: Path, place: str) -> None:
         with path.open("rb") as file:
             parts = list(dump_text.sections(file))
         for part in parts:
-            name = Path(part.name).name
+            directory, name = _split(part.name)
             where = f"{place} ({name})" if name else place
             stretch = Stretch(Form.TEXT, str(path), part.start, part.end, where)
-            copy = f"{place}:{Path(part.name).parent}"
-            if not name.endswith(_CHECKPOINT):
-                self._add(path, where, stretch, copy=copy)
-            elif parse_name(name)[0] > 0:
-                self._add(path, where, stretch, Place(*parse_name(name)), copy=copy)
+            copy = f"{place}:{directory}"
+            if name.endswith(_CHECKPOINT):
+                self._snapshot(path, name, stretch, copy)
+            else:
+                self._add(path, stretch, copy=copy)
 
     def _stretch(self, form: Form, path: Path, place: str) -> Stretch:
         return Stretch(form, str(path), 0, path.stat().st_size, place)
 
     def _add(
-        self,
-        path: Path,
-        place: str,
-        stretch: Stretch,
-        snapshot: Place | None = None,
-        copy: str = "",
+        self, path: Path, stretch: Stretch, snapshot: Place | None = None, copy: str = ""
     ) -> None:
-        said = _cluster_beside(path.parent)
+        place, said, why = stretch.place, None, _NAMELESS
+        try:
+            said = cluster_id_in(_beside(path.parent))
+        except OSError as error:
+            why = f"{error.filename} cannot be read: {error.strerror}"
+            if self._cluster and why not in self.finds.problems:
+                self._say(why)
         if said and self._cluster and said != self._cluster:
             raise AskedError(
                 f"{place} is of cluster {said} by the meta.properties beside it, and not of "
@@ -183,17 +211,13 @@ class _Search:
             )
         cluster = said or self._cluster
         if not cluster:
-            raise AskedError(
-                f"{place}: no meta.properties beside it says of which cluster it is: "
-                "give the cluster's id with --cluster"
-            )
-        copy = copy or str(Path(place).parent)
-        self.finds.found.append(Found(cluster, copy, stretch, snapshot))
+            raise AskedError(f"{place}: {why}: give the cluster's id with --cluster")
+        self.finds.found.append(Found(cluster, copy or str(Path(place).parent), stretch, snapshot))
 
 
 def is_metadata_log(path: Path, head: bytes) -> bool:
     """Whether a segment that begins with ``head`` is one of the metadata log."""
-    if path.parent.name == PARTITION_DIRECTORY:
+    if _is_log_directory(path.parent):
         return True
     batches = scan(head).batches
     if not batches or batches[0].fault:
@@ -201,21 +225,19 @@ def is_metadata_log(path: Path, head: bytes) -> bool:
     return not RecordDecoder(ALL_RECORDS).decode(batches[0]).lost
 
 
-def _cluster_beside(directory: Path) -> str:
-    """The cluster id in the ``meta.properties`` of a directory or the one that holds it."""
-    for path in _beside(directory):
-        try:
-            lines = path.read_text(errors="replace").splitlines()
-        except FileNotFoundError:
-            continue
-        for line in lines:
-            name, _, value = line.partition("=")
-            if name.strip() == "cluster.id" and value.strip():
-                return value.strip()
-    return ""
+def _is_log_directory(directory: Path) -> bool:
+    """By its own name, or by that of the directory to which it is a link."""
+    return PARTITION_DIRECTORY in (directory.name, directory.resolve().name)
 
 
 def _beside(directory: Path) -> Iterator[Path]:
-    yield directory / _META
-    if directory.name == PARTITION_DIRECTORY:
-        yield directory.resolve().parent / _META
+    """Where a ``meta.properties`` may be that speaks of the files of a directory."""
+    yield directory / META_PROPERTIES
+    if _is_log_directory(directory):
+        yield from metas_of(directory)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Directory and file name of a path as it was called on any system."""
+    at = max(name.rfind("/"), name.rfind("\\")) + 1
+    return name[: max(at - 1, 0)], name[at:]

@@ -6,17 +6,22 @@ snapshot takes the place of what no copy has any more.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
 from pipeline.replay.finding import SEGMENT, Found, find
-from pipeline.replay.forms import Stretch, next_batch
+from pipeline.replay.forms import READ_BYTES, Form, Stretch, next_batch
 from pipeline.replay.walking import Walk
 from streams.kraft.batch import Batch
+from streams.kraft.dump_text import PrintedSnapshot
 from streams.kraft.requests import Place
+from streams.kraft.snapshot import Output, read_snapshot
+from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.wanted import DEFAULT_WANTED
+from streams.types import ClusterId
 
 _LAST_BYTES: Final = 1 << 20
 _CLOCKS_DIFFER_MS: Final = 3_600_000
@@ -37,11 +42,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A part as far as it is taken: from offset ``floor``, below ``ceiling`` (-1: to its end)."""
+    """A part as far as it is taken: from offset ``floor``, below ``ceiling`` (-1: to its end).
+
+    ``others`` are parts of other copies that have some of these offsets too, the best first.
+    ``followed`` says that the next run goes on where it ends.
+    """
 
     part: Part
     floor: int
     ceiling: int
+    others: tuple[Part, ...] = ()
+    followed: bool = False
+
+    @property
+    def end(self) -> int:
+        """The offset after the last one that is taken."""
+        return self.part.end if self.ceiling < 0 else self.ceiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +67,36 @@ class Known:
     place: Place
     stretch: Stretch
 
+    def read(
+        self, cluster: ClusterId, wanted: Collection[str] = DEFAULT_WANTED
+    ) -> Iterator[Output]:
+        """What stands in it, in chunks. Raises `BadSnapshot` and `OSError`."""
+        end, epoch = self.place.offset, self.place.epoch
+        with open(self.stretch.path, "rb") as file:
+            if self.stretch.form is Form.BYTES:
+                name = f"{end:020}-{epoch:010}.checkpoint"
+                yield from read_snapshot(file, cluster, name, 0, wanted)
+                return
+            reader = PrintedSnapshot(cluster, end, epoch, wanted)
+            file.seek(self.stretch.start)
+            left = self.stretch.end - self.stretch.start
+            while data := file.read(min(READ_BYTES, left)):
+                left -= len(data)
+                yield from reader.feed(data, 0)
+            yield from reader.end_of_text(0)
+            yield reader.finish(0)
+
 
 Step = Run | Known
 
 
 @dataclass(slots=True)
 class Course:
-    """What is taken of one cluster, in the order of its log."""
+    """What is taken of one cluster, in the order of its log; ``notes`` are lines about it."""
 
     cluster: str
     steps: list[Step] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +120,8 @@ def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> Plan:
     courses = plan(finds.found, finds.problems)
     if not courses and not finds.problems:
         finds.problems.append("there is no log and no snapshot in what was given")
-    return Plan(courses, finds.problems, finds.notes)
+    notes = [line for course in courses for line in course.notes]
+    return Plan(courses, finds.problems, finds.notes + notes)
 
 
 def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:
@@ -92,13 +129,13 @@ def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:
     by_cluster = sorted(found, key=lambda one: one.cluster)
     courses = []
     for cluster, members in groupby(by_cluster, key=lambda one: one.cluster):
-        course = Course(cluster, _steps([*members], problems))
+        course = _course(cluster, [*members], problems)
         if course.steps:
             courses.append(course)
     return courses
 
 
-def _steps(found: list[Found], problems: list[str]) -> list[Step]:
+def _course(cluster: str, found: list[Found], problems: list[str]) -> Course:
     copies: list[list[Part]] = []
     spoiled: set[str] = set()
     logs = sorted((one for one in found if one.snapshot is None), key=lambda one: one.copy)
@@ -110,13 +147,51 @@ def _steps(found: list[Found], problems: list[str]) -> list[Step]:
             problems.append(f"{copy}: {fault}; nothing of it is taken")
         elif parts:
             copies.append(parts)
-    snapshots = {
-        one.snapshot: Known(one.snapshot, one.stretch)
-        for one in sorted(found, key=lambda one: one.stretch.place, reverse=True)
-        if one.snapshot is not None and one.copy not in spoiled
-    }
     copies.sort(key=lambda parts: (parts[-1].last_epoch, parts[-1].end), reverse=True)
-    return list(_bridged(_cover(copies), sorted(snapshots.values(), key=lambda one: one.place)))
+    known = [
+        Known(one.snapshot, one.stretch)
+        for one in sorted(found, key=lambda one: one.stretch.place)
+        if one.snapshot is not None and one.copy not in spoiled
+    ]
+    course = Course(cluster)
+    course.steps = list(_bridged(_cover(copies), _Snapshots(cluster, known, course.notes)))
+    return course
+
+
+class _Snapshots:
+    """The snapshots of a cluster. Those that are asked for are read, to see whether they are whole.
+
+    Lines about copies in whose place another is taken go to ``notes``.
+    """
+
+    def __init__(self, cluster: str, known: Iterable[Known], notes: list[str]) -> None:
+        self._cluster = ClusterId(cluster)
+        self._notes = notes
+        self._copies: dict[Place, list[Known]] = {}
+        for one in sorted(known, key=lambda one: one.place):
+            self._copies.setdefault(one.place, []).append(one)
+
+    def within(self, after: int, last: int | None = None) -> Iterator[tuple[Known, bool]]:
+        """A copy of each snapshot that ends behind ``after``, at ``last`` or before; whether whole.
+
+        It is the first copy where none is.
+        """
+        for place, copies in self._copies.items():
+            if after < place.offset and (last is None or place.offset <= last):
+                yield self._best(copies)
+
+    def _best(self, copies: list[Known]) -> tuple[Known, bool]:
+        faults: list[str] = []
+        for one in copies:
+            try:
+                for _ in one.read(self._cluster, wanted=()):
+                    pass
+            except (BadSnapshot, OSError) as error:
+                faults.append(f"{one.stretch.place}: {error}")
+                continue
+            self._notes += [f"{fault}; {one.stretch.place} is taken" for fault in faults]
+            return one, True
+        return copies[0], False
 
 
 def _mixed(parts: list[Part]) -> str:
@@ -158,30 +233,49 @@ def _cover(copies: list[list[Part]]) -> list[Run]:
         # Where a better copy begins it goes on: the end of another may never have been committed.
         better = (one.first for one in ranked[:number] if one.first > at)
         stop = min(part.end, end, *better)
-        runs.append(Run(part, at, stop if stop < part.end else -1))
+        others = (one for one in ranked if one is not part and one.first < stop and one.end > at)
+        runs.append(Run(part, at, stop if stop < part.end else -1, tuple(others)))
         at = stop
-    return runs
+    nexts = [*runs[1:], None]
+    return [
+        replace(run, followed=later is not None and later.floor == run.end)
+        for run, later in zip(runs, nexts, strict=True)
+    ]
 
 
-def _bridged(runs: list[Run], snapshots: list[Known]) -> Iterator[Step]:
-    """The runs, with snapshots where there is nothing before them."""
+def _bridged(runs: list[Run], snapshots: _Snapshots) -> Iterator[Step]:
+    """The runs, with snapshots where there is nothing before them.
+
+    A snapshot that cannot be read is given too, and nothing is left out for it.
+    """
     at = 0
-    for run in runs:
-        floor = run.floor
-        if floor > at:
-            for known in snapshots:
-                if at < known.place.offset <= floor:
-                    yield known
+    for index, run in enumerate(runs):
+        if run.floor > at:
+            for known, whole in snapshots.within(at, run.floor):
+                yield known
+                at = known.place.offset if whole else at
+        if run.floor > at:
+            for known, whole in snapshots.within(run.floor, _reach(runs[index:])):
+                yield known
+                if whole:
+                    # What stands before it in the log has no ground to stand on.
                     at = known.place.offset
-            inner = [one for one in snapshots if floor < one.place.offset <= run.part.end]
-            if at < floor and inner:
-                # What stands before it in the run has no ground to stand on.
-                yield inner[0]
-                floor = inner[0].place.offset
-        at = run.part.end if run.ceiling < 0 else run.ceiling
-        if floor < at:
-            yield Run(run.part, floor, run.ceiling)
-    yield from (known for known in snapshots if known.place.offset > at)
+                    break
+        floor = max(run.floor, at)
+        if floor < run.end:
+            yield replace(run, floor=floor)
+        at = max(at, run.end)
+    yield from (known for known, _ in snapshots.within(at))
+
+
+def _reach(runs: list[Run]) -> int:
+    """The offset up to which the first run and those after it follow each other without a hole."""
+    end = runs[0].end
+    for run in runs[1:]:
+        if run.floor > end:
+            break
+        end = run.end
+    return end
 
 
 def look(stretch: Stretch, problems: list[str]) -> Part | None:

@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple, Self
 import orjson
 
 from pipeline.replay.forms import WAYS, Form, Stretch
+from pipeline.replay.mending import Mended, mended
 from pipeline.replay.passing import Passed
+from pipeline.replay.planning import Part
 from pipeline.replay.walking import Hole, Walk
 from streams.codec import encode
 from streams.events import DeadLetter, Event, LogCommit, LogGap
@@ -29,11 +31,14 @@ CONTENT, ABOUT = 0, 1
 class Span:
     """A stretch as far as it is read: from its begin, where the offset ``expected`` must come first
     (-1: whichever there is), to the offset ``ceiling``, at which another copy goes on (-1: to its
-    end)."""
+    end). ``others`` are parts of other copies that may have what is damaged in it, and ``goes_on``
+    is the offset at which, behind its end, another stretch goes on (-1: none does)."""
 
     stretch: Stretch
     expected: int = -1
     ceiling: int = -1
+    others: tuple[Part, ...] = ()
+    goes_on: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Tally:
     open_from: int = -1
     lost: str = ""
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
         """As JSON."""
@@ -123,7 +129,7 @@ class Row(NamedTuple):
 
 
 MOST_PROBLEMS: Final = 100
-"""So many are told of each unit; all are in the lake."""
+"""So many are told of each unit, and so many notes; all problems are in the lake."""
 
 
 def topic_name(cluster: str, topic: Topic, part: str = "") -> str:
@@ -177,6 +183,7 @@ class Reading:
         if tally.end >= 0 and self._is_open():
             tally.open_from = self._assembler.position.offset + 1
         tally.problems = tally.problems[:MOST_PROBLEMS]
+        tally.notes = tally.notes[:MOST_PROBLEMS]
         yield Row(self._unit.number, "", 0, 0, 0, None, None, [], tally.text())
 
     def _is_open(self) -> bool:
@@ -188,12 +195,16 @@ class Reading:
         # Where all of it is read. What an open transaction passes over it counts.
         may_skim = span.ceiling < 0 and floor <= span.expected and tally.end <= span.expected
         walk.skims = may_skim and not self._is_open()
-        for found in walk:
-            if isinstance(found, Passed):
+        for found in mended(fd, span.stretch, walk, span.others, span.goes_on):
+            if isinstance(found, Mended):
+                if found.last >= floor and not 0 <= span.ceiling <= found.first:
+                    tally.notes.append(f"{span.stretch.place} {found}")
+            elif isinstance(found, Passed):
                 tally.passed(found)
                 assembler.restart(Position(found.end - 1, found.epoch))
             elif isinstance(found, Hole):
-                yield from self._hole(found, span.stretch)
+                if (hole := _within(found, floor, span.ceiling)) is not None:
+                    yield from self._hole(hole, span.stretch)
                 walk.skims = may_skim
             elif 0 <= span.ceiling <= found.base_offset:
                 break
@@ -235,3 +246,12 @@ class Reading:
             # A transaction that is open here may have ended in what is missing.
             self._assembler.restart(Position(hole.last, tally.last_epoch))
             tally.end = hole.last + 1
+
+
+def _within(hole: Hole, floor: int, ceiling: int) -> Hole | None:
+    """What of a hole lies between two offsets, elsewhere another copy is read (None: nothing)."""
+    if hole.last < hole.first:
+        return None if 0 <= ceiling <= hole.first else hole
+    first = max(hole.first, floor)
+    last = hole.last if ceiling < 0 else min(hole.last, ceiling - 1)
+    return hole._replace(first=first, last=last) if first <= last else None

@@ -63,7 +63,17 @@ def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
         of_told = sum(len(row.value or b"") for one in told for row in one.rows)
         size = of_told + sum(tally.size for tally in tallies.values())
         _into_bronze(lake, frames, told, held, size)
+    if held.offsets:
+        added = _added(lake, held.round + 1)
+        for one in told:
+            one.messages = added.get(one.cluster, 0)
     return told
+
+
+def _added(lake: Lake, round_: int) -> dict[str, int]:
+    """How many messages came in a round, by cluster; where nothing was held it is all."""
+    rows = lake.read(MESSAGES).where(fn.col("round") == round_).groupBy("key").count().collect()
+    return {bytes(row["key"]).decode(): row["count"] for row in rows}
 
 
 class _Held(NamedTuple):

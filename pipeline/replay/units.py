@@ -64,7 +64,16 @@ def _units(cluster: str, run: Run, size: int, number: int) -> Iterator[Unit]:
             continue
         if 0 <= run.ceiling <= first:
             return
-        yield Unit(number, cluster, (Span(piece, first, run.ceiling),), max(run.floor, first))
+        others = tuple(
+            part
+            for part in run.others
+            if part.stretch.form is piece.form
+            and part.first < (run.end if after is None else after)
+            and part.end > first
+        )
+        goes_on = run.end if after is None and run.followed else -1
+        span = Span(piece, first, run.ceiling, others, goes_on)
+        yield Unit(number, cluster, (span,), max(run.floor, first))
         number += 1
 
 

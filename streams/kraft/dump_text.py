@@ -26,6 +26,11 @@ from streams.types import ClusterId
 SECTION: Final = b"Dumping "
 BATCH: Final = b"baseOffset: "
 _RECORD: Final = b"| "
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+_PREAMBLE_BYTES: Final = 4096
+_FIRST_LINE: Final = re.compile(
+    rb"^(?:Log starting offset: \d|Snapshot end offset: \d|baseOffset: \d+ lastOffset: \d)", re.M
+)
 _PIECE_BYTES: Final = 4 << 20
 
 _BATCH_LINE: Final = re.compile(
@@ -56,13 +61,22 @@ class Section(NamedTuple):
 
 
 def is_dump(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is such a text."""
-    return head.startswith((SECTION, b"Log starting offset: ", b"Snapshot end offset: ", BATCH))
+    """Whether a file that begins with ``head`` is such a text.
+
+    A mark of the encoding, blank lines, and lines of Java's loggers may stand before it.
+    """
+    begin = head[:_PREAMBLE_BYTES].removeprefix(_UTF8_MARK).lstrip()
+    if begin.startswith((SECTION, BATCH)):
+        return True
+    return b"\0" not in begin and _FIRST_LINE.search(begin) is not None
 
 
 def sections(file: BinaryIO) -> Iterator[Section]:
     """The files that a text tells of, in order. Reads it in pieces."""
-    name, start, at, held = "", 0, 0, b"\n"
+    at = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+    file.seek(at)
+    name, start, held = "", at, b"\n"
+    begun = False
     while data := file.read(_PIECE_BYTES):
         held += data
         seen = 0
@@ -71,12 +85,14 @@ def sections(file: BinaryIO) -> Iterator[Section]:
             if end < 0:
                 break
             where = at + found
-            if where > start:
+            # What stands before the first name is of a file only if there are batches.
+            if where > start and (begun or b"\n" + BATCH in held[:found]):
                 yield Section(name, start, where)
             name = held[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
-            start, seen = where, end
+            start, seen, begun = where, end, True
         # A name that is cut off stands whole in what is read next.
         keep = max(seen, held.rfind(b"\n"))
+        begun = begun or b"\n" + BATCH in held[:keep]
         at, held = at + keep, held[keep:]
     end = file.seek(0, 2)
     if end > start:

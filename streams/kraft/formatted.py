@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from streams.events import RecordJson, SnapshotChunk
-from streams.kraft.logdir_files import PARTITION_DIRECTORY, segments
+from streams.kraft.logdir_files import META_PROPERTIES, PARTITION_DIRECTORY, read_meta, segments
 from streams.kraft.snapshot import read_snapshot
 from streams.kraft.unreadable import BadSnapshot
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 
-META_PROPERTIES: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 _VOTERS: Final = "00000000000000000000-0000000000.checkpoint"
 _WANTED: Final = ("FEATURE_LEVEL_RECORD", "KRAFT_VERSION", "KRAFT_VOTERS")
-_LARGEST_META_BYTES: Final = 1 << 16
 
 
 class NotALogDirectoryError(ValueError):
@@ -102,8 +100,7 @@ def read_formatted(directory: Path) -> Formatted:
 def _meta(directory: Path) -> Meta:
     path = directory / META_PROPERTIES
     try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_META_BYTES).decode()
+        found = read_meta(path)
     except (FileNotFoundError, NotADirectoryError):
         what = "is not formatted" if directory.is_dir() else "is no directory"
         raise NotALogDirectoryError(
@@ -111,9 +108,6 @@ def _meta(directory: Path) -> Meta:
         ) from None
     except OSError as error:
         raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise DamagedDirectoryError(f"{path} is damaged: it is not text") from None
-    found = _properties(text)
     version = found.get("version", "")
     if version not in ("0", "1"):
         said = f"its version is {version!r}" if version else "it names no version"
@@ -131,17 +125,6 @@ def _meta(directory: Path) -> Meta:
         NodeId(int(node)) if node else None,
         found.get("directory.id"),
     )
-
-
-def _properties(text: str) -> dict[str, str]:
-    """A properties file as ``java.util.Properties`` stores one."""
-    lines = (line.strip() for line in text.splitlines())
-    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
-    return {
-        name.strip(): re.sub(r"\\(.)", r"\1", value.strip())
-        for name, equals, value in pairs
-        if equals
-    }
 
 
 def _records(path: Path, meta: Meta) -> list[RecordJson] | None:

@@ -1,7 +1,7 @@
 """The files of a metadata log directory, opened for reading only."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,8 +11,11 @@ from streams.kraft.batch import HEADER_BYTES, Batch, Scan, scan
 from streams.kraft.requests import Place
 from streams.kraft.snapshot import parse_name
 from streams.kraft.unreadable import BadSnapshot
+from streams.properties import properties_in
 
 PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
+META_PROPERTIES: Final = "meta.properties"
+_LARGEST_META_BYTES: Final = 1 << 16
 READ_BYTES: Final = 1 << 20
 _LARGEST_READ_BYTES: Final = 72 << 20
 """A batch of the largest size that is believed, and the read that it does not fit into."""
@@ -24,15 +27,42 @@ def metadata_directory(directory: Path) -> Path:
     return inner if inner.is_dir() else directory
 
 
+def read_meta(path: Path) -> dict[str, str]:
+    """What stands in a ``meta.properties``. Raises `OSError`, and nothing on any content."""
+    with path.open("rb") as file:
+        return properties_in(file.read(_LARGEST_META_BYTES))
+
+
 def cluster_id_of(directory: Path) -> str | None:
-    """The cluster id in ``meta.properties`` beside the log; none where that is not mounted."""
-    path = metadata_directory(directory).parent / "meta.properties"
-    try:
-        lines = path.read_text().splitlines()
-    except FileNotFoundError:
-        return None
-    found = (line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
-    return next(found, None)
+    """The cluster id in ``meta.properties`` beside the log; none where that is not mounted.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    return cluster_id_in(metas_of(metadata_directory(directory)))
+
+
+def metas_of(log: Path) -> Iterator[Path]:
+    """Where the ``meta.properties`` of a log's own directory may be: beside it, also where it is a
+    link or the working directory."""
+    yield log.absolute().parent / META_PROPERTIES
+    yield log.resolve().parent / META_PROPERTIES
+
+
+def cluster_id_in(metas: Iterable[Path]) -> str | None:
+    """The cluster id in the first ``meta.properties`` that is there and names one.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    for path in metas:
+        try:
+            found = read_meta(path).get("cluster.id")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if found:
+            return found
+    return None
 
 
 def segments(directory: Path) -> list[int]:

@@ -123,7 +123,7 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("meta.properties", b"\xff\xfe", "it is not text"),
+        ("meta.properties", b"\xff\xfe", "it names no version"),
         ("meta.properties", b"", "it names no version; Kafka writes 0 or 1"),
         ("meta.properties", b"version=9\n", "its version is '9'"),
         ("meta.properties", b"version=1\nnode.id=1\n", "it has no cluster.id"),

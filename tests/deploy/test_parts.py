@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from deploy.artifacts import Cache
 from deploy.cluster import random_id
 from deploy.ensemble_specs import EnsembleSpec, ServerPorts, Tls, server_properties
 from deploy.errors import JavaError, StackError, WireError
 from deploy.java import java, version_of
 from deploy.log_tail import reason
+from deploy.node import Node
 from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK, Ports
 from deploy.probe import quorum_leader
@@ -123,6 +125,17 @@ def test_common_level_of_mixed_releases() -> None:
     assert combined(["4.3.0", "3.9.1"]).release_version == "3.9"
     assert combined(["4.3.0", "4.3.1"]).release_version is None
     assert combined(["4.3.0", "3.9.1"], "3.7-IV4").release_version == "3.7-IV4"
+
+
+def test_the_cluster_id_of_a_directory_is_read_as_kafka_wrote_it(tmp_path: Path) -> None:
+    """Java escapes the equals signs with which an id may end."""
+    spec = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
+    node = Node(spec, Addresses(None, 1), tmp_path, {}, Cache(tmp_path), 1, temporary=False)
+    assert node.cluster_id is None
+    node.data.mkdir()
+    meta = node.data / "meta.properties"
+    meta.write_text("#\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\\=\\=\nversion=1\n")
+    assert node.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg=="
 
 
 def test_cluster_ids_are_kafkas() -> None:

@@ -80,7 +80,8 @@ def test_replay_is_what_the_plain_fold_says(
 
     cluster, log = next(iter(logs.items()))
     log.elect(3).add(level(17)).write(tmp_path / "logs" / "longer", cluster=cluster)
-    replayed(lake, tmp_path / "logs")
+    again = replayed(lake, tmp_path / "logs").clusters
+    assert {one.cluster: one.messages for one in again} == dict.fromkeys(logs, 0) | {cluster: 3}
     after = [rows(lake, table) for table in (MESSAGES, EPOCHS, FEATURE_CHANGES)]
     new = [[row for row in b if row not in a] for a, b in zip(before, after, strict=True)]
     assert [len(b) - len(a) for a, b in zip(before, after, strict=True)] == [*map(len, new)]

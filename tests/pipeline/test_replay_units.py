@@ -24,6 +24,7 @@ from tests.pipeline.replay_logs import (
     random_log,
     read_units,
     registration,
+    snapshot,
     topic,
 )
 
@@ -212,7 +213,7 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(tmp_path: Path) -> Non
     log.add(registration(1, 25)).add(level(20)).add(noop()).write(tmp_path, 100)
     for end in (50, 101, 102):
         name = f"{end:020}-{1:010}.checkpoint"
-        (tmp_path / "__cluster_metadata-0" / name).write_bytes(b"")
+        (tmp_path / "__cluster_metadata-0" / name).write_bytes(snapshot([level(20)], end, 1))
     (course,), _ = planned(tmp_path)
     known, run = course.steps[-2:]
     assert isinstance(known, Known)

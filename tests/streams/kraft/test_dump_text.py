@@ -5,6 +5,7 @@ import io
 import pytest
 
 from streams.events import UNREADABLE, LogCommit, SnapshotChunk
+from streams.kraft import dump_text
 from streams.kraft.dump_text import (
     PrintedAssembler,
     PrintedDecoder,
@@ -140,6 +141,26 @@ def test_sections_are_the_files_that_the_text_tells_of() -> None:
         assert [batch.base_offset for batch in found.batches] == [0, 1, 4]
     (only,) = sections(io.BytesIO(TEXT.encode()))
     assert (only.name, only.start, only.end) == ("", 0, len(TEXT))
+
+
+def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor's mark, blank lines and a logger's are left out, batches are not; wherever a read
+    ends."""
+    named = f"Dumping /a/1.log\n{TEXT}".encode()
+    for before in (b"\n", b"\xef\xbb\xbf", b"SLF4J: No binding\n\nlog4j:WARN x\n", TEXT.encode()):
+        assert is_dump(before + named)
+        for size in (1, 5, 17, 4 << 20):
+            monkeypatch.setattr(dump_text, "_PIECE_BYTES", size)
+            *nameless, one = sections(io.BytesIO(before + named))
+            assert one == ("/a/1.log", len(before), len(before + named))
+            assert nameless == ([("", 0, len(before))] if before == TEXT.encode() else [])
+
+
+def test_other_texts_and_bytes_are_none_of_the_tool() -> None:
+    """Lines that speak of dumps, and a log that holds the tool's words as a value."""
+    assert not is_dump(b"INFO starting\nDumping the heap\n")
+    assert not is_dump(b"\0\0\0\7\nbaseOffset: 1 lastOffset: 2 count: 2\n")
+    assert not is_dump(b"")
 
 
 def test_a_printed_snapshot_without_its_footer_is_refused() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streams.kraft.batch import scan
 from streams.kraft.logdir import LogDirectoryReader
+from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.logdir_rule import CommitRule
 from streams.kraft.observer_states import Output
 from streams.kraft.requests import START, Leader, Place
@@ -271,6 +272,43 @@ async def test_another_cluster_is_refused(directory: Directory) -> None:
     assert reader.trouble is not None
     assert reader.trouble.lasting
     assert f"belongs to cluster {CLUSTER}, not another" in reader.trouble.line
+    await reader.close()
+
+
+def test_the_cluster_id_is_found_from_any_path_to_the_log(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be relative, from within the log's directory too, or a link."""
+    link = directory.root.parent / "link"
+    link.symlink_to(directory.log)
+    monkeypatch.chdir(directory.log)
+    for path in (directory.root, directory.log, link, Path("."), Path("..")):
+        assert cluster_id_of(path) == CLUSTER
+
+
+def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: Directory) -> None:
+    """Java writes ``=`` behind a backslash; other bytes are Latin-1 and harm nothing."""
+    meta = directory.root / "meta.properties"
+    meta.write_bytes(b"#\xe9\xff\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\\=\\=\n")
+    assert cluster_id_of(directory.log) == "MkU3OEVBNTcwNTJENDM2Qg=="
+    meta.unlink()
+    assert cluster_id_of(directory.log) is None
+
+
+async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
+    directory: Directory,
+) -> None:
+    """Whose log it is is not known, so nothing is read; the line names the file."""
+    directory.append(0, leader_change(0, 1, 1000, voters=1))
+    meta = directory.root / "meta.properties"
+    meta.unlink()
+    meta.mkdir()
+    with pytest.raises(IsADirectoryError):
+        cluster_id_of(directory.log)
+    reader = directory.reader()
+    assert await drain(reader, 1) == []
+    assert reader.trouble is not None
+    assert f"{meta}: Is a directory" in reader.trouble.line
     await reader.close()
 
 
