@@ -9,7 +9,7 @@ import typer
 
 from cli.errors import Exit
 from cli.options import AsJson, ConfigFile
-from cli.pipeline import LakeRoot, Master, _stop_at_signal, app, default_lake, open_lake
+from cli.pipeline import LakeRoot, Master, _stop_at_signal, app, default_lake, finite, open_lake
 from cli.settings import load
 
 if TYPE_CHECKING:
@@ -24,11 +24,18 @@ def audit(
     late_s: Annotated[
         float,
         typer.Option(
-            "--late-s", min=0, help="Seconds in which an output must be said after its cause."
+            "--late-s",
+            min=0,
+            max=31_536_000,
+            callback=finite,
+            help="Seconds in which an output must be said after its cause.",
         ),
     ] = 10.0,
     limit: Annotated[
-        int, typer.Option("--limit", min=0, help="Differences that are shown one by one.")
+        int,
+        typer.Option(
+            "--limit", min=0, max=1_000_000, help="Differences that are shown one by one."
+        ),
     ] = 20,
     save: Annotated[
         bool, typer.Option("--save", help="Put all differences into the table gold/audit.")
@@ -37,7 +44,14 @@ def audit(
         bool, typer.Option("--follow", help="Go on until Ctrl-C; a line for each look.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", min=1, help="Seconds from one look to the next.")
+        float,
+        typer.Option(
+            "--every",
+            min=1,
+            max=86_400,
+            callback=finite,
+            help="Seconds from one look to the next.",
+        ),
     ] = 10.0,
     as_json: AsJson = False,
 ) -> None:

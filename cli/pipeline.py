@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import logging
+import math
 import os
 import signal
 import sys
@@ -19,7 +21,7 @@ from cli.options import AsJson, BusServers, ConfigFile, Prefix
 from cli.settings import Settings, load
 from cli.spark_jars import spark_jars
 from deploy.artifacts import Cache, default_cache
-from pipeline.errors import LakeError, is_full, reason_in
+from pipeline.errors import LakeError, reason_in
 from pipeline.session import spark_session
 from pipeline.submit import is_submitted
 
@@ -37,6 +39,13 @@ Master = Annotated[
 ]
 
 
+def finite(value: float) -> float:
+    """What an option was given, if it is a number that has an end."""
+    if not math.isfinite(value):
+        raise typer.BadParameter("it must be a finite number")
+    return value
+
+
 @app.command()
 def run(
     config: ConfigFile = None,
@@ -48,7 +57,14 @@ def run(
         bool, typer.Option("--once", help="Take in what is there now, and end.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.1, help="Seconds from one batch to the next.")
+        float,
+        typer.Option(
+            "--every",
+            min=0.1,
+            max=86_400,
+            callback=finite,
+            help="Seconds from one batch to the next.",
+        ),
     ] = 1.0,
 ) -> None:
     """Fill the lake from the topics, until Ctrl-C; `--once`: up to what is there now."""
@@ -72,11 +88,19 @@ def maintain(
     master: Master = "local[*]",
     keep_days: Annotated[
         int | None,
-        typer.Option("--keep-days", min=1, help="Delete older rows of bronze and silver."),
+        typer.Option(
+            "--keep-days", min=1, max=36_500, help="Delete older rows of bronze and silver."
+        ),
     ] = None,
     vacuum_hours: Annotated[
         float,
-        typer.Option("--vacuum-hours", min=0, help="Remove files that are unused for so long."),
+        typer.Option(
+            "--vacuum-hours",
+            min=0,
+            max=876_000,
+            callback=finite,
+            help="Remove files that are unused for so long.",
+        ),
     ] = 168.0,
     as_json: AsJson = False,
 ) -> None:
@@ -104,9 +128,16 @@ def default_lake(settings: Settings) -> str:
 
 @contextlib.contextmanager
 def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"]:
-    """The lake, with a Spark session (`spark_session`) that ends with the context."""
+    """The lake, with a Spark session (`spark_session`) that ends with the context.
+
+    Raises:
+        UsageError: No lake is named.
+        LakeError: Its tables are not as they must be: here, or as Spark says of them inside.
+    """
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
+    # Spark's SQL takes no relative path for a table's.
+    place = root if "://" in root else str(Path(root).absolute())
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are
     # fetched.
     jars = [] if is_submitted() else spark_jars(Cache(default_cache()))
@@ -116,15 +147,17 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
         from py4j.protocol import Py4JJavaError
         from pyspark.errors.exceptions.captured import CapturedException
 
+        from pipeline.bronze import check_bronze
         from pipeline.lake import Lake
 
+        lake = Lake(session, place)
         try:
-            yield Lake(session, root)
+            check_bronze(lake)
+            yield lake
         except (Py4JJavaError, CapturedException) as error:
             trace = f"{error}\n{getattr(error, '_stackTrace', '')}"
-            if not is_full(trace):
-                raise
-            raise LakeError(f"the lake {root} cannot be written: {reason_in(trace)}") from error
+            logging.getLogger("pyspark").info("%s", trace)
+            raise LakeError(f"the lake {root} cannot be used: {reason_in(trace)}") from error
         finally:
             session.sparkContext.setLogLevel("OFF")  # what it says while it ends is no news
             session.stop()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 from rich.text import Text
 
 from cli import options, showing
@@ -29,6 +28,7 @@ from controller.kraft.table import UnknownReleaseError
 from controller.readiness.active import active_controller, state_of
 from controller.rehearsal import Outcome, Verdict, rehearse
 from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
+from streams import yaml_file
 from tables.image import Authority, ClusterImage
 
 _CODES = {
@@ -117,13 +117,9 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
 
 def _from_file(file: Path) -> list[Step]:
     try:
-        content = yaml.safe_load(file.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        return parse_document(content)
+        return parse_document(yaml_file.read(file))
+    except yaml_file.YamlError as error:
+        raise UsageError(str(error)) from None
     except BadStepError as error:
         raise UsageError(f"{file}: {error}") from None
 

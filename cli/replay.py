@@ -58,7 +58,7 @@ def replay(
         if not plan.courses:
             raise typer.Exit(Exit.FAILED)
         # A log of millions of records gives small tables.
-        with open_lake(_place(lake or default_lake(settings)), master, brief=True) as opened:
+        with open_lake(lake or default_lake(settings), master, brief=True) as opened:
             # Here, since Spark has to be there for it.
             from pipeline.replay.run import replay as run
 
@@ -69,11 +69,6 @@ def replay(
         _say(told.notes, told.problems)
     if replayed.problems:
         raise typer.Exit(Exit.FAILED)
-
-
-def _place(lake: str) -> str:
-    """The lake's root: Spark takes no path that is relative for a table's."""
-    return lake if "://" in lake or not lake.strip() else str(Path(lake).absolute())
 
 
 def _say(*lines: list[str]) -> None:

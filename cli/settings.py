@@ -5,7 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
@@ -20,6 +19,7 @@ from cli.errors import UsageError
 from cli.properties import read_properties
 from cli.wrong import ENVIRONMENT, explain
 from controller.readiness.times import Limits
+from streams import yaml_file
 from streams.bus import BusSettings
 from streams.net.address import parse_addresses
 from streams.zookeeper.settings import parse_hosts
@@ -211,18 +211,9 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
 def _read(file: Path) -> dict[str, Any]:
     """The sections of a configuration file; raises `UsageError`."""
     try:
-        content = yaml.safe_load(file.read_text())
-    except yaml.MarkedYAMLError as error:
-        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{file} is no YAML{line}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is no YAML: it is not text") from None
-    except OSError as error:
-        raise UsageError(
-            f"the configuration file {file} cannot be read: {error.strerror}"
-        ) from None
+        content = yaml_file.read(file, typed=True)
+    except yaml_file.YamlError as error:
+        raise UsageError(f"the configuration file {error}") from None
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pipeline.errors import TopicError
+from pipeline.errors import LakeError, TopicError
 from pipeline.kafka import TAKEN, Place, Span, kafka_options, topic_spans
 from pipeline.lake import Lake
 from pipeline.registry import GAPS, MESSAGES
@@ -28,6 +28,7 @@ from streams.bus import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
+_QUERIES: Final = ("bronze", "silver", "gold")
 _TOLD: Final = 100
 """The gaps that one round is heard to tell of; all are in the table."""
 
@@ -63,6 +64,25 @@ def by_place(held: Mapping[Place, int]) -> Column:
         return fn.lit(None).cast("bigint")
     entries = [fn.lit(part) for (topic, n), at in held.items() for part in (f"{topic}/{n}", at)]
     return fn.create_map(*entries)[fn.concat_ws("/", "topic", fn.col("partition").cast("string"))]
+
+
+def check_bronze(lake: Lake) -> None:
+    """Sees whether the table that queries read is there, if any has begun.
+
+    A new one in its place would begin where their checkpoints are, and lack all before that.
+
+    Raises:
+        LakeError: It is gone.
+    """
+    files = lake.files()
+    if files.has_any(f"{lake.path(MESSAGES)}/_delta_log"):
+        return
+    begun = [name for name in _QUERIES if files.has_any(f"{lake.checkpoint(name)}/commits")]
+    if begun:
+        raise LakeError(
+            f"the lake {lake.root} has no table {MESSAGES.path}, and its checkpoints count on it: "
+            "put the table back, or fill a new lake with --lake"
+        )
 
 
 class Extent(NamedTuple):

@@ -1,16 +1,21 @@
 """The levels that clusters shall have: a file for people, checked where it is read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from controller.kraft import UnknownReleaseError, release_of
+from controller.kraft import UnknownReleaseError, release_of, releases
 from pipeline.errors import PipelineError
+from streams import yaml_file
 from streams.types import METADATA_VERSION, FeatureName
+
+_ALIKE: Final = 0.8
+"""How alike a name must be to one of Kafka's: all of these end in ``.version``."""
 
 
 class DesiredError(PipelineError):
@@ -32,7 +37,11 @@ def _levels(value: Any) -> Any:
 def _level(feature: str, given: Any) -> int:
     text = str(given).strip()
     if text.isdecimal():
-        return int(text)
+        level = int(text)
+        # Clusters may have features of their own; 0 of a misspelt one would hide what differs.
+        if level == 0 and (close := _close(feature)):
+            raise ValueError(_unknown(feature, close))
+        return level
     try:
         release = release_of(text)
     except UnknownReleaseError as error:
@@ -40,13 +49,34 @@ def _level(feature: str, given: Any) -> int:
             f"{feature} {text!r} is neither a number nor the name of a release or of a level "
             f"({error})"
         ) from None
-    newest = release.newest(METADATA_VERSION)
-    if feature != METADATA_VERSION:
-        return release.defaults(newest).get(FeatureName(feature), 0)
+    if feature not in _features():
+        raise ValueError(_unknown(feature, _close(feature)))
     named = [one.level for one in release.levels if one.name == text]
     if "IV" in text and not named:
         raise ValueError(f"Kafka {release.name} has no level {text}")
-    return named[0] if named else newest
+    level = named[0] if named else release.newest(METADATA_VERSION)
+    if feature == METADATA_VERSION:
+        return level
+    return release.defaults(level).get(FeatureName(feature), 0)
+
+
+@lru_cache(maxsize=1)
+def _features() -> frozenset[str]:
+    """The features that some release of Kafka has."""
+    return frozenset(name for release in releases().values() for name in release.unstable)
+
+
+def _close(feature: str) -> str:
+    """The feature of Kafka that an unknown name was probably meant to be (empty: none)."""
+    if feature in _features():
+        return ""
+    found = get_close_matches(feature.lower(), sorted(_features()), 1, _ALIKE)
+    return found[0] if found else ""
+
+
+def _unknown(feature: str, close: str) -> str:
+    hint = f"did you mean {close}?" if close else "give its level as a number"
+    return f"no release of Kafka has a feature {feature}: {hint}"
 
 
 class _Strict(BaseModel):
@@ -126,14 +156,19 @@ def desired_of(content: str, file: str) -> Desired:
     Raises:
         DesiredError: It is no YAML, or not what it must be.
     """
+    return _checked(lambda: yaml_file.parse(content, file), file)
+
+
+def read_desired(file: Path) -> Desired:
+    """The levels that a file asks for; raises `DesiredError`."""
+    return _checked(lambda: yaml_file.read(file), str(file))
+
+
+def _checked(loading: Callable[[], Any], file: str) -> Desired:
     try:
-        # Scalars as they are written: 4.10 is a release, and not the number 4.1.
-        loaded = yaml.load(content, yaml.BaseLoader)  # noqa: S506 - it makes nothing but strings
-    except yaml.MarkedYAMLError as error:
-        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DesiredError(f"{file} is no YAML{line}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise DesiredError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+        loaded = loading()
+    except yaml_file.YamlError as error:
+        raise DesiredError(str(error)) from None
     if not isinstance(loaded, dict):
         raise DesiredError(f"{file} must have the section environments on its first level")
     try:
@@ -149,14 +184,3 @@ def desired_of(content: str, file: str) -> Desired:
         else:
             text = text[:1].lower() + text[1:]
         raise DesiredError(f"{file}: {place} is wrong: {text}") from None
-
-
-def read_desired(file: Path) -> Desired:
-    """The levels that a file asks for; raises `DesiredError`."""
-    try:
-        content = file.read_text()
-    except UnicodeDecodeError:
-        raise DesiredError(f"{file} is no YAML: it is not text") from None
-    except OSError as error:
-        raise DesiredError(f"{file} cannot be read: {error.strerror}") from None
-    return desired_of(content, str(file))

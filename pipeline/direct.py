@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from pipeline.errors import LakeError
+from pipeline.errors import LakeError, in_a_line
 
 SMALL_BYTES: Final = 64 << 20
 """What is made of messages with so many bytes has room in this process, beside all else."""
@@ -82,4 +82,5 @@ def _failing(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        raise LakeError(f"the table {path} cannot be {done}: {error}") from error
+        told = in_a_line(str(error))
+        raise LakeError(f"the table {path} cannot be {done}: {told}") from error

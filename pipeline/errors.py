@@ -9,6 +9,7 @@ where, and what to do. Below it:
 - `RunError`: a part of the pipeline stopped.
 """
 
+import re
 from typing import Final
 
 _FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large")
@@ -16,6 +17,17 @@ _ROOM: Final = (
     "make room for the lake and for temporary files (TMPDIR), and start again: it goes on from "
     "where it was, and nothing is lost"
 )
+
+_OTHER_BRONZE: Final = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+_PUT_BACK: Final = (
+    "the lake's checkpoints count on another table bronze/messages than is there: put that one "
+    "back, or fill a new lake with --lake"
+)
+_UNREADABLE: Final = re.compile(r"Encountered error while reading file (\S+)\.\s")
+_QUOTED: Final = re.compile(r" (\(start marker )?at \[Source: .*")
+"""Jackson says at length what it was reading."""
+_BACKTRACE: Final = re.compile(r"\n\s*0: .*", re.DOTALL)
+"""What Delta's Rust library was doing, down to the threads of the system."""
 
 
 class PipelineError(Exception):
@@ -39,14 +51,25 @@ class RunError(PipelineError):
 
 
 def reason_in(trace: str) -> str:
-    """The innermost reason that a stack trace of Spark names, in one line, and what to do if there
-    was no room: Spark wraps a failure in its plan and in the traces of both languages."""
+    """The innermost reason that a stack trace of Spark names, in one line, the file that could not
+    be read, and what to do if there was no room or the lake's bronze is another: Spark wraps a
+    failure in its plan and in the traces of both languages."""
+    if _OTHER_BRONZE in trace:
+        return _PUT_BACK
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     own = f"{PipelineError.__module__}."
     ours = [line.partition(": ")[2] for line in lines if line.startswith(own)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    reason = (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0][:500]
+    reason = (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0]
+    reason = _QUOTED.sub("", reason)[:500]
+    if file := _UNREADABLE.search(trace):
+        reason = f"{file[1]} cannot be read: {reason}"
     return f"{reason}; {_ROOM}" if is_full(trace) else reason
+
+
+def in_a_line(told: str) -> str:
+    """What `deltalake` says of a failure, without the backtrace that may stand behind it."""
+    return " ".join(_BACKTRACE.sub("", told).split())
 
 
 def is_full(trace: str) -> bool:

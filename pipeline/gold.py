@@ -225,15 +225,26 @@ class Telling:
     def _has_begun(self) -> bool:
         """Whether a batch was finished with this checkpoint: what had only begun begins anew.
 
-        So does a lake of a featurewatch that did not know all tables, if bronze still has all.
+        So does a lake that lacks a table, deleted or new to this featurewatch, if bronze still has
+        all.
         """
         files = self._lake.files()
         self._lake.make(MESSAGES)
         if files.has_any(f"{self._checkpoint}/commits"):
-            known = all(self._lake.exists(each.table) for each in TABLES)
-            if known or EXPIRED in self._lake.newest(MESSAGES).properties:
+            missing = [each.table for each in TABLES if not self._lake.exists(each.table)]
+            if not missing:
                 return True
-            LOG.info("gold has tables that it had not: it is folded anew from the beginning")
+            names = ", ".join(table.path for table in missing)
+            if EXPIRED in self._lake.newest(MESSAGES).properties:
+                LOG.warning(
+                    "the lake had no %s, and bronze no longer has the messages since the "
+                    "beginning: they hold what comes from now on; put them back if you have them",
+                    names,
+                )
+                for table in missing:
+                    self._lake.make(table)
+                return True
+            LOG.info("the lake had no %s: gold is folded anew from the beginning", names)
         files.remove(self._checkpoint)
         return False
 

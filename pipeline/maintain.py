@@ -10,6 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import functions as fn
 
 from pipeline.bronze import by_place, extents
+from pipeline.errors import LakeError
 from pipeline.gold import EXPIRED
 from pipeline.gold_tables import AUDIT, GOLD
 from pipeline.lake import Lake
@@ -27,7 +28,7 @@ _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class Upkeep(NamedTuple):
-    """What was done to a table."""
+    """What was done to a table; ``files_before`` were there before rows were deleted."""
 
     table: Table
     columns_added: tuple[str, ...]
@@ -45,8 +46,11 @@ def maintain(
     partition stays, since it says how far the lake came. Gold is kept.
 
     Raises:
-        LakeError: Another process fills the lake.
+        LakeError: The lake holds no tables, or another process fills it.
     """
+    # Before the lock, which makes the directory.
+    if not any(lake.exists(table) for table in TABLES):
+        raise LakeError(f"the lake {lake.root} holds no tables: name another with --lake")
     lake.lock()
     for table in TABLES:
         if lake.exists(table):
@@ -55,9 +59,11 @@ def maintain(
 
 def _maintain(lake: Lake, table: Table, keep_days: int | None, vacuum_h: float) -> Upkeep:
     added = _add_columns(lake, table)
-    deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
+    if lake.is_empty(table):
+        return Upkeep(table, added, 0, 0, 0)  # each step would take its second
     delta = DeltaTable.forPath(lake.session, lake.path(table))
     before = _files(delta)
+    deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
     delta.optimize().executeCompaction()
     # Delta asks for a week at least; here it is the caller who says how long readers take.
     lake.session.conf.set(_CHECK, "false")
@@ -79,7 +85,7 @@ def _add_columns(lake: Lake, table: Table) -> tuple[str, ...]:
     missing = {name: kind for name, kind in table.columns.items() if name not in there}
     if missing:
         listed = ", ".join(f"`{name}` {kind}" for name, kind in missing.items())
-        lake.session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({listed})")
+        lake.session.sql(f"ALTER TABLE {_named(path)} ADD COLUMNS ({listed})")
     return tuple(missing)
 
 
@@ -97,6 +103,11 @@ def _expire(lake: Lake, table: Table, keep_days: int) -> int:
         if table is MESSAGES:
             # First: from now on gold cannot be made from the beginning.
             properties = f"'{EXPIRED}' = 'true'"
-            lake.session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
+            lake.session.sql(f"ALTER TABLE {_named(path)} SET TBLPROPERTIES ({properties})")
         DeltaTable.forPath(lake.session, path).delete(old)
     return count
+
+
+def _named(path: str) -> str:
+    """A table as SQL names it by its path, which is no relative one."""
+    return f"delta.`{path.replace('`', '``')}`"

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final, NewType
 
-from pipeline.errors import LakeError
+from pipeline.errors import LakeError, in_a_line
 
 Row = dict[str, Any]
 """A row by column: maps are dictionaries, times are aware (UTC)."""
@@ -31,15 +31,20 @@ Sql = NewType("Sql", str)
 _NO_TABLE: Final = "TableNotFoundError"
 _NOTHING: Final[Mapping[str, Sql]] = {}
 _OTHER_SCHEMA: Final = "No field named"
+_FIRST: Final = datetime(1678, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(2262, 1, 1, tzinfo=UTC)
+"""SQL's times count nanoseconds in 64 bits, and have room for little more than what lies between;
+nothing of Kafka's lies outside."""
 
 
 def literal(value: str | int | datetime) -> str:
-    """A value as SQL has it; times are aware."""
+    """A value as SQL has it; times are aware, and the nearest that SQL has stands for others."""
     match value:
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime():
-            return f"TIMESTAMP '{value.astimezone(UTC).isoformat(timespec='microseconds')}'"
+            near = min(max(value, _FIRST), _LAST).astimezone(UTC)
+            return f"TIMESTAMP '{near.isoformat(timespec='microseconds')}'"
         case int():
             return str(int(value))
 
@@ -131,7 +136,7 @@ class LakeReader:
         """The one line for what `deltalake` raised: it has errors of its own, and lets through
         those of the file system."""
         names = ", ".join(tables)
-        told = " ".join(str(error).split())
+        told = in_a_line(str(error))
         if type(error).__name__ == _NO_TABLE and len(tables) == 1:
             return self._missing(tables[0])
         if _OTHER_SCHEMA in told:

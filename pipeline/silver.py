@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
+from pipeline.gold import EXPIRED
 from pipeline.lake import Addition, Lake
 from pipeline.reading import of_inputs, read_events
 from pipeline.registry import MESSAGES, Table
@@ -91,15 +92,42 @@ class Typing:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+        self._checkpoint = lake.checkpoint("silver")
 
     def writer(self) -> DataStreamWriter:
-        """The query; it wants a trigger and to be started."""
+        """The query; it wants a trigger and to be started. Where a table is missing it types all of
+        bronze again."""
+        self._lake.make(MESSAGES)
+        self._make_tables()
         return (
             of_inputs(self._lake.follow(MESSAGES))
             .writeStream.queryName("silver")
-            .option("checkpointLocation", self._lake.checkpoint("silver"))
+            .option("checkpointLocation", self._checkpoint)
             .foreachBatch(lambda batch, _: self.take(batch))
         )
+
+    def _make_tables(self) -> None:
+        """Makes those that are not there, with rows or without: so one that is missing later was
+        deleted, or is new to this featurewatch, and lacks what was typed before."""
+        files = self._lake.files()
+        missing = [
+            table
+            for table in to.SILVER
+            if not files.has_any(f"{self._lake.path(table)}/_delta_log")
+        ]
+        if missing and files.has_any(f"{self._checkpoint}/commits"):
+            names = ", ".join(table.path for table in missing)
+            LOG.info("the lake had no %s: silver is typed anew from the beginning", names)
+            if EXPIRED in self._lake.newest(MESSAGES).properties:
+                LOG.warning(
+                    "bronze no longer has the messages since the beginning: what only they said "
+                    "is missing in %s; put them back if you have them",
+                    names,
+                )
+            # Before the tables are made: after a kill in between it is still seen what to do.
+            files.remove(self._checkpoint)
+        for table in missing:
+            self._lake.make(table)
 
     def take(self, messages: DataFrame) -> None:
         """Adds what some input messages say; those that were added before say nothing new."""

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -138,6 +139,16 @@ def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
     engine = Engine()
     engine.take_all(events)
     return engine.state, engine.rows
+
+
+def test_files_of_which_one_cannot_be_read(tmp_path: Path) -> None:
+    """One line names it, whoever asks for the cluster's id."""
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    (file := tmp_path / "meta.properties").mkdir()
+    for asked in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
+        said = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
+        assert isinstance(said.exception, UsageError), said.exception
+        assert str(said.exception) == f"{file} cannot be read: Is a directory"
 
 
 def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,15 @@ def test_wrong_usage_is_one_line(
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [(b"- [", "is no YAML"), (b"\xff", "is no YAML"), (b"", "no steps"), (b"- lose: 7", "'7'")],
+    [
+        (b"- [", "is no YAML"),
+        (b"[" * 3000, "is nested too deep"),
+        (b"\xff", "is no YAML"),
+        (b"", "no steps"),
+        (b"- lose: 7", "'7'"),
+        (b"- upgrade: {release: 4.10}", "'4.10'"),
+        (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "stands there already"),
+    ],
 )
 def test_a_file_without_steps_is_wrong_usage(
     said: Callable[..., Result], tmp_path: Path, content: bytes, text: str

@@ -11,11 +11,13 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from delta.tables import DeltaTable
 
+from pipeline.bronze import check_bronze
 from pipeline.errors import LakeError, RunError, TopicError
 from pipeline.kafka import Place, Span, topic_spans
 from pipeline.lake import Lake
 from pipeline.registry import GAPS, MESSAGES
 from pipeline.run import run_on, run_once, stages
+from pipeline.silver import Typing
 from streams.bus import BusSettings, ensure_topics
 from streams.codec import encode
 from streams.topics import ALERTS, API_VERSIONS, METADATA_LOG
@@ -179,6 +181,24 @@ def test_two_cannot_fill_one_lake(
     other = Lake(lake.session, lake.root)
     with pytest.raises(LakeError, match="another process fills the lake"):
         run_once(other, stages(other, own_bus()))
+
+
+def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None:
+    """None, or a new one: queries would begin where they were, and lack all before that."""
+    check_bronze(lake)  # nothing has begun
+    messages = Messages()
+    messages.add_events(some(1))
+    messages.into(lake)
+    run_once(lake, [Typing(lake).writer])
+    check_bronze(lake)
+    shutil.rmtree(lake.path(MESSAGES))
+    with pytest.raises(LakeError, match=r"has no table bronze/messages, .* put the table back"):
+        check_bronze(lake)
+    other = Lake(lake.session, lake.root)
+    messages.add_events(some(1))
+    messages.into(other)
+    with pytest.raises(RunError, match=r"count on another table bronze/messages .* put that"):
+        run_once(lake, [Typing(other).writer])
 
 
 def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline import silver_tables as to
+from pipeline.gold_tables import EPOCHS
 from pipeline.lake import Lake
 from pipeline.maintain import TABLES
 from pipeline.registry import GAPS, MESSAGES, Table
@@ -25,7 +27,7 @@ from streams.bus import BusSettings, ensure_topics
 from streams.topics import METADATA_LOG
 from streams.types import ClusterId
 from tests.agents.events import levels
-from tests.pipeline.filling import put, put_bytes, rows
+from tests.pipeline.filling import Messages, put, put_bytes, rows
 
 pytestmark = pytest.mark.stack
 
@@ -148,6 +150,31 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
     assert done[MESSAGES.path]["files_after"] == 1
     assert read(lake.root, MESSAGES, *PLACE) == messages
     assert read(lake.root, to.LEVELS, *LEVELS_PLACE) == found
+
+
+def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
+    """Maintenance of a lake with a relative path: what is too old is deleted, and a table whose log
+    is cut off is named, without a trace of Spark's. So is a bronze that is gone."""
+    messages = Messages()
+    messages.add_events(some(3))  # long ago
+    messages.into(lake)
+    torn = Path(lake.make(EPOCHS), "_delta_log", f"{1:020}.json")
+    torn.write_text('{"commitInfo": {"operation": "ME')
+    relative = os.path.relpath(lake.root)
+    with running(tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9") as it:
+        assert it.end() == 1
+    assert it.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
+    (line,) = it.err()
+    said = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
+    assert line.startswith(said)
+    shutil.rmtree(lake.path(MESSAGES))
+    begun = Path(lake.checkpoint("silver"), "commits")
+    begun.mkdir(parents=True)
+    (begun / "0").touch()
+    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as it:
+        assert it.end() == 1
+    (line,) = it.err()
+    assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
 
 
 def test_without_room_it_says_so_and_goes_on_when_there_is_some(

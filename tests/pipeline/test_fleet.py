@@ -93,6 +93,17 @@ def test_levels_are_numbers_or_names_of_releases() -> None:
     }
 
 
+def test_a_feature_of_ones_own_has_a_number() -> None:
+    """No release of Kafka knows it, and no name of one's is near; what a release had not yet is 0,
+    and what it has follows the level where that is named."""
+    text = "environments: {e: {levels: {ours: 0, x.version: 0, kraft.verison: 2, %s}}}"
+    levels = desired(text % "group.version: 3.7").environments["e"].levels
+    assert levels == {"ours": 0, "x.version": 0, "kraft.verison": 2, "group.version": 0}
+    given = ("4.0", "4.0-IV0", "4.0-IV1")
+    found = [desired(text % f"transaction.version: {name}").environments["e"] for name in given]
+    assert [each.levels["transaction.version"] for each in found] == [2, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -109,6 +120,21 @@ def test_levels_are_numbers_or_names_of_releases() -> None:
         ("environments: {e: {levels: {}, cluster: a}}", "there is no field environments.e.cluster"),
         ("environments: {e: [", "desired.yaml is no YAML in line 1: "),
         ("environments: {e: {levels: [1]}}", "environments.e.levels is wrong: "),
+        ("environments: {e: {levels: {Group.version: 4.0}}}", "Group.version: .* group.version?"),
+        (
+            "environments: {e: {levels: {metadata_version: 4.0-IV3}}}",
+            "no release of Kafka has a feature metadata_version: did you mean metadata.version",
+        ),
+        (
+            "environments: {e: {levels: {nosuch.version: 4.3}}}",
+            "a feature nosuch.version: give its level as a number",
+        ),
+        ("environments: {e: {levels: {kraft.verison: 0}}}", "did you mean kraft.version"),
+        ("environments: {e: {levels: {group.version: 4.0-IV9}}}", "Kafka 4.0 has no level"),
+        (
+            "environments:\n  e:\n    levels:\n      f: 1\n      f: 2\n",
+            "in line 5: the key f stands there already, in line 4",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_names_the_field(text: str, says: str) -> None:

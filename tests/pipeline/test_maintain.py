@@ -1,14 +1,18 @@
 """Maintenance: tables need it, and nobody who reads them notices."""
 
+import shutil
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.pipeline import app
 from pipeline import silver_tables as to
 from pipeline.errors import LakeError
 from pipeline.gold import Telling
-from pipeline.gold_tables import FEATURE_CHANGES
+from pipeline.gold_tables import EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
 from pipeline.maintain import Upkeep, maintain
 from pipeline.registry import MESSAGES
@@ -78,6 +82,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     done = kept(lake, keep_days=30)
     assert done["messages"].rows_deleted == 3
     assert done["levels"].rows_deleted == 2
+    assert (done["levels"].files_before, done["levels"].files_after) == (1, 0)
     assert rows(lake, to.LEVELS) == []
     assert rows(lake, MESSAGES, "offset", "value") == [(3, b"poison of today")]
     assert [day > date(2026, 1, 1) for (day,) in rows(lake, to.QUARANTINE, "day")] == [True]
@@ -90,6 +95,55 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
         Telling(lake).writer()
+
+
+def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
+    """A mistyped path: it is said, and nothing is made there."""
+    with pytest.raises(LakeError, match=r"^the lake \S+ holds no tables: name another"):
+        kept(lake)
+    assert not Path(lake.root).exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--keep-days", "99999999999"),
+        ("--vacuum-hours", "inf"),
+        ("--vacuum-hours", "nan"),
+        ("--vacuum-hours", "1e300"),
+    ],
+)
+def test_times_without_measure_are_wrong_usage(option: str, value: str, tmp_path: Path) -> None:
+    """Before Spark is started."""
+    lake = str(tmp_path / "lake")
+    result = CliRunner().invoke(app, ["maintain", "--lake", lake, option, value])
+    assert (result.exit_code, option in result.output) == (2, True)
+
+
+def test_the_longest_times_are_taken(lake: Lake) -> None:
+    """Nothing is too old for them."""
+    messages = Messages()
+    messages.add_events([r.commit(1, r.level(MV, 1))])
+    messages.into(lake)
+    assert kept(lake, 36_500, 876_000)["messages"].rows_deleted == 0
+
+
+def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where bronze no longer has all, a deleted table is said once, and the others stay."""
+    messages = Messages()
+    messages.add_events([r.commit(1, r.level(MV, 1)), r.following(1)])
+    messages.into(lake)
+    run_once(lake, [Telling(lake).writer])
+    gold = rows(lake, FEATURE_CHANGES)
+    kept(lake, keep_days=30)
+    shutil.rmtree(lake.path(EPOCHS))
+    for _ in range(2):
+        Telling(Lake(lake.session, lake.root)).writer()
+    assert caplog.text.count("the lake had no gold/epochs, and bronze no longer has") == 1
+    assert lake.exists(EPOCHS)
+    assert rows(lake, FEATURE_CHANGES) == gold != []
 
 
 def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,16 @@ def test_values_are_quoted() -> None:
     assert asked == (
         "a = 'x'' OR ''1''=''1' AND b <= TIMESTAMP '2026-11-21T12:00:00.000000+00:00' AND c = 7"
     )
+
+
+def test_a_time_that_sql_has_not_is_the_nearest_one(tmp_path: Path) -> None:
+    """Before all that there is and after it, whatever the zone."""
+    lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
+    east, west = (timezone(timedelta(hours=hours)) for hours in (14, -14))
+    for at in (datetime(1, 1, 1, tzinfo=east), datetime(1600, 1, 1, tzinfo=UTC)):
+        assert lake.ask("SELECT $at < $now AS before", EPOCHS, at=at, now=NOW) == [{"before": True}]
+    for at in (datetime(9999, 12, 31, 23, tzinfo=west), datetime(2999, 1, 1, tzinfo=UTC)):
+        assert lake.ask("SELECT $at > $now AS after", EPOCHS, at=at, now=NOW) == [{"after": True}]
 
 
 def test_rows_come_as_plain_values(tmp_path: Path) -> None:
@@ -71,6 +81,15 @@ def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
         LakeReader(str(lake)).ask("SELECT * FROM epochs", EPOCHS)
     next(iter((lake / ALERTS / "_delta_log").glob("*.json"))).write_text("{]")
     with pytest.raises(LakeError, match=r"^the lake \S+ cannot be read \(gold/alerts\): .+$"):
+        LakeReader(str(lake)).ask("SELECT * FROM alerts", ALERTS)
+
+
+def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> None:
+    """As a machine that lost its power may leave it."""
+    lake = lake_of(tmp_path, Story("a"))
+    log = next(iter((lake / ALERTS / "_delta_log").glob("*.json")))
+    log.write_text(log.read_text()[:300])
+    with pytest.raises(LakeError, match=r"cannot be read \(gold/alerts\): [^<>]+$"):
         LakeReader(str(lake)).ask("SELECT * FROM alerts", ALERTS)
 
 

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline import silver_tables as to
+from pipeline.gold import EXPIRED
 from pipeline.lake import Addition, Lake
-from pipeline.registry import Table
+from pipeline.registry import MESSAGES, Table
 from pipeline.run import run_once
 from pipeline.silver import Typing
 from streams.codec import MalformedEvent, decode
@@ -31,6 +32,14 @@ UNREADABLE = Znode("/feature", 5, 6, 1, 0, UnreadableZnode("no JSON"))
 def make_silver(lake: Lake) -> None:
     """Types what bronze has."""
     run_once(lake, [Typing(lake).writer])
+
+
+def make_silver_again(lake: Lake) -> None:
+    """As another process would, which remembers no table."""
+    lake.unlock()
+    other = Lake(lake.session, lake.root)
+    make_silver(other)
+    other.unlock()
 
 
 def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
@@ -129,6 +138,35 @@ def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
     shutil.rmtree(lake.checkpoint("silver"))
     make_silver(lake)
     assert rows(lake, to.LEVELS, "level", "index") == wanted
+
+
+def test_tables_that_were_deleted_are_made_anew(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of them, or all, from all that bronze has, and nothing twice; a table without rows is
+    none that was deleted. Where bronze no longer has all, it is said once."""
+    caplog.set_level("INFO", "featurewatch.pipeline")
+    messages = Messages()
+    messages.add_events([r.commit(14, r.level(MV, 19)), r.following(15)])
+    messages.into(lake)
+    make_silver(lake)
+    wanted = rows(lake, to.LEVELS), rows(lake, to.SOURCE_STATES)
+    make_silver(lake)
+    assert "anew" not in caplog.text
+    for gone in (to.LEVELS.path, "silver"):
+        shutil.rmtree(f"{lake.root}/{gone}")
+        make_silver_again(lake)
+        assert (rows(lake, to.LEVELS), rows(lake, to.SOURCE_STATES)) == wanted
+        assert all(lake.exists(table) for table in to.SILVER)
+    assert "the lake had no silver/levels: silver is typed anew" in caplog.text
+    assert "no longer has" not in caplog.text
+    expired = f"ALTER TABLE delta.`{lake.path(MESSAGES)}` SET TBLPROPERTIES ('{EXPIRED}' = 'true')"
+    lake.session.sql(expired)
+    shutil.rmtree(lake.path(to.LEVELS))
+    for _ in range(2):
+        make_silver_again(lake)
+    assert rows(lake, to.LEVELS) == wanted[0]
+    assert caplog.text.count("what only they said is missing in silver/levels") == 1
 
 
 def test_what_cannot_be_read_is_kept_with_its_reason(
