@@ -70,7 +70,7 @@ def _for(found: Readiness) -> str:
     if found.target is not None:
         return f"for Kafka {found.target}"
     asked = [f"{one.feature} {one.target}" for one in found.features if one.target is not None]
-    return f"for {', '.join(map(plain, asked))}" if asked else "for any release"
+    return f"for {', '.join(map(plain, asked))}" if asked else "for the newest release"
 
 
 def _reasons(found: Readiness) -> Iterator[RenderableType]:

@@ -26,6 +26,7 @@ from cli.settings import Cluster, load
 from controller.kraft import ControllerState, leader_of, release_of, seen_state
 from controller.kraft.table import UnknownReleaseError
 from controller.readiness.active import active_controller, state_of
+from controller.readiness.states import is_kraft
 from controller.rehearsal import Outcome, Verdict, rehearse
 from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
 from streams import yaml_file
@@ -152,6 +153,11 @@ def _check_led(image: ClusterImage) -> None:
     if image.authority is Authority.ZOOKEEPER:
         raise UsageError(
             "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
+        )
+    if not is_kraft(image):
+        raise NotSeenError(
+            "no node offers metadata.version, as in ZooKeeper mode: what is rehearsed is KRaft's "
+            "controller"
         )
     if leader_of(image) < 0:
         raise NotSeenError("which controller is active is not known: try again in a moment")

@@ -148,6 +148,11 @@ def not_equal(live: ControllerState, staged: ControllerState) -> Iterator[str]:
             f"the voters {', '.join(absent)} do not run: that one has not registered, or that the "
             "majority is gone, cannot be asked"
         )
+    if staged.voters_support_kraft and not live.voters_support_kraft:
+        yield (
+            "it is its own only voter; some live voters are of a release before 4.1, with which a "
+            "leader does not raise kraft.version"
+        )
     for name, level in levels_of(live).items():
         if levels_of(staged).get(name) != level:
             yield f"{name} is {levels_of(staged).get(name, 0)}; it is {level} in the live cluster"

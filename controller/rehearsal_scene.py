@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from controller.kraft import ControllerState, RegisteredBroker, RegisteredController
+from controller.kraft.voters import not_telling
 from controller.rehearsal_releases import release_of_ranges
-from streams.types import FeatureName, NodeId, Range, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.nodes import NodeKey
 
 Ranges = Mapping[FeatureName, Range]
@@ -100,7 +101,10 @@ class Scene:
             if self.controller(node_id) is None
             else tuple(new if one.id == node_id else one for one in before)
         )
-        return replace(self, state=replace(self.state, controllers=controllers))
+        after = replace(self, state=replace(self.state, controllers=controllers))
+        # A voter that is away stays as the leader knows it.
+        told = not after._untold() and (self.state.voters_support_kraft or not after._away())
+        return replace(after, state=replace(after.state, voters_support_kraft=told))
 
     def without(self, key: NodeKey) -> Self:
         """After a node stopped: without the active controller another voter takes its place."""
@@ -117,6 +121,14 @@ class Scene:
     def _living(self) -> list[NodeId]:
         return [one for one in self.voters if NodeKey(Role.CONTROLLER, one) not in self.lost]
 
+    def _away(self) -> bool:
+        return len(self._living()) < len(self.voters)
+
+    def _untold(self) -> tuple[NodeId, ...]:
+        """The voters of which no leader hears that they support the next kraft.version."""
+        registered = {one.id: one.ranges for one in self.state.controllers}
+        return not_telling(self.voters, registered, FeatureLevel(self.state.kraft_version + 1))
+
     def _majority(self) -> bool:
         return 2 * len(self._living()) > len(self.voters)
 
@@ -129,9 +141,11 @@ class Scene:
         local = self.software.get(chosen) or (registered.ranges if registered else None)
         if local is None:
             local = self.state.local  # nothing is known of it: as the one before
+        # Voters tell each new leader what they support, and none that is away does.
+        told = not self._untold() and not self._away()
         return replace(
             self,
             release=release_of_ranges(local) or self.release,
-            state=replace(self.state, id=chosen, local=local),
+            state=replace(self.state, id=chosen, local=local, voters_support_kraft=told),
             led=True,
         )

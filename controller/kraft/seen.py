@@ -9,6 +9,7 @@ from controller.kraft.state import (
     RegisteredBroker,
     RegisteredController,
 )
+from controller.kraft.voters import not_telling
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.image import Authority, ClusterImage
 from tables.nodes import Node, NodeKey
@@ -32,9 +33,10 @@ def seen_state(
     metadata.version 15) or where another release is to be asked; otherwise they are those of its
     registration, and none where there is none.
 
-    Not in the log, and so assumed: that unfenced brokers were heard of a moment ago, that voters
-    are those of ``controller.quorum.voters`` while kraft.version is 0 and nothing is set there
-    otherwise, and where min.insync.replicas is set.
+    Not in the log, and so assumed: that voters whose release tells the leader what they support
+    (`controller.kraft.voters`) have told the present one, that unfenced brokers were heard of a
+    moment ago, that voters are those of ``controller.quorum.voters`` while kraft.version is 0 and
+    nothing is set there otherwise, and where min.insync.replicas is set.
     """
     active = leader_of(image)
     brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
@@ -43,7 +45,8 @@ def seen_state(
         local = own.capabilities.ranges if own else {}
     levels = dict(image.features.levels)
     kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
-    voters = set(image.quorum.voters)
+    supported = {node.key.node_id: node.capabilities.ranges for node in controllers}
+    untold = not_telling(image.quorum.voters, supported, FeatureLevel(kraft + 1))
     return ControllerState(
         id=active,
         local=local,
@@ -55,11 +58,7 @@ def seen_state(
         quorum=image.quorum.voters if kraft == KRAFT_VERSION_0 else (),
         cluster=image.cluster,
         kraft_version=kraft,
-        voters_support_kraft=all(
-            _supports(node, FeatureLevel(kraft + 1))
-            for node in controllers
-            if node.key.node_id in voters
-        ),
+        voters_support_kraft=not untold,
         migration=Migration(image.migration),
     )
 
@@ -81,8 +80,3 @@ def _broker(node: Node) -> RegisteredBroker:
         (),
         not node.fenced,
     )
-
-
-def _supports(node: Node, level: FeatureLevel) -> bool:
-    low, high = node.capabilities.ranges.get(KRAFT_VERSION, (0, 0))
-    return low <= level <= high

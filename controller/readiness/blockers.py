@@ -120,6 +120,11 @@ def _of_class(
     away = scene.times.away
     for node in scene.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
+        # A voter has to come back for good, however long it was away.
+        voter = key.role is Role.CONTROLLER and node.key.node_id in scene.image.quorum.voters
+        remedy = remedies[
+            Condition.RUNNING if voter and condition is Condition.GHOST else condition
+        ]
         yield Blocker(
             key.role,
             node.key.node_id,
@@ -129,7 +134,7 @@ def _of_class(
             heard_ms(node),
             away.get(node.key, -1),
             levels,
-            remedies[condition].replace("{id}", str(node.key.node_id)),
+            remedy.replace("{id}", str(node.key.node_id)),
         )
 
 

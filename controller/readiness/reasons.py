@@ -1,17 +1,30 @@
 """Why the answer is no, or is not known, apart from any node that stands in the way."""
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.compatibility import Verdict
+from controller.kraft.dialect import dialect_of
 from controller.kraft.table import Release, release_of
+from controller.kraft.voters import FIRST_TO_TELL, not_telling
 from controller.migration import under_way
+from controller.readiness.active import active_controller
 from controller.readiness.blockers import Scene
 from controller.readiness.software import able
-from controller.readiness.states import newest_release
+from controller.readiness.states import is_kraft, newest_release
 from controller.readiness.views import taken_in_by_all
 from streams.events import SourceState
-from streams.types import METADATA_VERSION
+from streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+    Role,
+)
 from tables.image import Authority, ClusterImage
+from tables.nodes import NodeKey
 
 Reason = tuple[Verdict, str]
 """A sentence that speaks for no or unknown; with yes it is a remark."""
@@ -32,14 +45,21 @@ def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
     match image.authority:
         case Authority.ZOOKEEPER:
             found += _in_zookeeper_mode(target)
+        case Authority.ANSWERS if not is_kraft(image):
+            text = (
+                "No node offers metadata.version, as in ZooKeeper mode: what is registered and "
+                "finalized stands in ZooKeeper then: give --zookeeper."
+            )
+            found.append((Verdict.UNKNOWN, text))
         case Authority.ANSWERS:
             text = (
                 "Which nodes are registered stands in the metadata log alone, fenced ones and "
                 "those that are gone too: give --bootstrap-controller."
             )
             found.append((Verdict.UNKNOWN, text))
-        case Authority.LOG if target is not None:
-            found += _of_software(scene, target)
+        case Authority.LOG:
+            found += _of_voters(scene)
+            found += _of_software(scene, target) if target is not None else []
     return found
 
 
@@ -80,6 +100,53 @@ def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
         "there are no levels to finalize. inter.broker.protocol.version decides, node by node."
     )
     return [(Verdict.YES, text)]
+
+
+def _of_voters(scene: Scene) -> list[Reason]:
+    """Whose word the leader lacks before it raises kraft.version; it refuses without naming one."""
+    image = scene.image
+    none = FeatureLevel(0)
+    level, now = (
+        levels.get(KRAFT_VERSION, none) for levels in (scene.target, image.features.levels)
+    )
+    voters = image.quorum.voters
+    if level <= now or not dialect_of(active_controller(image).release.name).raft_decides:
+        return []
+    registered = {one: image.nodes.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
+    supported = {one: node.capabilities.ranges for one, node in registered.items() if node}
+    if untold := not_telling(voters, supported, level):
+        old = [one for one in untold if _supports(supported[one], scene.target)]
+        text = (
+            f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
+            f"that, which Kafka does from {FIRST_TO_TELL} on: start {_controllers(old)} on that."
+        )
+        return [(Verdict.NO, text)] if old else []  # the others stand in the way all the same
+    answers = {one: image.answers.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
+    unheard = [one for one, answer in answers.items() if answer is None or answer.silent]
+    if not unheard or len(voters) == 1:
+        return []
+    if Authority.ANSWERS in image.caught_up:
+        text = (
+            f"Every voter tells each new leader whether it supports {KRAFT_VERSION} {level}, and "
+            f"{_controllers(unheard)} does not answer: if it has not told, the leader refuses."
+        )
+        return [(Verdict.UNKNOWN, text)]
+    text = (
+        f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports that; "
+        "whether one is away the log does not tell: give --bootstrap-server."
+    )
+    return [(Verdict.YES, text)]
+
+
+def _supports(
+    ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
+) -> bool:
+    ends = ((ranges.get(name, (0, 0)), level) for name, level in levels.items())
+    return all(low <= level <= high for (low, high), level in ends)
+
+
+def _controllers(ids: Iterable[NodeId]) -> str:
+    return ", ".join(f"controller {one}" for one in ids)
 
 
 def _of_software(scene: Scene, target: Release) -> list[Reason]:

@@ -129,6 +129,15 @@ def _whole(
     return next((state for state in order if state in found), State.FINALIZED)
 
 
+def is_kraft(image: ClusterImage) -> bool:
+    """Whether levels are for KRaft's controller to decide, as far as it is known: every node of
+    such a cluster offers metadata.version, and none in ZooKeeper mode does."""
+    if image.authority is not Authority.ANSWERS:
+        return image.authority is not Authority.ZOOKEEPER
+    known = image.nodes.classes
+    return not known or any(METADATA_VERSION in one.capabilities.ranges for one in known)
+
+
 def newest_release(image: ClusterImage) -> str | None:
     """The newest release that some registered node runs (None: none is known)."""
     found = [software_of(key.capabilities) for key in image.nodes.classes]

@@ -14,7 +14,7 @@ from controller.kraft.updates import decide_update
 from controller.readiness.active import active_controller, state_of
 from controller.readiness.blockers import Blocker, Scene, blockers_of, ghosts_of
 from controller.readiness.reasons import Reason, reasons_of
-from controller.readiness.states import Stand, State, newest_release, stands_of
+from controller.readiness.states import Stand, State, is_kraft, newest_release, stands_of
 from controller.readiness.times import (
     CLUSTER,
     DEFAULT_LIMITS,
@@ -26,7 +26,7 @@ from controller.readiness.times import (
 from controller.readiness.views import View, views_of
 from controller.readiness.way_back import WayBack, way_back
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Role
-from tables.image import Authority, ClusterImage
+from tables.image import ClusterImage
 
 Levels = Mapping[FeatureName, FeatureLevel]
 
@@ -135,6 +135,8 @@ def readiness(
     blockers = blockers_of(scene)
     said = _said(image, wanted)
     reasons = reasons_of(scene, target)
+    if target is None and not wanted:
+        reasons.append((Verdict.UNKNOWN, "No node tells which release it runs: give --target."))
     if said is not None and not said.accepted:
         reasons.append((Verdict.NO, f"Kafka's controller refuses: {said.refusals[0]}"))
     verdict = _verdict(blockers, reasons)
@@ -146,7 +148,7 @@ def readiness(
         verdict=verdict,
         reasons=tuple(text for _, text in reasons),
         state=stands.state if image.ready else State.UNKNOWN,
-        since_ms=since.at_ms if since.state is stands.state else -1,
+        since_ms=since.at_ms if image.ready and since.state is stands.state else -1,
         features=_features(scene, stands.features, blockers),
         blockers=blockers,
         ghosts=tuple(Registration(*key) for key in ghosts_of(scene)),
@@ -164,7 +166,7 @@ def _release_levels(image: ClusterImage, release: Release) -> Levels:
 
     In ZooKeeper mode metadata.version is no feature, and released Kafka has no other there.
     """
-    if image.authority is Authority.ZOOKEEPER:
+    if not is_kraft(image):
         return {}
     now, wanted = image.features.levels, levels_of(release)
     if now.get(METADATA_VERSION, 0) <= wanted[METADATA_VERSION]:
@@ -184,7 +186,7 @@ def _updates(image: ClusterImage, wanted: Levels) -> tuple[Update, ...]:
 
 def _said(image: ClusterImage, wanted: Levels) -> Said | None:
     updates = _updates(image, wanted)
-    if image.authority is Authority.ZOOKEEPER or not updates:
+    if not is_kraft(image) or not updates:
         return None
     active = active_controller(image)
     request = UpdateRequest(updates, dry_run=True)
@@ -228,14 +230,16 @@ def _features(
             FeatureReadiness(
                 feature=name,
                 state=stand.state if image.ready else State.UNKNOWN,
-                since_ms=since.at_ms if since and since.state is stand.state else -1,
+                since_ms=since.at_ms
+                if image.ready and since and since.state is stand.state
+                else -1,
                 finalized=stand.finalized,
                 reach=stand.reach,
                 newest=stand.newest,
                 target=level,
                 verdict=next((one for one in order if one in verdicts), Verdict.YES),
                 consequences=()
-                if level is None or image.authority is Authority.ZOOKEEPER
+                if level is None or not is_kraft(image)
                 else between(name, *sorted((stand.finalized, level))),
             )
         )
@@ -243,7 +247,7 @@ def _features(
 
 
 def _way_back(image: ClusterImage, wanted: Levels) -> WayBack | None:
-    if image.authority is Authority.ZOOKEEPER:
+    if not is_kraft(image):
         return None
     now = image.features.levels
     then = {**now, **wanted}

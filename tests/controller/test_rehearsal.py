@@ -169,6 +169,20 @@ def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
     assert outcome.does == ("raft writes kraft.version 1, although the request is refused",)
 
 
+def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
+    """Those of 4.1 and later tell each new leader; one that is away tells when it is back."""
+    raising = "upgrade:kraft.version=1"
+    state = cluster("4.3", 30)
+    verdicts = [one.verdict for one in played("4.3", state, "lose:controller-2", raising)]
+    assert verdicts[-1] is Verdict.ACCEPTED, "the leader remembers"
+    steps = ("lose:controller-1", raising, "register:controller-1", raising)
+    verdicts = [one.verdict for one in played("4.3", state, *steps)]
+    assert (verdicts[1], verdicts[3]) == (Verdict.REFUSED, Verdict.ACCEPTED)
+    steps = ("register:controller-2@4.0", raising, "register:controller-2@4.1", raising)
+    verdicts = [one.verdict for one in played("4.3", cluster("4.3", 25), *steps)]
+    assert (verdicts[1], verdicts[3]) == (Verdict.REFUSED, Verdict.ACCEPTED)
+
+
 def test_without_a_majority_nothing_is_answered() -> None:
     """Two of three voters lost: unknown, until one is back."""
     outcomes = played(

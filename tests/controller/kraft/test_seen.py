@@ -2,8 +2,10 @@
 
 from controller.kraft.answers import Update, UpdateRequest
 from controller.kraft.seen import seen_state
+from controller.kraft.table import release_of
 from controller.kraft.updates import decide_update
-from streams.types import FeatureLevel
+from controller.kraft.voters import not_telling
+from streams.types import FeatureLevel, NodeId
 from tables.image import ClusterImage
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV
@@ -33,7 +35,18 @@ def test_what_the_log_shows() -> None:
     ]
     assert [one.id for one in state.controllers] == [1, 2]
     assert state.quorum == (1, 2, 3)
-    assert state.voters_support_kraft
+
+
+def test_voters_tell_what_they_support_from_4_1_on() -> None:
+    """An older one supports kraft.version 1 and tells nobody; of an unregistered one is not known
+    that it does not."""
+    assert not seen_state(upgraded(0)).voters_support_kraft
+    again = r.commit(10, r.register_controller(2, NEW))
+    assert seen_state(fold_all([again], upgraded(0))).voters_support_kraft
+    told = {NodeId(id_): release_of(name).ranges() for id_, name in ((1, "4.1"), (2, "4.0"))}
+    voters = [*told, NodeId(3)]
+    assert not_telling(voters, told, FeatureLevel(1)) == (2,)
+    assert not_telling(voters, told, FeatureLevel(2)) == (1, 2)
 
 
 def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:

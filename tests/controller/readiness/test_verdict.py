@@ -11,9 +11,11 @@ from controller.compatibility import Verdict
 from controller.kraft import UpdateRequest, decide_update, release_of, seen_state
 from controller.kraft.answers import Update
 from controller.readiness import Condition, State, levels_of, readiness, taken_in_by_all
+from controller.readiness.times import CLUSTER, NO_TIMES, Since
 from streams.events import SourceState
-from streams.types import FeatureLevel, FeatureName, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority
+from tables.nodes import NodeKey
 from tests.controller.readiness.clusters import (
     VOTERS,
     cluster,
@@ -35,7 +37,9 @@ NEW = release_of("4.3")
 def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     """Nobody stands in the way, the controller would accept, and what comes of it is said."""
     found = readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
-    assert (found.verdict, found.blockers, found.reasons) == (YES, (), ())
+    assert (found.verdict, found.blockers) == (YES, ())
+    (remark,) = found.reasons
+    assert "whether one is away the log does not tell: give --bootstrap-server" in remark
     assert found.said is not None
     assert (found.said.controller, found.said.release, found.said.accepted) == (1, "4.3", True)
     levels = {one.feature: (one.finalized, one.target, one.state) for one in found.features}
@@ -186,6 +190,42 @@ def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
     assert "migrate the cluster to KRaft first" in leaves.reasons[0]
 
 
+def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
+    """Nothing is made up of a controller, of releases or of a way back: it is said what is seen."""
+    answers = [r.answer(one, {}, {}, -1, 100 + one) for one in (1, 2)]
+    seen = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
+    found = readiness(seen, release_of("3.9"))
+    assert (found.verdict, found.blockers, found.said, found.way_back) == (UNKNOWN, (), None, None)
+    assert "as in ZooKeeper mode" in found.reasons[0]
+    nothing = readiness(seen)
+    assert nothing.verdict is UNKNOWN
+    assert "give --target" in nothing.reasons[-1]
+
+
+def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
+    """Other controllers are started once more so that they register anew, and stopped."""
+    seen = image(*controllers("4.3", "3.9", "4.3"), *nodes("4.3"))
+    key = NodeKey(Role.CONTROLLER, NodeId(2))
+    times = replace(NO_TIMES, away=NO_TIMES.away.set(key, 0))
+    found = readiness(seen, NEW, times=times, now_ms=10**9)
+    ghost = next(one for one in found.blockers if one.role is Role.CONTROLLER)
+    assert (ghost.node_id, ghost.condition, ghost.remedy) == (
+        2,
+        Condition.GHOST,
+        "start it on Kafka 4.3",
+    )
+
+
+def test_what_is_not_known_now_has_no_beginning() -> None:
+    """The state of before is not said to be unknown since then."""
+    known = image(*controllers("4.3"), *nodes("4.3", "3.9"))
+    times = replace(NO_TIMES, states=NO_TIMES.states.set(CLUSTER, Since(State.MIXED, 77)))
+    assert readiness(known, NEW, times=times).since_ms == 77
+    lost = fold_all([r.catching_up(50, seen_ms=900)], known)
+    found = readiness(lost, NEW, times=times)
+    assert (found.state, found.since_ms) == (State.UNKNOWN, -1)
+
+
 def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
     """Every live broker counts, and what is finalized can be taken back."""
     features = {TV: (1, 2)}
@@ -276,7 +316,34 @@ def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
     stalled = r.status(SourceState.STALLED, source="api-versions", seen_ms=300)
     found = readiness(fold_all([stalled], seen), NEW)
     assert found.verdict is UNKNOWN
-    assert found.reasons == ("The nodes could not be asked: it cannot read.",)
+    assert found.reasons[0] == "The nodes could not be asked: it cannot read."
+
+
+def test_kraft_version_waits_for_every_voters_word() -> None:
+    """A leader of 4.1 or later hears from voters of such releases alone, and not from one that is
+    away; it refuses without a name."""
+    wanted = {KV: FeatureLevel(1)}
+    found = readiness(image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, wanted)
+    assert (found.verdict, found.blockers) == (NO, ())
+    assert "start controller 2 on that" in found.reasons[0]
+    assert found.said is not None
+    assert "because not all of the voters support it" in found.said.refusals[0]
+    every = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
+    answers = [
+        r.answer(one, ranges("4.1"), {MV: 21}, 9, 100 + one, role=Role.CONTROLLER) for one in VOTERS
+    ]
+    heard = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)], every)
+    never = fold_all([*answers[:2], r.following(0, source="api-versions", seen_ms=300)], every)
+    assert "controller 3 does not answer" in readiness(never, None, wanted).reasons[0]
+    assert (readiness(heard, None, wanted).verdict, readiness(heard, None, wanted).reasons) == (
+        YES,
+        (),
+    )
+    away = readiness(fold_all([r.silent(3, 200, role=Role.CONTROLLER)], heard), None, wanted)
+    assert away.verdict is UNKNOWN
+    assert "controller 3 does not answer" in away.reasons[0]
+    older = readiness(led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, wanted)
+    assert older.verdict is YES, "before 4.1 no leader waits for it"
 
 
 def test_nodes_that_see_it_differently() -> None:

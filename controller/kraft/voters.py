@@ -1,0 +1,38 @@
+"""What voters tell their leader, on which a raise of kraft.version depends.
+
+While kraft.version is 0 the leader keeps what each voter supports in memory alone: every voter
+tells each new leader anew, by an ``UpdateRaftVoter`` request, since Kafka 4.1 (KIP-853;
+``KafkaRaftClient.shouldSendUpdateVoteRequest``, ``LeaderState.maybeAppendUpgradedKRaftVersion``).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controller.kraft.table import release_of
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+
+FIRST_TO_TELL: Final = "4.1"
+"""The release."""
+
+
+def not_telling(
+    voters: Iterable[NodeId],
+    registered: Mapping[NodeId, Mapping[FeatureName, Range]],
+    level: FeatureLevel,
+) -> tuple[NodeId, ...]:
+    """The voters whose registered ranges show that no leader hears from them that they support a
+    level of kraft.version: they do not, or their release does not tell.
+
+    Of a voter that has not registered nothing is known, and it is not among them.
+    """
+    newest = release_of(FIRST_TO_TELL).newest(METADATA_VERSION)
+    found = []
+    for voter in voters:
+        ranges = registered.get(voter)
+        if ranges is None:
+            continue
+        low, high = ranges.get(KRAFT_VERSION, (0, 0))
+        tells = ranges.get(METADATA_VERSION, (0, 0))[1] >= newest
+        if not (tells and low <= level <= high):
+            found.append(voter)
+    return tuple(found)
