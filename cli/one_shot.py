@@ -197,7 +197,42 @@ async def _learn(cluster: Cluster, secured: Security, timeout_s: float) -> Clust
     if nodes:
         deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
         return await _ask(cluster, secured, deadline)
+    if cluster.zookeeper:
+        return await _from_znodes(cluster, timeout_s)
     raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
+
+
+class _Nowhere:
+    """A sink for a source of which only the cluster's id is wanted."""
+
+    trouble: str | None = None
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        """Forgets an event."""
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+
+async def _from_znodes(cluster: Cluster, timeout_s: float) -> ClusterId:
+    """The id that ZooKeeper has: without one its source publishes nothing, its state included."""
+    source = ZookeeperSource(zookeeper_settings(cluster), _Nowhere())
+    running = asyncio.ensure_future(source.run())
+    now = asyncio.get_running_loop().time
+    deadline = now() + timeout_s
+    try:
+        while source.cluster is None:
+            if running.done():
+                running.result()
+            said = source.report()
+            if said.state is SourceState.STALLED or now() >= deadline:
+                why = said.detail or said.last_error or "it does not answer"
+                raise NotSeenError(f"{_name(cluster)} was not read: {why}")
+            await asyncio.sleep(0.05)
+        return source.cluster
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def _ask(cluster: Cluster, secured: Security, deadline: float) -> ClusterId:

@@ -25,6 +25,11 @@ class Controllers:
         self._tried: set[Address] = set()
         self._behind: set[Address] = set()
 
+    @property
+    def home(self) -> Address | None:
+        """Where the leader is said to be, as far as it is known."""
+        return self._proven.get(self.leader.id) or self._told.get(self.leader.id)
+
     def target(self) -> Address | None:
         """Whom to ask: the leader, else the next of the bootstrap; none: the round is over."""
         for homes in (self._proven, self._told):

@@ -36,6 +36,7 @@ from streams.kraft.requests import (
     SnapshotAsk,
 )
 from streams.kraft.tail import MalformedLogError, Tail
+from streams.kraft.troubles import Troubles, Weight
 from streams.net.address import Address
 from streams.source_states import Trouble
 
@@ -59,7 +60,7 @@ class Observer:
     ) -> None:
         self.phase = Phase.SEEKING
         self.high_watermark = -1
-        self.trouble: Trouble | None = None
+        self._troubles = Troubles()
         self._cluster = cluster
         self._pace = pace
         self._random = random
@@ -99,6 +100,11 @@ class Observer:
             and self.place.offset >= self.high_watermark
         )
 
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why nothing can be read at present."""
+        return self._troubles.worst
+
     def next(self, now_ms: int) -> Ask | Pause:
         """What to do now. The clock may be any that does not go back."""
         if now_ms < self._not_before_ms:
@@ -116,7 +122,8 @@ class Observer:
         asked = self._take_asked()
         self._controllers.failed(asked.to)
         self._heard(Heard.LOST)
-        self._say(failure.line, failure.lasting, now_ms)
+        weight = Weight.LASTING if failure.lasting else Weight.SILENT
+        self._troubles.said(asked.to, failure.line, now_ms, weight)
 
     def answer(self, answer: Answer, now_ms: int) -> list[Output]:
         """Take the answer to what was asked; gives what is to be passed on, in order."""
@@ -138,7 +145,8 @@ class Observer:
             self._controllers.failed(asked.to)
             self._heard(Heard.LOST)
             self._tail.drop()
-            self._say(f"{asked.to} sent what cannot be read: {error}", False, now_ms)
+            line = f"{asked.to} sent what cannot be read: {error}"
+            self._troubles.said(asked.to, line, now_ms)
             return []
 
     # -- questions ---------------------------------------------------------------------------
@@ -187,47 +195,61 @@ class Observer:
         # Released controllers stumble over every error of FetchSnapshot and answer -1 without a
         # leader: the next Fetch will say what is the matter.
         if gone:
-            self._say(f"{asked.to} no longer has the snapshot that it named", False, now_ms)
+            line = f"{asked.to} no longer has the snapshot that it named"
+            self._troubles.said(asked.to, line, now_ms)
             self._not_before_ms = now_ms + self._backoff_ms()
             return Heard.SNAPSHOT_GONE
         if error in rq.ADVICE:
             self._controllers.tried(asked.to)
             advice = rq.ADVICE[error].format(cluster=self._cluster)
-            self._say(f"{asked.to} {advice}", True, now_ms)
+            self._troubles.said(asked.to, f"{asked.to} {advice}", now_ms, Weight.LASTING)
             return Heard.REFUSED
         told = answer.leader
         # FetchSnapshot leaves the leader out where it is (0, 0), and epochs begin at 1.
         absent = told.epoch <= 0
         if error == rq.UNKNOWN_LEADER_EPOCH or (not absent and told.epoch < asked.epoch):
             self._controllers.behind(asked.to)
-            self._say(f"{asked.to} is behind: it knows no epoch {asked.epoch}", False, now_ms)
+            line = f"{asked.to} is behind: it knows no epoch {asked.epoch}"
+            self._troubles.said(asked.to, line, now_ms, Weight.BEHIND)
             return Heard.BEHIND
         self._stale_since_ms = None
         news = not absent and self._controllers.adopt(told)
+        if news:
+            self._troubles.new_epoch()
         if news and (error or told.epoch != asked.epoch):
+            if told.id < 0:
+                self._troubles.said(asked.to, self._not_leading, now_ms)
             return Heard.NEW_LEADER
         if error == rq.NONE and not absent and told.id != self.leader.id:
             self._controllers.tried(asked.to)
-            self._say(
+            line = (
                 f"{asked.to} names {told.id} as leader of epoch {told.epoch}, others "
-                f"{self.leader.id}: two clusters under one id?",
-                True,
-                now_ms,
+                f"{self.leader.id}: two clusters under one id?"
             )
+            self._troubles.said(asked.to, line, now_ms, Weight.LASTING)
             return Heard.REFUSED
         if error == rq.NONE:
             return None
         self._controllers.not_leader(asked.to)
         if error in (rq.NOT_LEADER_OR_FOLLOWER, rq.FENCED_LEADER_EPOCH):
-            line = (
-                f"no leader is elected in epoch {self.leader.epoch}: are most controllers up?"
-                if self.leader.id < 0
-                else f"controller {self.leader.id} leads and cannot be found under its address"
-            )
-            self._say(line, False, now_ms)
-            return Heard.NOT_LEADER
-        self._say(f"{asked.to} answered with error {error}", False, now_ms)
+            self._troubles.said(asked.to, self._not_leading, now_ms)
+        else:
+            self._troubles.said(asked.to, f"{asked.to} answered with error {error}", now_ms)
         return Heard.NOT_LEADER
+
+    @property
+    def _not_leading(self) -> str:
+        """What it means that a controller does not lead: it names another as leader, or nobody."""
+        if self.leader.id < 0:
+            # Without the epoch: a controller that is alone may begin a new one every second.
+            return "no leader is elected: are most controllers up?"
+        home = self._controllers.home
+        at = f" {home}" if home else ""
+        # From Kafka 4.0 on a dead leader is named for as long as there is no majority.
+        return (
+            f"controller {self.leader.id} is named as leader and cannot be found under its "
+            f"address{at}: can it be reached from here, and are most controllers up?"
+        )
 
     def _rebuilt(self, now_ms: int) -> list[Output]:
         """Begin anew when every controller has forgotten an epoch that was committed in."""
@@ -244,7 +266,7 @@ class Observer:
         """The leader answered: whatever was wrong is over."""
         self._controllers.proven(address)
         self._rounds = 0
-        self.trouble = None
+        self._troubles.over()
 
     # -- what the leader says ----------------------------------------------------------------
 
@@ -321,7 +343,7 @@ class Observer:
         self._controllers.failed(asked.to)
         self._heard(Heard.LOST)
         line = f"{asked.to} leads and has committed nothing yet: asking the others too"
-        self._say(line, False, now_ms)
+        self._troubles.said(asked.to, line, now_ms)
         return []
 
     def _begin_anew(self, good_until: int, reason: str) -> list[Output]:
@@ -381,11 +403,7 @@ class Observer:
         lost = LostPlace(before.offset, asked.snapshot.offset - 1, reason, False)
         return [lost, part]
 
-    # -- trouble -----------------------------------------------------------------------------
-
-    def _say(self, line: str, lasting: bool, now_ms: int) -> None:
-        since_ms = self.trouble.since_ms if self.trouble else now_ms
-        self.trouble = Trouble(line, lasting, since_ms)
+    # -- pauses ------------------------------------------------------------------------------
 
     def _backoff_ms(self) -> int:
         self._rounds += 1

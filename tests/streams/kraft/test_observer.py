@@ -37,7 +37,7 @@ def test_without_addresses_the_bootstrap_controllers_are_asked_in_turn() -> None
     script().play(
         """
         a 0@0 e0 w0   | FENCED_LEADER_EPOCH v=13 leader=3@5    |
-        a 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER v=13 leader=3@5 | trouble controller 3 leads
+        a 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER v=13 leader=3@5 | trouble controller 3 is named
         b 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER v=13 leader=3@5 |
         c 0@0 e5 w0   | ok v=13 leader=3@5 hw=1 0@5            | commit 0-0, trouble none
         c 1@5 e5 w500 | gone                                   |
@@ -57,7 +57,7 @@ def test_an_address_that_cannot_be_reached_is_passed_by() -> None:
         """
         a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=2@5 at 2=x  |
         x 0@0 e5 w0   | gone                                   | trouble x:9093 is gone
-        a 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=2@5 at 2=x |
+        a 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=2@5 at 2=x | trouble address x:9093: can it
         b 0@0 e5 w0   | ok leader=2@5 hw=0                     | following
         b 0@0 e5 w500 | ok leader=2@5 hw=1 0@5                 | commit 0-0
         """
@@ -72,8 +72,8 @@ def test_a_leader_that_dies_is_followed_by_the_next() -> None:
         b 4@5 e5 w0   | ok leader=2@5 hw=4                       | following
         b 4@5 e5 w500 | gone                                     | behind
         a 4@5 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=2@5        |
-        c 4@5 e5 w0   | FENCED_LEADER_EPOCH leader=-1@6          |
-        a 4@5 e6 w0   | UNKNOWN_LEADER_EPOCH leader=2@5          | trouble knows no epoch 6
+        c 4@5 e5 w0   | FENCED_LEADER_EPOCH leader=-1@6          | trouble no leader is elected
+        a 4@5 e6 w0   | UNKNOWN_LEADER_EPOCH leader=2@5          | trouble no leader is elected
         b 4@5 e6 w0   | gone                                     |
         c 4@5 e6 w0   | NOT_LEADER_OR_FOLLOWER leader=-1@6       | trouble no leader is elected
         b 4@5 e6 w0   | gone                                     | pause >=50
@@ -399,7 +399,7 @@ def test_what_will_not_mend_by_itself_is_said_and_tried_again(error: str, line: 
     run.play(
         f"""
         a 0@0 e0 w0   | {error}                               | trouble a:9093 , trouble {line}
-        b 0@0 e0 w0   | {error}                               | trouble b:9093
+        b 0@0 e0 w0   | {error}                               | trouble a:9093
         b 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=1@5 at 1=b | pause >=50
         b 0@0 e5 w0   | ok leader=1@5 hw=0                    | following, trouble none
         """
@@ -415,6 +415,28 @@ def test_trouble_keeps_its_beginning() -> None:
     assert run.observer.trouble is not None
     assert run.observer.trouble.since_ms == first_ms
     assert run.now_ms - first_ms > 5000
+
+
+def test_what_a_controller_answers_counts_more_than_one_that_is_gone() -> None:
+    """The line stays the same in every round, whoever is asked last and however epochs rise."""
+    script().play(
+        """
+        a 0@0 e0 w0   | gone                                | trouble a:9093 is gone
+        b 0@0 e0 w0   | UNKNOWN_LEADER_EPOCH leader=-1@0    | trouble b:9093 is behind
+        c 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=-1@4     | trouble no leader is elected: are
+        a 0@0 e4 w0   | gone                                | trouble no leader is elected: are
+        b 0@0 e4 w0   | UNKNOWN_LEADER_EPOCH leader=-1@3    | trouble no leader is elected: are
+        c 0@0 e4 w0   | NOT_LEADER_OR_FOLLOWER leader=-1@4  | trouble no leader is elected: are
+        b 0@0 e4 w0   | gone                                | trouble no leader is elected: are
+        c 0@0 e4 w0   | FENCED_LEADER_EPOCH leader=-1@5     | trouble no leader is elected: are
+        b 0@0 e5 w0   | gone                                | trouble no leader is elected: are
+        c 0@0 e5 w0   | gone                                | trouble c:9093 is gone
+        a 0@0 e5 w0   | gone                                | trouble c:9093 is gone
+        c 0@0 e5 w0   | gone                                | trouble c:9093 is gone
+        a 0@0 e5 w0   | hopeless                            | trouble a:9093 is gone
+        b 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=-1@5  | trouble a:9093 is gone
+        """
+    )
 
 
 def test_two_leaders_of_one_epoch_are_not_believed() -> None:
