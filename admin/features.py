@@ -84,8 +84,8 @@ class FeatureAdmin:
         it names; of controllers the active one.
 
         Raises:
-            UnreachableError: The node does not answer, there is none of that id, or a controller
-                listens where a broker is asked for.
+            UnreachableError: The node does not answer, there is none of that id, a controller
+                listens where a broker is asked for, or it speaks another dialect.
         """
         if node_id is not None:
             return await self._node(node_id)
@@ -118,7 +118,8 @@ class FeatureAdmin:
 
         Raises:
             RequestError: There is nothing to change, or the cluster has no such request.
-            UnreachableError: The controller was not reached in time. Nothing was changed.
+            UnreachableError: The controller was not reached in time, or speaks another dialect.
+                Nothing was changed.
             OutcomeUnknownError: It was sent and not answered. Only of a real change.
         """
         asked = tuple(updates)
@@ -178,6 +179,7 @@ class FeatureAdmin:
     async def _draft_update(
         self, connection: Connection, updates: tuple[Update, ...]
     ) -> UpdateResult:
+        _check_draft(connection)
         request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
         names = (update.feature for update in updates)
@@ -188,6 +190,7 @@ class FeatureAdmin:
     async def _draft_delete(
         self, connection: Connection, names: tuple[FeatureName, ...]
     ) -> UpdateResult:
+        _check_draft(connection)
         request, form = drafts.delete_request(names, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
         result = same_for_all(names, int(answer.error_code), answer.error_message)
@@ -240,6 +243,7 @@ class FeatureAdmin:
                 first, connection.last_api_versions = connection.last_api_versions, None
                 answer = first or await connection.ask_api_versions(timeout_s)
                 return read_metadata(answer, connection.address)
+            _check_draft(connection)
             request, form = drafts.features_request(self._dialect)
             told = await connection.request(request, form, timeout_s)
         except NodeError as error:
@@ -251,6 +255,19 @@ def _no_updates(connection: Connection) -> str:
     draft = 48 in connection.api_versions
     hint = ": give --dialect if it speaks a draft of KIP-584" if draft else ""
     return f"{connection.address} has no UpdateFeatures, which Kafka 2.7 and later have{hint}"
+
+
+def _check_draft(connection: Connection) -> None:
+    """Raises `UnreachableError` where released Kafka is asked as a draft.
+
+    It would be silent about its features, which stand on other tags, and take a draft's changes for
+    client quotas.
+    """
+    if released.UPDATE_FEATURES in connection.api_versions:
+        raise UnreachableError(
+            f"{connection.address} speaks as released Kafka does, and no draft of KIP-584: "
+            "give --dialect released"
+        )
 
 
 async def update_features(

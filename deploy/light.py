@@ -8,6 +8,7 @@ refusals and readiness is its own word. Give the controller ``LONG_SESSIONS`` to
 without a heartbeat. Needs controllers of 3.9 or newer.
 """
 
+import logging
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,19 +21,27 @@ from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from deploy import requests
 from deploy.errors import RefusedError, StackError
-from deploy.leader import LeaderPool
+from deploy.leader import NOT_CONTROLLER, LeaderPool
 from deploy.polling import attempts
 from deploy.requests import Ranges
 from deploy.wire import check
 
+_log = logging.getLogger(__name__)
+
 LONG_SESSIONS: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "600000"}
 """Controller properties under which a light broker stays unfenced for ten minutes unheard."""
+
+_UNKNOWN: Final = {
+    int(code.value) for code in (ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered)
+}
+"""What a heartbeat of a broker is refused with that is not, or not so, registered any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +75,21 @@ class Refusal:
 class LightNodes:
     """The light brokers and controllers of one cluster; use from one thread.
 
-    ``connections``: how many requests wait for their commit together.
+    ``connections``: how many requests wait for their commit together; ``patience_s``: how long a
+    request is repeated while there is no leader.
     """
 
-    def __init__(self, controllers: str, cluster_id: str, connections: int = 16) -> None:
-        self._pool = LeaderPool(controllers, connections)
+    def __init__(
+        self, controllers: str, cluster_id: str, connections: int = 16, patience_s: float = 30.0
+    ) -> None:
+        self._pool = LeaderPool(controllers, connections, patience_s)
         self._cluster_id = cluster_id
         self._epochs: dict[int, int] = {}
         self._log_dirs: dict[int, uuid.UUID] = {}
 
     @property
     def ids(self) -> list[int]:
-        """The brokers that registered and were not unregistered or forgotten since, sorted."""
+        """The brokers that registered and were not unregistered, forgotten or dropped, sorted."""
         return sorted(self._epochs)
 
     def register(self, brokers: Iterable[LightBroker], *, unfence: bool = True) -> list[Refusal]:
@@ -206,19 +218,17 @@ class LightNodes:
     def kept_alive(self, interval_s: float = 2.0) -> Iterator[None]:
         """Heartbeats of all registered brokers from a thread while the block lasts.
 
-        Raises:
-            WireError: at the end of the block, if a heartbeat failed in between.
+        A broker that the controller knows no more is dropped, with a line in the log; where no
+        controller answers, that is logged and tried again.
         """
         done = threading.Event()
-        failed: list[StackError] = []
 
         def beat() -> None:
             while not done.wait(interval_s):
                 try:
-                    self._pool.each(self._heartbeat_if_known, self.ids)
+                    self._pool.each(self._beat, self.ids)
                 except StackError as error:
-                    failed.append(error)
-                    return
+                    _log.warning("light brokers are not heard, trying again: %s", error)
 
         thread = threading.Thread(target=beat, name="light-heartbeats", daemon=True)
         thread.start()
@@ -227,8 +237,6 @@ class LightNodes:
         finally:
             done.set()
             thread.join()
-        if failed:
-            raise failed[0]
 
     def close(self) -> None:
         """Closes the connections; the registrations stay."""
@@ -245,13 +253,23 @@ class LightNodes:
     ) -> None:
         self.close()
 
-    def _heartbeat_if_known(self, broker_id: int) -> None:
-        """A heartbeat; whoever is forgotten meanwhile may be refused."""
+    def _beat(self, broker_id: int) -> None:
+        """A heartbeat; whoever is forgotten or registered again meanwhile may be refused."""
+        epoch = self._epochs.get(broker_id)
+        if epoch is None:
+            return
         try:
             self._heartbeat(broker_id)
-        except StackError:
-            if broker_id in self._epochs:
+        except StackError as error:
+            if self._epochs.get(broker_id) != epoch:
+                return
+            if not isinstance(error, RefusedError) or error.code == NOT_CONTROLLER:
                 raise
+            if error.code in _UNKNOWN:
+                _log.warning("light broker %d is dropped: %s", broker_id, error)
+                self.forget([broker_id])
+            else:
+                _log.warning("light broker %d, trying again: %s", broker_id, error)
 
     def _heartbeat(
         self, broker_id: int, *, want_fence: bool = False, want_shut_down: bool = False

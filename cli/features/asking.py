@@ -1,7 +1,17 @@
 """Asks a person before something is changed. What is asked stands on stderr."""
 
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+
+from cli.errors import Exit
+from cli.features.target import tell
+
+_INTERRUPTED: Final = 130
 
 
 def is_asked(yes: bool) -> bool:
@@ -9,8 +19,25 @@ def is_asked(yes: bool) -> bool:
     return not yes and sys.stdin.isatty()
 
 
-def confirmed(lines: Iterable[str], question: str = "Go on? [y/N] ") -> bool:
-    """Says the lines and asks; anything but y or yes, the end of the input too, is a no."""
+def agree(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
+    """Says the lines and asks; returns if the answer is y or yes.
+
+    Raises:
+        typer.Exit: Any other answer and the end of the input (1), or Ctrl-C (130).
+    """
+    try:
+        with _interruptible():
+            if _confirmed(lines, question):
+                return
+        code: int = Exit.FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        code = _INTERRUPTED
+    tell("nothing was sent, nothing is changed")
+    raise typer.Exit(code)
+
+
+def _confirmed(lines: Iterable[str], question: str) -> bool:
     sys.stdout.flush()
     for line in lines:
         sys.stderr.write(f"{line}\n")
@@ -20,3 +47,18 @@ def confirmed(lines: Iterable[str], question: str = "Go on? [y/N] ") -> bool:
     if not answer.endswith("\n") or not sys.stdin.isatty():
         sys.stderr.write("\n")
     return answer.strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends what waits within the block.
+
+    The handler of asyncio only marks the task, which learns of it when it awaits something.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -11,7 +11,7 @@ from admin.features import FeatureAdmin
 from admin.metadata import FeatureMetadata
 from admin.updates import Update, UpdateResult
 from cli.errors import Exit
-from cli.features.asking import confirmed, is_asked
+from cli.features.asking import agree, is_asked
 from cli.features.documents import described_results, document, print_document
 from cli.features.plan import plan
 from cli.features.target import Target, fail, tell
@@ -84,7 +84,7 @@ async def _send(
 ) -> tuple[UpdateResult, FeatureMetadata | None]:
     async with admin:
         if not dry_run and is_asked(yes):
-            await agree(admin, updates)
+            await show_and_ask(admin, updates)
         result = await admin.update(updates, dry_run=dry_run)
         if not target.as_json:
             return result, None
@@ -92,12 +92,9 @@ async def _send(
         return result, await after(admin, updates if changed else ())
 
 
-async def agree(admin: FeatureAdmin, updates: Iterable[Update]) -> None:
+async def show_and_ask(admin: FeatureAdmin, updates: Iterable[Update]) -> None:
     """Shows what will happen and asks; ends the command where the answer is not yes."""
-    known = await admin.describe(controller=True)
-    if not confirmed(plan(known, updates)):
-        tell("nothing was sent, nothing is changed")
-        raise typer.Exit(Exit.FAILED)
+    agree(plan(await admin.describe(controller=True), updates))
 
 
 async def after(admin: FeatureAdmin, updates: Iterable[Update]) -> FeatureMetadata:

@@ -10,7 +10,7 @@ from admin.features import FeatureAdmin
 from admin.metadata import FeatureMetadata
 from admin.updates import Update, UpdateResult, UpgradeType
 from cli.errors import Exit, UsageError
-from cli.features.asking import confirmed
+from cli.features.asking import agree
 from cli.features.changing import after
 from cli.features.documents import document, print_document
 from cli.features.target import Target, tell
@@ -83,9 +83,8 @@ async def _delete(
 
 def _agree(lines: Iterable[str], question: str, *, yes: bool) -> None:
     """Asks, whoever listens: a draft's command that nobody answers sends nothing."""
-    if not yes and not confirmed(lines, question):
-        tell("nothing was sent, nothing is changed")
-        raise typer.Exit(Exit.FAILED)
+    if not yes:
+        agree(lines, question)
 
 
 def _report(target: Target, result: UpdateResult, known: FeatureMetadata) -> None:

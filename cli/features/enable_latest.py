@@ -11,7 +11,7 @@ from admin.metadata import FeatureMetadata, NodeAnswer
 from admin.updates import Update, UpdateResult
 from cli.errors import Exit, UsageError
 from cli.features.asking import is_asked
-from cli.features.changing import after, agree, report
+from cli.features.changing import after, report, show_and_ask
 from cli.features.documents import document, print_document
 from cli.features.drafts import update_by_draft
 from cli.features.options import DryRun, Yes, on_a_cluster
@@ -65,7 +65,7 @@ async def _enable(
         result = UpdateResult(())
         if chosen.updates:
             if not dry_run and is_asked(yes):
-                await agree(admin, chosen.updates)
+                await show_and_ask(admin, chosen.updates)
             result = await admin.update(chosen.updates, dry_run=dry_run)
         if not target.as_json:
             return chosen.updates, result, None

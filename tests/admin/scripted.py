@@ -46,9 +46,10 @@ class ScriptedCluster:
     ``controller`` is whom Metadata names; -1: nobody.
     """
 
-    def __init__(self, *nodes: Node, controller: int = 1) -> None:
+    def __init__(self, *nodes: Node, controller: int = 1, speech: Speech = Speech.RELEASED) -> None:
         self.nodes = dict(enumerate(nodes, start=1))
         self.controller = controller
+        self._speech = speech
         self._servers: dict[int, WireServer] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -83,7 +84,7 @@ class ScriptedCluster:
 
     async def _start(self) -> None:
         for node_id, node in self.nodes.items():
-            server = WireServer(Speech.RELEASED, self._answering(node))
+            server = WireServer(self._speech, self._answering(node))
             await server.start()
             self._servers[node_id] = server
 
@@ -95,7 +96,7 @@ class ScriptedCluster:
         async def answer(call: Call) -> Any:
             node.asked += 1
             if call.key == API_VERSIONS:
-                return _offering(call, node)
+                return _offering(call, node, self._speech)
             if call.key in (METADATA, DESCRIBE_CLUSTER):
                 where = node.names or {each: self.address(each) for each in self.nodes}
                 brokers = {each: Endpoint(at.host, at.port) for each, at in where.items()}
@@ -104,15 +105,15 @@ class ScriptedCluster:
                 return tell(call, view)
             node.updates.append(call)
             told = node.script(call)
-            return None if told is None else answers.update_features(call, Speech.RELEASED, told)
+            return None if told is None else answers.update_features(call, self._speech, told)
 
         return answer
 
 
-def _offering(call: Call, node: Node) -> Any:
+def _offering(call: Call, node: Node, speech: Speech) -> Any:
     if call.body is None:
         return answers.refused_api_versions(answers.ErrorCode.unsupported_version)
-    told = answers.api_versions(call, Speech.RELEASED, node.features)
+    told = answers.api_versions(call, speech, node.features)
     keys = []
     for each in told.api_keys:
         if each.api_key != 57:

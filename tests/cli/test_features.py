@@ -2,8 +2,11 @@
 
 import io
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,9 @@ from cli.features.tool import parse_level
 from cli.properties import read_client_config, read_properties
 from cli.shortcut import describes
 from controller.reference.requests import FeaturesAnswer, UpdateResponse
+from reference.dialects import Speech
 from tests.admin.scripted import Node, ScriptedCluster
+from tests.cli.commands import ROOT, environment
 from tests.conformance.features_tool.kafka_features import Ours
 
 RAISE = ("upgrade", "--feature", "metadata.version=21")
@@ -71,6 +76,63 @@ def test_any_other_answer_sends_nothing(
         assert cluster.nodes[1].updates == []
     assert (said.code, said.out) == (1, "")
     assert said.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
+
+
+class Interrupting(Terminal):
+    """Somebody who presses Ctrl-C first, and then types."""
+
+    def readline(self, size: int | None = -1, /) -> str:
+        """The signal, and what is typed if it did not end the command."""
+        signal.raise_signal(signal.SIGINT)
+        return super().readline(size)
+
+
+@pytest.mark.parametrize(
+    "arguments", [RAISE, ("delete", "--dialect", "late", "--features", "a")], ids=str
+)
+def test_ctrl_c_at_the_question_sends_nothing(
+    arguments: tuple[str, ...], ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as interrupted commands do, and says that nothing is changed; a signal is then
+    handled as before."""
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "stdin", Interrupting("y\n"))
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), *arguments)
+        assert cluster.nodes[1].updates == []
+    assert (said.code, said.out) == (130, "")
+    assert said.err.endswith("] \nfeaturewatch: nothing was sent, nothing is changed\n")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
+    """The command waits for a real terminal's line; the signal that Ctrl-C sends ends it."""
+    ours, its = pty.openpty()
+    with ScriptedCluster(Node()) as cluster:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "features", *by(cluster), *RAISE],
+            cwd=ROOT,
+            env=environment(tmp_path),
+            stdin=its,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            assert process.stderr is not None
+            asked = b""
+            while not asked.endswith(b"Go on? [y/N] "):
+                asked += (byte := process.stderr.read(1))
+                assert byte, asked
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+            os.close(its)
+        assert cluster.nodes[1].updates == []
+    assert (process.returncode, out) == (130, b"")
+    assert err == b"\nfeaturewatch: nothing was sent, nothing is changed\n"
 
 
 def test_who_says_yes_or_only_tries_is_not_asked(
@@ -283,6 +345,49 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
         said = ours(*by(cluster), *RAISE)
     assert (said.code, said.out) == (130, "")
     assert "see whether anything was changed: featurewatch features describe" in said.err
+
+
+@pytest.mark.parametrize("dialect", ["early", "late"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("describe",),
+        ("describe", "--json", "--controller"),
+        ("delete", "--features", "metadata.version", "--yes"),
+    ],
+    ids=str,
+)
+def test_released_kafka_is_asked_nothing_by_a_draft(
+    dialect: str, arguments: tuple[str, ...], ours: Ours
+) -> None:
+    """It would seem to have no features, and take a deletion for client quotas: one line with the
+    option to give, exit code 1."""
+    with ScriptedCluster(Node()) as cluster:
+        said = ours(*by(cluster), *arguments, "--dialect", dialect)
+        assert cluster.nodes[1].updates == []
+        address = cluster.address()
+    assert (said.code, said.out) == (1, "")
+    assert said.err.splitlines()[-1] == (
+        f"featurewatch: {address} speaks as released Kafka does, and no draft of KIP-584: "
+        "give --dialect released"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "speech"),
+    [
+        ("early", Speech.EARLY_DRAFT),
+        ("early", Speech.EARLY_DRAFT_STRUCK),
+        ("late", Speech.LATER_DRAFT),
+    ],
+)
+def test_a_drafts_node_without_features_is_one(dialect: str, speech: Speech, ours: Ours) -> None:
+    """It supports nothing and nothing is finalized: that is the answer."""
+    with ScriptedCluster(Node(features=FeaturesAnswer({}, {}, -1)), speech=speech) as cluster:
+        said = ours(*by(cluster), "describe", "--dialect", dialect)
+    told = json.loads(said.out)
+    assert (said.code, said.err) == (0, "")
+    assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
 
 
 def test_a_refusal_as_json(ours: Ours) -> None:

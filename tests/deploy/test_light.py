@@ -1,5 +1,6 @@
 """Light nodes on a real controller."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +138,36 @@ def test_session_ends_without_heartbeats(
             assert log_says(cluster, "Fencing broker 2", "timed out")
             assert "Fencing broker 1" not in cluster.node(1).log.read_text()
         assert log_says(cluster, "Fencing broker 1", "timed out")
+
+
+def test_heartbeats_outlast_a_lost_broker_and_an_outage(
+    stack_cache: Cache,
+    tmp_path: Path,
+    ranges: dict[str, tuple[int, int]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A broker that somebody else unregisters is dropped, and a controller that is away for longer
+    than the patience is asked again; both are logged, and the heartbeats of the others go on: they
+    unfence who only registered."""
+    caplog.set_level(logging.WARNING, "deploy.light")
+    spec = ClusterSpec([NodeSpec(1, "3.9.1", Roles.CONTROLLER)], properties=LONG_SESSIONS)
+    cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
+    with cluster, LightNodes(cluster.controllers, cluster.cluster_id, patience_s=1.0) as light:
+        assert light.register([LightBroker(1, ranges), LightBroker(2, ranges)]) == []
+        with light.kept_alive(0.05):
+            with LightNodes(cluster.controllers, cluster.cluster_id, 1) as other:
+                other.unregister([2])
+            assert eventually(lambda: light.ids == [1])
+            assert "light broker 2 is dropped: heartbeat of broker 2: STALE_BROKER" in caplog.text
+            light.register([LightBroker(3, ranges)], unfence=False)
+            assert log_says(cluster, "unfence has been granted", "broker 3 ")
+
+            cluster.node(1).kill()
+            assert eventually(lambda: "not heard, trying again" in caplog.text)
+            cluster.node(1).start()
+            light.register([LightBroker(4, ranges)], unfence=False)
+            assert log_says(cluster, "unfence has been granted", "broker 4 ")
+        assert light.ids == [1, 3, 4]
 
 
 def test_leader_is_found_again(quorum_430: Cluster, ranges: dict[str, tuple[int, int]]) -> None:
