@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline.bronze import extents
-from pipeline.gold import EXPIRED
 from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
 from pipeline.reading import short_topic
-from pipeline.registry import GAPS, MESSAGES, Table
+from pipeline.registry import EXPIRED, GAPS, MESSAGES, Table
 from pipeline.spark_fold import by_cluster
 from streams import topics
 

@@ -4,6 +4,7 @@
 where, and what to do. Below it:
 
 - `SparkMissingError`: Spark, or a Java that it runs on, is not there.
+- `SparkStartError`: Spark does not start on the master that is named.
 - `LakeError`: the lake cannot be used as it is.
 - `TopicError`: the bus does not answer, or a topic is not the one that the lake holds.
 - `RunError`: a part of the pipeline stopped.
@@ -36,6 +37,10 @@ class PipelineError(Exception):
 
 class SparkMissingError(PipelineError):
     """Spark cannot be started on this machine."""
+
+
+class SparkStartError(PipelineError):
+    """Spark is there and does not start on the master that is named."""
 
 
 class LakeError(PipelineError):

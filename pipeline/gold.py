@@ -32,7 +32,7 @@ from pipeline.gold_tables import (
 )
 from pipeline.lake import Addition, Lake
 from pipeline.past import CAPABILITY, EXCLUSION, ROLL
-from pipeline.registry import MESSAGES, Table
+from pipeline.registry import EXPIRED, MESSAGES, Table
 from pipeline.shapes import ddl
 from pipeline.spark_fold import SAID, by_cluster, fold_batch, fold_stream
 
@@ -139,9 +139,6 @@ def _arrival(node: Column) -> Column:
         node["release"].alias("release"),
     )
 
-
-EXPIRED: Final = "featurewatch.expired"
-"""The property that says of bronze that its oldest messages were deleted."""
 
 CLOSES: Final = "old.until IS NULL AND new.until IS NOT NULL"
 """An interval that ended stays as it is, whatever is said of it again."""

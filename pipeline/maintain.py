@@ -11,10 +11,9 @@ from pyspark.sql import functions as fn
 
 from pipeline.bronze import by_place, extents
 from pipeline.errors import LakeError
-from pipeline.gold import EXPIRED
 from pipeline.gold_tables import AUDIT, GOLD
 from pipeline.lake import Lake
-from pipeline.registry import BRONZE, MESSAGES, Table
+from pipeline.registry import BRONZE, EXPIRED, MESSAGES, Table
 from pipeline.silver_tables import SILVER
 
 TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)

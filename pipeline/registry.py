@@ -68,6 +68,10 @@ MESSAGES: Final = Table(
     key=("topic", "partition", "offset"),
     partitioned=("topic", "day"),
 )
+
+EXPIRED: Final = "featurewatch.expired"
+"""The property that says of bronze that its oldest messages were deleted."""
+
 GAPS: Final = Table(
     Layer.BRONZE,
     "gaps",

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.errors import SparkMissingError
+from pipeline.errors import SparkMissingError, SparkStartError
 from pipeline.java import java_home
 from pipeline.submit import is_submitted
 
@@ -58,6 +58,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|ssl[.]key",
 }
 
+_MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
 _BRIEF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -84,7 +85,12 @@ def spark_session(
 
     Raises:
         SparkMissingError: Spark is not installed, or there is no Java for it.
+        SparkStartError: It does not start on that master.
     """
+    if not master.startswith(_MASTERS):
+        raise SparkStartError(
+            f"{master} is no Spark master: give local[*], spark://host:port, k8s://… or yarn"
+        )
     if find_spec("pyspark") is None or find_spec("delta") is None:
         raise SparkMissingError("Spark is not installed; run: pip install 'featurewatch[pipeline]'")
     os.environ["JAVA_HOME"] = str(java_home())
@@ -95,6 +101,8 @@ def spark_session(
     if master.startswith("local"):
         # Nobody but this machine speaks with a session of this process.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("featurewatch")
@@ -107,7 +115,11 @@ def spark_session(
         builder = builder.config(name, value)
     # A failure in a batch comes as the query's exception; here it would be told twice, at length.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JJavaError) as error:
+        reason = " ".join(str(getattr(error, "java_exception", error)).split())[:300]
+        raise SparkStartError(f"Spark does not start on the master {master}: {reason}") from None
     environment = session.sparkContext.environment
     path = environment.get("PYTHONPATH", "").split(os.pathsep)
     if _WORKER not in path:

@@ -16,10 +16,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
-from pipeline.gold import EXPIRED
 from pipeline.lake import Addition, Lake
 from pipeline.reading import of_inputs, read_events
-from pipeline.registry import MESSAGES, Table
+from pipeline.registry import EXPIRED, MESSAGES, Table
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline import silver_tables as to
-from pipeline.gold import EXPIRED
 from pipeline.lake import Addition, Lake
-from pipeline.registry import MESSAGES, Table
+from pipeline.registry import EXPIRED, MESSAGES, Table
 from pipeline.run import run_once
 from pipeline.silver import Typing
 from streams.codec import MalformedEvent, decode

@@ -6,6 +6,7 @@ import pytest
 
 from deploy.cluster import Cluster
 from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
+from tests.deploy.test_process import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -93,10 +94,18 @@ def without_leader(said: Said) -> Said:
     )
 
 
+def raises_kraft_version(ours: Ours, cluster: Cluster) -> bool:
+    """Whether the voters have told the leader that they support it, as they tell each new one some
+    seconds after its election: until then it refuses."""
+    step = ("upgrade", "--feature", "kraft.version=1", "--dry-run")
+    return ours("--bootstrap-controller", cluster.controllers, *step).code == 0
+
+
 def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Cluster) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
     (M-02, M-08, M-17, M-18, M-19, M-20, M-21, M-23, M-24)."""
+    assert eventually(lambda: raises_kraft_version(ours, cluster))
     newer = ASKED_OF_4 if tool.release == "4.3.0" else ()
     compat = ("--compat", COMPAT[tool.release])
     for by, address in (
