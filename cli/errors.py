@@ -13,6 +13,8 @@ class Exit(IntEnum):
     """The answer is no."""
     UNKNOWN = 4
     """The answer cannot be known now."""
+    INTERRUPTED = 130
+    """Ctrl-C, as shells count it."""
 
 
 class UsageError(ValueError):

@@ -68,7 +68,7 @@ def main() -> None:
     except UsageError as error:
         _fail(str(error), Exit.USAGE)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(Exit.INTERRUPTED)
     except Exception as error:
         text = _expected(error)
         if text is None:

@@ -69,7 +69,7 @@ def reason_in(trace: str) -> str:
     reason = _QUOTED.sub("", reason)[:500]
     if file := _UNREADABLE.search(trace):
         reason = f"{file[1]} cannot be read: {reason}"
-    return f"{reason}; {_ROOM}" if is_full(trace) else reason
+    return f"{reason}; {_ROOM}" if _is_full(trace) else reason
 
 
 def in_a_line(told: str) -> str:
@@ -77,6 +77,6 @@ def in_a_line(told: str) -> str:
     return " ".join(_BACKTRACE.sub("", told).split())
 
 
-def is_full(trace: str) -> bool:
+def _is_full(trace: str) -> bool:
     """Whether a stack trace tells of a disk without room, or of a file that may not grow."""
     return any(words in trace for words in _FULL)

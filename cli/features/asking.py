@@ -4,14 +4,11 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
 import typer
 
 from cli.errors import Exit
 from cli.features.target import tell
-
-_INTERRUPTED: Final = 130
 
 
 def is_asked(yes: bool) -> bool:
@@ -29,10 +26,10 @@ def agree(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
         with _interruptible():
             if _confirmed(lines, question):
                 return
-        code: int = Exit.FAILED
+        code = Exit.FAILED
     except KeyboardInterrupt:
         sys.stderr.write("\n")
-        code = _INTERRUPTED
+        code = Exit.INTERRUPTED
     tell("nothing was sent, nothing is changed")
     raise typer.Exit(code)
 

@@ -1,9 +1,9 @@
 """Why the answer is no, or is not known, apart from any node that stands in the way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from controller.compatibility import Verdict
+from controller.compatibility import Verdict, incompatibilities
 from controller.kraft.dialect import dialect_of
 from controller.kraft.table import Release, release_of
 from controller.kraft.voters import FIRST_TO_TELL, not_telling
@@ -18,9 +18,7 @@ from streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
-    FeatureName,
     NodeId,
-    Range,
     Role,
 )
 from tables.image import Authority, ClusterImage
@@ -113,9 +111,10 @@ def _of_voters(scene: Scene) -> list[Reason]:
     if level <= now or not dialect_of(active_controller(image).release.name).raft_decides:
         return []
     registered = {one: image.nodes.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
-    supported = {one: node.capabilities.ranges for one, node in registered.items() if node}
+    known = {one: node.capabilities for one, node in registered.items() if node}
+    supported = {one: capabilities.ranges for one, capabilities in known.items()}
     if untold := not_telling(voters, supported, level):
-        old = [one for one in untold if _supports(supported[one], scene.target)]
+        old = [one for one in untold if not incompatibilities(known[one], scene.target)]
         text = (
             f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
             f"that, which Kafka does from {FIRST_TO_TELL} on: start {_controllers(old)} on that."
@@ -136,13 +135,6 @@ def _of_voters(scene: Scene) -> list[Reason]:
         "whether one is away the log does not tell: give --bootstrap-server."
     )
     return [(Verdict.YES, text)]
-
-
-def _supports(
-    ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
-) -> bool:
-    ends = ((ranges.get(name, (0, 0)), level) for name, level in levels.items())
-    return all(low <= level <= high for (low, high), level in ends)
 
 
 def _controllers(ids: Iterable[NodeId]) -> str:
