@@ -18,8 +18,8 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32Timedelta, i64
 
-from admin.dialect import Dialect
-from admin.updates import Update, UpgradeType
+from admin.dialect import FeatureDialect
+from admin.updates import FeatureUpdate, UpgradeType
 from streams.net.connection import CLIENT_ID, CLIENT_VERSION
 from streams.types import FeatureName
 
@@ -56,7 +56,7 @@ class EarlyFeature(_Flexible):
 
 
 @dataclass(frozen=True)
-class EarlyUpdate(_Flexible):
+class EarlyFeatureUpdate(_Flexible):
     """Features that are updated in one way."""
 
     feature_update_type: i16 = field(metadata=_is("int16"))
@@ -69,7 +69,7 @@ class EarlyUpdateFeatures(_Flexible):
 
     __type__: ClassVar = EntityType.request
     timeout: i32Timedelta = field(metadata=_is("timedelta_i32"))
-    feature_update: tuple[EarlyUpdate, ...]
+    feature_update: tuple[EarlyFeatureUpdate, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class LateFeature(_Flexible):
 
 
 @dataclass(frozen=True)
-class LateUpdate(_Flexible):
+class LateFeatureUpdate(_Flexible):
     """Features that are updated in one way."""
 
     allow_downgrade: bool = field(metadata=_is("bool"))
@@ -94,7 +94,7 @@ class LateUpdateFeatures(_Flexible):
 
     __type__: ClassVar = EntityType.request
     timeout: i32Timedelta = field(metadata=_is("timedelta_i32"))
-    feature_update: tuple[LateUpdate, ...]
+    feature_update: tuple[LateFeatureUpdate, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class DeletedFeature(_Flexible):
 
 
 @dataclass(frozen=True)
-class DeleteFeatures(_Flexible):
+class DeleteFeaturesRequest(_Flexible):
     """DELETE_FEATURES of the early draft."""
 
     __type__: ClassVar = EntityType.request
@@ -115,7 +115,7 @@ class DeleteFeatures(_Flexible):
 
 
 @dataclass(frozen=True)
-class Done(_Flexible):
+class DraftResponse(_Flexible):
     """What both requests are answered with."""
 
     __type__: ClassVar = EntityType.response
@@ -125,7 +125,7 @@ class Done(_Flexible):
 
 
 @dataclass(frozen=True)
-class Supported(_Flexible):
+class DraftSupportedRange(_Flexible):
     """A range that a broker supports."""
 
     name: str = field(metadata=_is("string"))
@@ -144,7 +144,7 @@ class _Features(_Flexible):
     error_code: i16 = field(metadata=_is("int16"))
     api_keys: tuple[ApiVersion, ...]
     throttle_time: i32Timedelta = field(metadata=_is("timedelta_i32"))
-    supported_features: tuple[Supported, ...] = field(metadata={"tag": 10000}, default=())
+    supported_features: tuple[DraftSupportedRange, ...] = field(metadata={"tag": 10000}, default=())
     finalized_features_epoch: i64 = field(metadata=_is("int64", 10001), default=i64(-1))
 
 
@@ -162,41 +162,43 @@ class LateFeatures(_Features):
     finalized_features: tuple[LateFeature, ...] = field(metadata={"tag": 10002}, default=())
 
 
-def level_field(dialect: Dialect) -> str:
+def level_field(dialect: FeatureDialect) -> str:
     """What a draft calls a finalized level on the wire."""
-    return "version_level" if dialect is Dialect.LATE else "version"
+    return "version_level" if dialect is FeatureDialect.LATE else "version"
 
 
-def features_request(dialect: Dialect) -> tuple[Any, Any]:
+def features_request(dialect: FeatureDialect) -> tuple[Any, Any]:
     """The question for features, and the class of its answer."""
     asked = ApiVersionsRequest(
         client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
     )
-    return asked, LateFeatures if dialect is Dialect.LATE else EarlyFeatures
+    return asked, LateFeatures if dialect is FeatureDialect.LATE else EarlyFeatures
 
 
 def update_request(
-    dialect: Dialect, updates: Iterable[Update], timeout_s: float = 60.0
+    dialect: FeatureDialect, updates: Iterable[FeatureUpdate], timeout_s: float = 60.0
 ) -> tuple[Any, Any]:
     """One request with an item for each update, and the class of its answer."""
     updates = tuple(updates)
     timeout = _timeout(timeout_s)
-    if dialect is Dialect.LATE:
+    if dialect is FeatureDialect.LATE:
         late = tuple(
-            LateUpdate(one.allows_downgrade(), (LateFeature(one.feature, i64(one.level)),))
+            LateFeatureUpdate(one.allows_downgrade(), (LateFeature(one.feature, i64(one.level)),))
             for one in updates
         )
-        return LateUpdateFeatures(timeout, late), Done
+        return LateUpdateFeatures(timeout, late), DraftResponse
     early = tuple(
-        EarlyUpdate(
+        EarlyFeatureUpdate(
             i16(_ADD if one.kind is UpgradeType.UPGRADE else _LOWER),
             (EarlyFeature(one.feature, i64(one.level)),),
         )
         for one in updates
     )
-    return EarlyUpdateFeatures(timeout, early), Done
+    return EarlyUpdateFeatures(timeout, early), DraftResponse
 
 
 def delete_request(features: Iterable[FeatureName], timeout_s: float = 60.0) -> tuple[Any, Any]:
     """The early draft's deletion, and the class of its answer."""
-    return DeleteFeatures(_timeout(timeout_s), tuple(DeletedFeature(n) for n in features)), Done
+    return DeleteFeaturesRequest(
+        _timeout(timeout_s), tuple(DeletedFeature(n) for n in features)
+    ), DraftResponse

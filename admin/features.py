@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from admin import drafts, finding, released
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
-from admin.metadata import FeatureMetadata, NodeAnswer, read_metadata
-from admin.reach import AwayError, Bootstrap, Reach
-from admin.updates import Update, UpdateResult, UpgradeType, same_for_all
+from admin.metadata import FeatureMetadata, NodeDescription, read_metadata
+from admin.reach import AdminConnections, Bootstrap, ControllerUnavailableError
+from admin.updates import FeatureUpdate, UpdateResult, UpgradeType, uniform_result
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
@@ -29,9 +29,9 @@ from streams.types import FeatureName, NodeId, Role
 
 __all__ = [
     "Bootstrap",
-    "Dialect",
     "FeatureAdmin",
-    "Update",
+    "FeatureDialect",
+    "FeatureUpdate",
     "UpdateRefusedError",
     "UpgradeType",
     "update_features",
@@ -52,7 +52,7 @@ class FeatureAdmin:
         self,
         bootstrap: Bootstrap,
         *,
-        dialect: Dialect = Dialect.RELEASED,
+        dialect: FeatureDialect = FeatureDialect.RELEASED,
         timeout_s: float = 60.0,
         connect_timeout_s: float = 10.0,
     ) -> None:
@@ -62,7 +62,7 @@ class FeatureAdmin:
         self._dialect = dialect
         self._timeout_s = timeout_s
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
-        self._reach = Reach(bootstrap, self._connect_timeout_s)
+        self._reach = AdminConnections(bootstrap, self._connect_timeout_s)
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,11 +92,11 @@ class FeatureAdmin:
         if controller or self._bootstrap.controllers:
             connection = await self._reach.controller()
         else:
-            connection = await self._reach.first()
+            connection = await self._reach.any_node()
             finding.check_broker(connection)
         return await self._ask(connection)
 
-    async def describe_all(self) -> tuple[NodeAnswer, ...]:
+    async def describe_all(self) -> tuple[NodeDescription, ...]:
         """Every node's answer, or why there is none; ordered by role and id.
 
         Brokers, and the controllers as far as the cluster lists them: a broker does so from 3.9 on
@@ -111,7 +111,9 @@ class FeatureAdmin:
         answers = (self._answer(role, node_id, where) for (role, node_id), where in nodes.items())
         return tuple(await asyncio.gather(*answers))
 
-    async def update(self, updates: Iterable[Update], *, dry_run: bool = False) -> UpdateResult:
+    async def update(
+        self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
+    ) -> UpdateResult:
         """Asks the controller to change levels, or with ``dry_run`` what it would say.
 
         Returns its word on each feature; nothing is raised for a refusal.
@@ -125,7 +127,7 @@ class FeatureAdmin:
         asked = tuple(updates)
         if not asked:
             raise RequestError("there is nothing to change: name a feature and its level")
-        if self._dialect is Dialect.RELEASED:
+        if self._dialect is FeatureDialect.RELEASED:
             return await self._sent(lambda node: self._update(node, asked, dry_run))
         if dry_run:
             raise RequestError("the drafts of KIP-584 have no dry run")
@@ -137,7 +139,7 @@ class FeatureAdmin:
         Raises as `update` does.
         """
         names = tuple(features)
-        if self._dialect is not Dialect.EARLY or not names:
+        if self._dialect is not FeatureDialect.EARLY or not names:
             raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
         return await self._sent(lambda node: self._draft_delete(node, names))
 
@@ -148,7 +150,7 @@ class FeatureAdmin:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
                 connection = await self._reach.controller()
-            except AwayError as error:
+            except ControllerUnavailableError as error:
                 why = str(error)
             else:
                 result: UpdateResult = await send(connection)
@@ -159,11 +161,11 @@ class FeatureAdmin:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {why}"
                 )
-            self._reach.turn()
+            self._reach.rotate()
             await asyncio.sleep(_PAUSE_S)
 
     async def _update(
-        self, connection: Connection, updates: tuple[Update, ...], dry_run: bool
+        self, connection: Connection, updates: tuple[FeatureUpdate, ...], dry_run: bool
     ) -> UpdateResult:
         version = released.version_for(connection.api_versions)
         if version is None:
@@ -177,13 +179,13 @@ class FeatureAdmin:
         return result
 
     async def _draft_update(
-        self, connection: Connection, updates: tuple[Update, ...]
+        self, connection: Connection, updates: tuple[FeatureUpdate, ...]
     ) -> UpdateResult:
         _check_draft(connection)
         request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
         names = (update.feature for update in updates)
-        result = same_for_all(names, int(answer.error_code), answer.error_message)
+        result = uniform_result(names, int(answer.error_code), answer.error_message)
         self._check_timeout(result, connection, changes=True)
         return result
 
@@ -193,7 +195,7 @@ class FeatureAdmin:
         _check_draft(connection)
         request, form = drafts.delete_request(names, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
-        result = same_for_all(names, int(answer.error_code), answer.error_message)
+        result = uniform_result(names, int(answer.error_code), answer.error_message)
         self._check_timeout(result, connection, changes=True)
         return result
 
@@ -228,20 +230,20 @@ class FeatureAdmin:
             raise UnreachableError(f"there is no {role} {node_id}: the cluster has {there}")
         return await self._ask(await self._reach.connection(where))
 
-    async def _answer(self, role: Role, node_id: NodeId, where: Address) -> NodeAnswer:
+    async def _answer(self, role: Role, node_id: NodeId, where: Address) -> NodeDescription:
         try:
             metadata = await self._ask(await self._reach.connection(where))
         except NodeError as error:
-            return NodeAnswer(role, node_id, trouble=str(error))
-        return NodeAnswer(role, node_id, metadata)
+            return NodeDescription(role, node_id, error=str(error))
+        return NodeDescription(role, node_id, metadata)
 
     async def _ask(self, connection: Connection) -> FeatureMetadata:
         """A node's features; of released Kafka the first answer came with the connection."""
         timeout_s = self._connect_timeout_s
         try:
-            if self._dialect is Dialect.RELEASED:
+            if self._dialect is FeatureDialect.RELEASED:
                 first, connection.last_api_versions = connection.last_api_versions, None
-                answer = first or await connection.ask_api_versions(timeout_s)
+                answer = first or await connection.request_api_versions(timeout_s)
                 return read_metadata(answer, connection.address)
             _check_draft(connection)
             request, form = drafts.features_request(self._dialect)
@@ -272,7 +274,7 @@ def _check_draft(connection: Connection) -> None:
 
 async def update_features(
     address: Address,
-    updates: tuple[Update, ...],
+    updates: tuple[FeatureUpdate, ...],
     *,
     dry_run: bool = False,
     security: Security = PLAINTEXT,

@@ -27,7 +27,7 @@ def check_broker(connection: Connection) -> None:
         )
 
 
-async def named_controller(connection: Connection, timeout_s: float) -> Address | None:
+async def controller_from_metadata(connection: Connection, timeout_s: float) -> Address | None:
     """Where the controller listens that a broker's Metadata names; None: it names none now.
 
     In KRaft mode that is a broker which forwards to the active controller.
@@ -44,7 +44,7 @@ async def named_controller(connection: Connection, timeout_s: float) -> Address 
     return listens.get(int(answer.controller_id))
 
 
-async def active_controller(connection: Connection, timeout_s: float) -> Address | None:
+async def controller_from_quorum(connection: Connection, timeout_s: float) -> Address | None:
     """Where the active controller listens; None: the quorum has none now.
 
     A controller that does not tell (before metadata.version 3.7-IV0, or without ALTER on the

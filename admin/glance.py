@@ -2,7 +2,7 @@
 
 A node answers it before any login, and to ask it takes none of the codecs and event loops that the
 rest of an admin client stands on, whose import takes longer than the answer. Whatever is not as
-expected, `glance` knows nothing, and the client has to be asked, which says what is wrong.
+expected, `fast_describe` knows nothing, and the client has to be asked, which says what is wrong.
 """
 
 import socket
@@ -27,7 +27,7 @@ _SUPPORTED, _EPOCH, _FINALIZED = 0, 1, 2
 """Tags of the answer's fields."""
 
 
-def glance(
+def fast_describe(
     address: Address, tls: "ssl.SSLContext | None", timeout_s: float
 ) -> FeatureMetadata | None:
     """What a broker says of features; None if it says nothing that can be read in time."""

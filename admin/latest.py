@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from admin.metadata import FeatureMetadata, NodeAnswer
-from admin.updates import Update
+from admin.metadata import FeatureMetadata, NodeDescription
+from admin.updates import FeatureUpdate
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel
 
 _RAISES_KRAFT: Final = 26
@@ -14,14 +14,14 @@ write a record that nobody heeds (KAFKA-18979)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class LatestLevels:
     """Levels to ask for, by feature, and what a person should know of those left out."""
 
-    updates: tuple[Update, ...] = ()
+    updates: tuple[FeatureUpdate, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def highest_common(known: FeatureMetadata, answers: Iterable[NodeAnswer]) -> Chosen:
+def highest_common(known: FeatureMetadata, answers: Iterable[NodeDescription]) -> LatestLevels:
     """Each feature's highest level that all nodes support, where it is above the finalized one.
 
     ``known`` has the finalized levels. A feature that one node lacks is left out, like a node's
@@ -44,14 +44,14 @@ def highest_common(known: FeatureMetadata, answers: Iterable[NodeAnswer]) -> Cho
                     f"{feature} is left out: controllers before Kafka 4.1 cannot raise it"
                 )
         elif highest > now:
-            updates.append(Update(feature, FeatureLevel(highest)))
-    return Chosen(tuple(updates), tuple(remarks))
+            updates.append(FeatureUpdate(feature, FeatureLevel(highest)))
+    return LatestLevels(tuple(updates), tuple(remarks))
 
 
-def greatest(known: FeatureMetadata) -> tuple[Update, ...]:
+def highest_supported(known: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
     """Every feature of one node's at its maximum: ``enable-latest`` as the later draft has it."""
     return tuple(
-        Update(feature, FeatureLevel(bounds[1]))
+        FeatureUpdate(feature, FeatureLevel(bounds[1]))
         for feature, bounds in sorted(known.supported.items())
     )
 

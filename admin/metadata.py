@@ -23,13 +23,13 @@ class FeatureMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAnswer:
-    """A node of a cluster and its answer; ``trouble`` says in one line why there is none."""
+class NodeDescription:
+    """A node of a cluster and its answer; ``error`` says in one line why there is none."""
 
     role: Role
     node_id: NodeId
     metadata: FeatureMetadata | None = None
-    trouble: str | None = None
+    error: str | None = None
 
 
 def read_metadata(answer: Any, node: Address, level: str = "max_version_level") -> FeatureMetadata:

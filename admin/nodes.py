@@ -2,9 +2,9 @@
 
 from admin.errors import UnreachableError
 from admin.reach import Bootstrap
-from streams.apiversions.discovery import find_nodes
-from streams.apiversions.peers import Peers
-from streams.apiversions.settings import ApiVersionsSettings, Controller
+from streams.apiversions.discovery import discover_nodes
+from streams.apiversions.peers import ConnectionPool
+from streams.apiversions.settings import ApiVersionsSettings, ControllerAddress
 from streams.net.address import Address
 from streams.types import NodeId, Role
 
@@ -17,17 +17,17 @@ async def list_nodes(bootstrap: Bootstrap, timeout_s: float) -> dict[tuple[Role,
     """
     settings = ApiVersionsSettings(
         bootstrap_servers=() if bootstrap.controllers else bootstrap.addresses,
-        bootstrap_controllers=tuple(map(Controller, bootstrap.addresses))
+        bootstrap_controllers=tuple(map(ControllerAddress, bootstrap.addresses))
         if bootstrap.controllers
         else (),
         security=bootstrap.security,
         timeout_s=timeout_s,
     )
-    peers = Peers(settings)
+    peers = ConnectionPool(settings)
     try:
-        found = await find_nodes(settings, peers, ())
+        found = await discover_nodes(settings, peers, ())
     finally:
-        await peers.keep_only(())
+        await peers.retain(())
     if not found.nodes:
-        raise UnreachableError("; ".join(found.remarks) or "no node says who is in the cluster")
+        raise UnreachableError("; ".join(found.warnings) or "no node says who is in the cluster")
     return {(key.role, key.node_id): found.nodes[key] for key in sorted(found.nodes)}

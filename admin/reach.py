@@ -18,11 +18,11 @@ class Bootstrap:
     security: Security = PLAINTEXT
 
 
-class AwayError(UnreachableError):
+class ControllerUnavailableError(UnreachableError):
     """The controller is not there now; another may be elected."""
 
 
-class Reach:
+class AdminConnections:
     """Connections to the nodes of one cluster, one to an address, kept until `close`.
 
     ``timeout_s`` is for each step of a connection.
@@ -34,7 +34,7 @@ class Reach:
         self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
 
-    def turn(self) -> None:
+    def rotate(self) -> None:
         """Begins with the next bootstrap address from now on: this one did not know better."""
         self._addresses = (*self._addresses[1:], self._addresses[0])
 
@@ -44,7 +44,7 @@ class Reach:
             await connection.close()
         self._open.clear()
 
-    async def first(self) -> Connection:
+    async def any_node(self) -> Connection:
         """A connection to the first of the bootstrap addresses that answers."""
         troubles = []
         for address in self._addresses:
@@ -75,19 +75,21 @@ class Reach:
             UnreachableError: No node answers.
             AwayError: There is none now, or it does not answer: another may be elected.
         """
-        connection = await self.first()
+        connection = await self.any_node()
         try:
             if self._bootstrap.controllers:
-                where = await finding.active_controller(connection, self._timeout_s)
+                where = await finding.controller_from_quorum(connection, self._timeout_s)
             else:
-                where = await finding.named_controller(connection, self._timeout_s)
+                where = await finding.controller_from_metadata(connection, self._timeout_s)
         except NodeError as error:
             raise UnreachableError(str(error)) from error
         if where is None:
-            raise AwayError(f"{connection.address} knows of no controller")
+            raise ControllerUnavailableError(f"{connection.address} knows of no controller")
         if where == connection.address:
             return connection
         try:
             return await self.connection(where)
         except UnreachableError as error:
-            raise AwayError(f"the controller cannot be reached: {error}") from error
+            raise ControllerUnavailableError(
+                f"the controller cannot be reached: {error}"
+            ) from error

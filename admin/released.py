@@ -14,7 +14,7 @@ from typing import Any, Final
 from kio.static.primitive import i8, i16, i32Timedelta
 
 from admin.errors import RequestError
-from admin.updates import FeatureResult, Update, UpdateResult, error_text, same_for_all
+from admin.updates import FeatureResult, FeatureUpdate, UpdateResult, error_text, uniform_result
 from streams.types import FeatureName
 
 UPDATE_FEATURES: Final = 57
@@ -28,7 +28,11 @@ def version_for(offered: Mapping[int, tuple[int, int]]) -> int | None:
 
 
 def update_request(
-    updates: Iterable[Update], version: int, *, dry_run: bool = False, timeout_s: float = 60.0
+    updates: Iterable[FeatureUpdate],
+    version: int,
+    *,
+    dry_run: bool = False,
+    timeout_s: float = 60.0,
 ) -> tuple[Any, Any]:
     """The request, and the class of its answer; the server gives up after ``timeout_s``.
 
@@ -52,12 +56,12 @@ def update_request(
     return asked, classes.UpdateFeaturesResponse
 
 
-def read_update(answer: Any, updates: Iterable[Update]) -> UpdateResult:
+def read_update(answer: Any, updates: Iterable[FeatureUpdate]) -> UpdateResult:
     """What the controller answered; from version 2 on, or if all is refused, one word for all."""
     error = int(answer.error_code)
     results = getattr(answer, "results", ())
     if error != 0 or not results:
-        return same_for_all((update.feature for update in updates), error, answer.error_message)
+        return uniform_result((update.feature for update in updates), error, answer.error_message)
     found = (
         FeatureResult(
             FeatureName(each.feature),
@@ -69,7 +73,7 @@ def read_update(answer: Any, updates: Iterable[Update]) -> UpdateResult:
     return UpdateResult(tuple(sorted(found, key=lambda result: result.feature)))
 
 
-def _how(update: Update, version: int) -> dict[str, Any]:
+def _how(update: FeatureUpdate, version: int) -> dict[str, Any]:
     if version == 0:
         return {"allow_downgrade": update.allows_downgrade()}
     return {"upgrade_type": i8(update.kind)}

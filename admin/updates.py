@@ -30,7 +30,7 @@ class DowngradeType(IntEnum):
         return UpgradeType(self + 1)
 
 
-class Reading(Enum):
+class AllowDowngradeSemantics(Enum):
     """Whose word on the boolean that update types replaced."""
 
     WRITTEN = "KIP-778, to the letter"
@@ -38,7 +38,7 @@ class Reading(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class FeatureUpdate:
     """A level to set; 0 removes the feature."""
 
     feature: FeatureName
@@ -51,19 +51,21 @@ class Update:
         feature: FeatureName,
         level: FeatureLevel,
         allow_downgrade: bool,
-        reading: Reading = Reading.RELEASED,
-    ) -> "Update":
+        reading: AllowDowngradeSemantics = AllowDowngradeSemantics.RELEASED,
+    ) -> "FeatureUpdate":
         """The deprecated form, made of a level and whether it may be lower (``FeatureUpdate``).
 
         True is a safe downgrade. False is an upgrade in released Kafka; KIP-778 as written gives
         a safe downgrade for either.
         """
-        safe = allow_downgrade or reading is Reading.WRITTEN
+        safe = allow_downgrade or reading is AllowDowngradeSemantics.WRITTEN
         return cls(feature, level, UpgradeType.SAFE_DOWNGRADE if safe else UpgradeType.UPGRADE)
 
-    def allows_downgrade(self, reading: Reading = Reading.RELEASED) -> bool:
+    def allows_downgrade(
+        self, reading: AllowDowngradeSemantics = AllowDowngradeSemantics.RELEASED
+    ) -> bool:
         """The deprecated ``allowDowngrade()``: as written it is true for safe downgrades alone."""
-        if reading is Reading.WRITTEN:
+        if reading is AllowDowngradeSemantics.WRITTEN:
             return self.kind is UpgradeType.SAFE_DOWNGRADE
         return self.kind is not UpgradeType.UPGRADE
 
@@ -108,7 +110,7 @@ class UpdateResult:
             raise UpdateRefusedError("; ".join(texts))
 
 
-def same_for_all(features: Iterable[FeatureName], error: int, text: str | None) -> UpdateResult:
+def uniform_result(features: Iterable[FeatureName], error: int, text: str | None) -> UpdateResult:
     """The result of a request that was answered as a whole."""
     told = None if error == 0 else text or error_text(error)
     return UpdateResult(tuple(FeatureResult(name, error, told) for name in sorted(set(features))))

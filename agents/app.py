@@ -4,19 +4,19 @@ from typing import Any
 
 import faust
 
-from agents.durable import DurableApp, Ledger
+from agents.durable import AtLeastOnceApp, OffsetTracker
 from agents.settings import WorkerSettings
 from streams.bus import BusSettings
 from streams.net.security import from_properties
 from tables.image_table import RowTable
 
 
-def create_app(settings: WorkerSettings, ledger: Ledger) -> DurableApp:
+def create_app(settings: WorkerSettings, ledger: OffsetTracker) -> AtLeastOnceApp:
     """The app of a worker; must be called in the event loop in which it will run."""
     directory = settings.data_directory / settings.worker_id
     directory.mkdir(parents=True, exist_ok=True)
     store = "memory://" if settings.store == "memory" else "rocksdb://?driver=rocksdict"
-    return DurableApp(
+    return AtLeastOnceApp(
         settings.app_id,
         ledger=ledger,
         autodiscover=False,

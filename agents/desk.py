@@ -13,63 +13,65 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from agents.durable import DurableApp, Ledger, MissedError
-from agents.metrics import Meters
-from controller.monitor import MonitorState, Outcome, step, unreadable
+from agents.durable import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
+from agents.metrics import WorkerMetrics
+from controller.monitor import MonitorState, StepResult, step, step_unreadable
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from controller.rows import rows_of_step, states_of_rows
 from streams.bus import BusSettings, Publisher
-from streams.codec import MalformedEvent, Message, decode
+from streams.codec import MalformedEventError, Message, decode
 from streams.events import DeadLetter
 from streams.output_codec import Output, encode_output, topic_of
 from streams.topics import DEAD_LETTERS, INPUTS, Topic
 from streams.types import ClusterId
-from tables.image import Delivery
+from tables.image import MessagePosition
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 
-class Desk:
+class EventProcessor:
     """The states of all clusters whose partitions this worker owns, and the way to the bus."""
 
     def __init__(
         self,
-        app: DurableApp,
+        app: AtLeastOnceApp,
         bus: BusSettings,
         publisher: Publisher,
         changelog: str,
-        meters: Meters,
+        meters: WorkerMetrics,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
-        self.heard: dict[tuple[ClusterId, str], float] = {}
+        self.last_seen: dict[tuple[ClusterId, str], float] = {}
         """When each cluster was last heard of on an input topic, which is called by its short name,
         on the monotonic clock, in seconds."""
-        self.unsaid: set[ClusterId] = set()
+        self.dirty: set[ClusterId] = set()
         """The clusters whose newest state has not been published."""
         self._bus = bus
         self._publisher = publisher
         self._app = app
-        self._ledger: Ledger = app.ledger
+        self._ledger: OffsetTracker = app.ledger
         self._changelog = changelog
         self._meters = meters
         self._limits = limits
         # Agents of different topics share the states: one event at a time.
         self._turn = asyncio.Lock()
 
-    def load(self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]) -> None:
+    def restore(
+        self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]
+    ) -> None:
         """Takes up the rows of a table that was just recovered, for the clusters owned now."""
-        self._ledger.forget()
+        self._ledger.reset()
         found = states_of_rows((key.decode(), value) for key, value in rows)
         self.states.clear()
         self.states.update((name, state) for name, state in found.items() if owned(name))
         everywhere = ((name, topic.short_name) for name in self.states for topic in INPUTS)
-        self.heard = dict.fromkeys(everywhere, time.monotonic())
-        self.unsaid = set(self.states)
+        self.last_seen = dict.fromkeys(everywhere, time.monotonic())
+        self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
 
-    async def take(self, topic: Topic, event: Any, table: Any) -> None:
+    async def process(self, topic: Topic, event: Any, table: Any) -> None:
         """Takes in one message of an input topic, whatever is in it.
 
         Anything unexpected ends the process at once, before the offset can be committed.
@@ -79,16 +81,16 @@ class Desk:
             async with self._turn:
                 if await self._is_due(event.message):
                     await self._take(topic, event.message, table)
-                    self._ledger.finish(event.message.tp, event.message.offset)
+                    self._ledger.mark_processed(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
             raise
         except BaseException:
             LOG.exception("stopping: %s", _place(event.message))
-            stop_now()
+            exit_now()
         finally:
             if not finished:
-                self._ledger.break_off()
+                self._ledger.fail()
 
     async def _is_due(self, message: Any) -> bool:
         """Whether a message has still to be worked on; false: it was finished before.
@@ -96,7 +98,7 @@ class Desk:
         Raises:
             MissedError: Messages before it were passed over, and the topic still has them.
         """
-        expected = self._ledger.next(message.tp)
+        expected = self._ledger.next_offset(message.tp)
         if expected is None:
             expected = self._app.committed(message.tp)
         if expected is None:
@@ -104,7 +106,7 @@ class Desk:
         if message.offset <= expected:
             return bool(message.offset == expected)
         if await self._app.log_start(message.tp) < message.offset:
-            raise MissedError(f"offset {expected} was due and did not come")
+            raise SkippedOffsetsError(f"offset {expected} was due and did not come")
         LOG.error("%s: the messages since %d expired unread", _place(message), expected)
         return True
 
@@ -112,7 +114,7 @@ class Desk:
         began = time.perf_counter()
         try:
             event = decode(topic, message.value, message.key)
-        except MalformedEvent as error:
+        except MalformedEventError as error:
             before, outcome = await self._unreadable(topic, message, str(error))
         else:
             assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
@@ -120,15 +122,15 @@ class Desk:
             outcome = step(before, event, _delivery(topic, message), self._limits)
         await self._say(outcome)
         await self._keep(before, outcome, message.partition, table)
-        self._meters.took(topic, outcome, time.perf_counter() - began)
+        self._meters.observe(topic, outcome, time.perf_counter() - began)
 
     def _state(self, cluster: ClusterId, topic: Topic) -> MonitorState:
-        self.heard[cluster, topic.short_name] = time.monotonic()
+        self.last_seen[cluster, topic.short_name] = time.monotonic()
         return self.states.get(cluster) or MonitorState.of(cluster)
 
     async def _unreadable(
         self, topic: Topic, message: Any, reason: str
-    ) -> tuple[MonitorState, Outcome]:
+    ) -> tuple[MonitorState, StepResult]:
         key = message.key or b""
         before = self._state(ClusterId(key.decode(errors="replace") or "unknown"), topic)
         place, delivery = _place(message), _delivery(topic, message)
@@ -136,9 +138,9 @@ class Desk:
         cluster = before.image.cluster
         letter = DeadLetter(cluster, place, reason, message.value or b"", delivery.time_ms)
         await (await self._publisher.publish(DEAD_LETTERS, letter))
-        return before, unreadable(before, place, reason, delivery, self._limits)
+        return before, step_unreadable(before, place, reason, delivery, self._limits)
 
-    async def _say(self, outcome: Outcome) -> None:
+    async def _say(self, outcome: StepResult) -> None:
         outputs: list[Output] = [*outcome.changes, *outcome.alerts]
         if outcome.snapshot is not None:
             outputs.append(outcome.snapshot)
@@ -150,7 +152,7 @@ class Desk:
             await delivery
 
     async def _keep(
-        self, before: MonitorState, outcome: Outcome, partition: int, table: Any
+        self, before: MonitorState, outcome: StepResult, partition: int, table: Any
     ) -> None:
         if outcome.state is before:
             return
@@ -163,18 +165,18 @@ class Desk:
             await self._publisher.send(self._changelog, Message(key, value, []), partition)
         cluster = outcome.state.image.cluster
         self.states[cluster] = outcome.state
-        self.unsaid.add(cluster)
+        self.dirty.add(cluster)
 
 
-def stop_now() -> None:
+def exit_now() -> None:
     """Ends the process without Faust's orderly stop, which would commit what was not finished."""
     logging.shutdown()
     sys.stderr.flush()
     os._exit(70)  # EX_SOFTWARE
 
 
-def _delivery(topic: Topic, message: Any) -> Delivery:
-    return Delivery(topic.short_name, message.offset, round(message.timestamp * 1000))
+def _delivery(topic: Topic, message: Any) -> MessagePosition:
+    return MessagePosition(topic.short_name, message.offset, round(message.timestamp * 1000))
 
 
 def _place(message: Any) -> str:

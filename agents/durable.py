@@ -3,7 +3,7 @@
 An offset is committed only after the desk has finished its event and all that the event led to is
 on the bus. Faust acknowledges an event also when its agent was cancelled in the middle, and skips
 and acknowledges events that arrive while a rebalance goes on; so what is committed is taken from
-the `Ledger`, and not from Faust's acknowledgements.
+the `OffsetTracker`, and not from Faust's acknowledgements.
 
 No event is passed over. After a recovery Faust lets its fetcher run before it has sought the
 committed offsets; what comes between the two may be dropped. `_Recovery` stops the flow first, and
@@ -21,15 +21,15 @@ from faust.tables.recovery import Recovery
 from faust.transport.drivers import aiokafka as driver
 
 
-class UnfinishedError(RuntimeError):
+class IncompleteEventError(RuntimeError):
     """An event was broken off in the middle: its offset must not be committed."""
 
 
-class MissedError(RuntimeError):
+class SkippedOffsetsError(RuntimeError):
     """Events were passed over: the process must end and read them from the last commit on."""
 
 
-class Ledger:
+class OffsetTracker:
     """What was finished, by partition: the next offset of each that has to come.
 
     ``flush`` waits until the bus has everything that was sent.
@@ -40,30 +40,30 @@ class Ledger:
         self._next: dict[Any, int] = {}
         self._broken_off = False
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """The partitions were assigned anew: each begins at what is committed of it."""
         self._next.clear()
 
-    def next(self, partition: Any) -> int | None:
+    def next_offset(self, partition: Any) -> int | None:
         """The offset that has to come next, and the one to commit (None: nothing was finished)."""
         return self._next.get(partition)
 
-    def finish(self, partition: Any, offset: int) -> None:
+    def mark_processed(self, partition: Any, offset: int) -> None:
         """An offset was worked on; those before it, too."""
         self._next[partition] = offset + 1
 
-    def break_off(self) -> None:
+    def fail(self) -> None:
         """An event could not be finished; nothing is committed any more by this process."""
         self._broken_off = True
 
-    async def settle(self) -> None:
+    async def wait_acknowledged(self) -> None:
         """Waits until all that was sent has arrived.
 
         Raises:
             UnfinishedError: An event was broken off.
         """
         if self._broken_off:
-            raise UnfinishedError("an event was broken off: its offset is not committed")
+            raise IncompleteEventError("an event was broken off: its offset is not committed")
         await self._flush()
 
 
@@ -113,10 +113,10 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
         return self._recovery
 
 
-class DurableApp(faust.App):  # type: ignore[misc]  # faust is not typed
-    """A Faust app that commits by a `Ledger`."""
+class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
+    """A Faust app that commits by a `OffsetTracker`."""
 
-    def __init__(self, *args: Any, ledger: Ledger, **settings: Any) -> None:
+    def __init__(self, *args: Any, ledger: OffsetTracker, **settings: Any) -> None:
         self.ledger = ledger
         super().__init__(*args, TableManager=_TableManager, **settings)
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from agents.durable import DurableApp
+from agents.durable import AtLeastOnceApp
 
 
-def channel(app: DurableApp, full_name: str) -> Any:
+def input_topic(app: AtLeastOnceApp, full_name: str) -> Any:
     """The Faust topic of an input topic."""
     return app.topic(
         full_name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"

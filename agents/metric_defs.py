@@ -5,7 +5,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class WorkerMetricDef:
     """A metric of the worker: its name, kind and labels, and what it means."""
 
     name: str
@@ -14,110 +14,110 @@ class Metric:
     about: str
 
 
-EVENTS: Final = Metric(
+EVENTS: Final = WorkerMetricDef(
     "featurewatch_worker_events_total", "counter", ("topic",), "messages taken in"
 )
-EVENT_SECONDS: Final = Metric(
+EVENT_SECONDS: Final = WorkerMetricDef(
     "featurewatch_worker_event_seconds",
     "histogram",
     ("topic",),
     "time from taking in a message to its outputs being on the bus",
 )
-CHANGES: Final = Metric(
+CHANGES: Final = WorkerMetricDef(
     "featurewatch_feature_changes_total",
     "counter",
     ("cluster", "feature", "kind"),
     "changes of finalized levels said since the start",
 )
-FINALIZED: Final = Metric(
+FINALIZED: Final = WorkerMetricDef(
     "featurewatch_finalized_level",
     "gauge",
     ("cluster", "feature"),
     "finalized level; 0 where a feature that some node supports is not finalized",
 )
-EPOCH: Final = Metric(
+EPOCH: Final = WorkerMetricDef(
     "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
 )
-REVISION: Final = Metric(
+REVISION: Final = WorkerMetricDef(
     "featurewatch_feature_revision",
     "gauge",
     ("cluster",),
     "commits, or versions of the znode, that changed a level",
 )
-NODES: Final = Metric(
+NODES: Final = WorkerMetricDef(
     "featurewatch_nodes",
     "gauge",
     ("cluster", "role"),
     "registered nodes, the fenced ones included; in ZooKeeper mode the live ones",
 )
-MISSING: Final = Metric(
+MISSING: Final = WorkerMetricDef(
     "featurewatch_migration_missing_brokers",
     "gauge",
     ("cluster",),
     "brokers in ZooKeeper that a migration to KRaft waits for; 0 where none is under way",
 )
-FIRING: Final = Metric(
+FIRING: Final = WorkerMetricDef(
     "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that fire now"
 )
-READY: Final = Metric(
+READY: Final = WorkerMetricDef(
     "featurewatch_cluster_ready", "gauge", ("cluster",), "1 once the source has caught up"
 )
 
-SUPPORTED_MIN: Final = Metric(
+SUPPORTED_MIN: Final = WorkerMetricDef(
     "featurewatch_supported_min_level",
     "gauge",
     ("cluster", "role", "feature"),
     "lowest level that all registered nodes of a role support; above the highest: they have none",
 )
-SUPPORTED_MAX: Final = Metric(
+SUPPORTED_MAX: Final = WorkerMetricDef(
     "featurewatch_supported_max_level",
     "gauge",
     ("cluster", "role", "feature"),
     "highest level that all registered nodes of a role support",
 )
-NODE_MIN: Final = Metric(
+NODE_MIN: Final = WorkerMetricDef(
     "featurewatch_node_min_level",
     "gauge",
     ("cluster", "role", "node", "feature"),
     "lowest level that a node advertises; of clusters of up to 200 nodes",
 )
-NODE_MAX: Final = Metric(
+NODE_MAX: Final = WorkerMetricDef(
     "featurewatch_node_max_level",
     "gauge",
     ("cluster", "role", "node", "feature"),
     "highest level that a node advertises; of clusters of up to 200 nodes",
 )
-RELEASES: Final = Metric(
+RELEASES: Final = WorkerMetricDef(
     "featurewatch_release_nodes",
     "gauge",
     ("cluster", "role", "release"),
     "registered nodes by the release that their ranges are those of, or unknown",
 )
-STATE: Final = Metric(
+STATE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state",
     "gauge",
     ("cluster", "state"),
     "1 for the state that the cluster is in (unknown, mixed, ready, partly, finalized), 0 else",
 )
-STATE_SINCE: Final = Metric(
+STATE_SINCE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state_since_seconds",
     "gauge",
     ("cluster",),
     "when it came into that state, in seconds since the Unix epoch",
 )
-UPGRADABLE: Final = Metric(
+UPGRADABLE: Final = WorkerMetricDef(
     "featurewatch_upgrade_ready",
     "gauge",
     ("cluster", "feature"),
     "1 if every registered node supports the highest level that any supports, 0 if not, -1 unknown",
 )
-BLOCKERS: Final = Metric(
+BLOCKERS: Final = WorkerMetricDef(
     "featurewatch_upgrade_blockers",
     "gauge",
     ("cluster", "feature"),
     "registered nodes that do not support the highest level that any supports",
 )
-GHOSTS: Final = Metric(
+GHOSTS: Final = WorkerMetricDef(
     "featurewatch_ghost_registrations",
     "gauge",
     ("cluster", "role"),

@@ -29,25 +29,25 @@ from agents.metric_defs import (
     SUPPORTED_MAX,
     SUPPORTED_MIN,
     UPGRADABLE,
-    Metric,
+    WorkerMetricDef,
 )
-from controller.migration import under_way
-from controller.monitor import MonitorState, Outcome
-from controller.readiness.software import software_of
-from controller.readiness.states import State, stands_of
+from controller.migration import in_progress
+from controller.monitor import MonitorState, StepResult
+from controller.readiness.software import release_of_capabilities
+from controller.readiness.states import UpgradeState, upgrade_state_of
 from controller.readiness.times import CLUSTER
 from controller.rules.upgrade import GHOST
 from streams.topics import Topic
 from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
 from tables.image import ClusterImage
 
-Value = tuple[Metric, tuple[str, ...], float]
+Value = tuple[WorkerMetricDef, tuple[str, ...], float]
 """A metric, its labels but for the cluster, and its value."""
 
-__all__ = ["METRICS", "Meters", "Metric"]
+__all__ = ["METRICS", "WorkerMetricDef", "WorkerMetrics"]
 
 
-class Meters:
+class WorkerMetrics:
     """Counts what the worker does, and shows what it knows.
 
     Of clusters of more than ``node_series`` nodes, the single nodes have no series of their own:
@@ -67,14 +67,14 @@ class Meters:
         )
         self._changes = Counter(CHANGES.name, CHANGES.about, CHANGES.labels, registry=self.registry)
 
-    def took(self, topic: Topic, outcome: Outcome, seconds: float) -> None:
+    def observe(self, topic: Topic, outcome: StepResult, seconds: float) -> None:
         """One message was taken in, in so many seconds."""
         self._events.labels(topic.short_name).inc()
         self._seconds.labels(topic.short_name).observe(seconds)
         for change in outcome.changes:
             self._changes.labels(change.cluster, change.feature, str(change.kind)).inc()
 
-    def show(self, states: Mapping[ClusterId, MonitorState]) -> None:
+    def expose(self, states: Mapping[ClusterId, MonitorState]) -> None:
         """Shows these states, as they will be at each scrape."""
         self.registry.register(_States(states, self._node_series))
 
@@ -108,7 +108,7 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
     releases: Counts[tuple[Role, str]] = Counts()
     for key, members in image.nodes.classes.items():
         counts[key.role] += len(members)
-        release = software_of(key.capabilities)
+        release = release_of_capabilities(key.capabilities)
         releases[key.role, release.name if release else "unknown"] += len(members)
     yield EPOCH, (), image.features.epoch
     yield REVISION, (), image.features.revision
@@ -117,7 +117,7 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
         yield NODES, (role,), count
     for (role, name), count in sorted(releases.items()):
         yield RELEASES, (role, name), count
-    yield MISSING, (), len(image.unregistered) if under_way(image) else 0
+    yield MISSING, (), len(image.unregistered) if in_progress(image) else 0
     alerts = [alert for firing in state.firing.values() for alert in firing]
     for rule, count in sorted(Counts(alert.rule for alert in alerts).items()):
         yield FIRING, (rule,), count
@@ -129,7 +129,7 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
 def _of_features(state: MonitorState) -> Iterator[Value]:
     """Levels by feature, and what the nodes of a role have in common; it costs the classes."""
     image = state.image
-    known = {METADATA_VERSION, KRAFT_VERSION, *stands_of(image).features}
+    known = {METADATA_VERSION, KRAFT_VERSION, *upgrade_state_of(image).features}
     for feature in sorted(known):
         yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
     for role in Role:
@@ -142,21 +142,25 @@ def _of_features(state: MonitorState) -> Iterator[Value]:
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:
     image = state.image
-    stands = stands_of(image)
-    now = stands.state if image.ready else State.UNKNOWN
-    for one in State:
+    stands = upgrade_state_of(image)
+    now = stands.state if image.ready else UpgradeState.UNKNOWN
+    for one in UpgradeState:
         yield STATE, (one,), float(one is now)
     since = state.times.states.get(CLUSTER)
     if since is not None:
         yield STATE_SINCE, (), since.at_ms / 1000
     for feature, stand in stands.features.items():
-        unknown = stand.state is State.UNKNOWN or not image.ready
+        unknown = stand.state is UpgradeState.UNKNOWN or not image.ready
         behind = sum(
             len(members)
             for key, members in image.nodes.classes.items()
             if key.capabilities.ranges.get(feature, (0, 0))[1] < stand.newest
         )
-        yield UPGRADABLE, (feature,), -1 if unknown else float(stand.state is not State.MIXED)
+        yield (
+            UPGRADABLE,
+            (feature,),
+            -1 if unknown else float(stand.state is not UpgradeState.MIXED),
+        )
         yield BLOCKERS, (feature,), behind
 
 

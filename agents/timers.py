@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agents.desk import Desk, stop_now
+from agents.desk import EventProcessor, exit_now
 from controller.snapshot import snapshot
 from streams.bus import BusSettings, Publisher
 from streams.events import SourceState, SourceStatus
@@ -17,12 +17,12 @@ from tables.image import Authority, ClusterImage
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 
-async def publish_states(desk: Desk, bus: BusSettings, publisher: Publisher) -> None:
+async def publish_states(desk: EventProcessor, bus: BusSettings, publisher: Publisher) -> None:
     """Publishes the newest state of each cluster in which something changed since the last time.
 
     Not with each event: a snapshot costs what the cluster holds.
     """
-    clusters, desk.unsaid = desk.unsaid, set()
+    clusters, desk.dirty = desk.dirty, set()
     for cluster in clusters:
         state = desk.states.get(cluster)
         if state is not None:
@@ -30,29 +30,30 @@ async def publish_states(desk: Desk, bus: BusSettings, publisher: Publisher) -> 
             await publisher.send(bus.topic(STATE), message)
 
 
-class SilenceWatch:
+class SilenceDetector:
     """Says that a source is silent, as an event of its own on the source's topic.
 
     An event, and not an alert from here, so that whoever reads the topic again comes to the same
     alerts.
     """
 
-    def __init__(self, desk: Desk, publisher: Publisher, silent_after_s: float) -> None:
+    def __init__(self, desk: EventProcessor, publisher: Publisher, silent_after_s: float) -> None:
         self._desk = desk
         self._publisher = publisher
         self._silent_after_s = silent_after_s
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Looks at each source of each cluster once."""
         now, now_ms = time.monotonic(), int(time.time() * 1000)
         for state in list(self._desk.states.values()):
-            for status in silences(state.image, self._silent_s(state.image, now), now_ms):
-                await self._publisher.publish(topic_of(status.source), status)
+            for status in silent_statuses(state.image, self._silent_s(state.image, now), now_ms):
+                await self._publisher.publish(topic_of_source(status.source), status)
 
     def _silent_s(self, image: ClusterImage, now: float) -> dict[str, float]:
         """The sources that were silent for too long, with the seconds."""
         silent = {
-            name: now - self._desk.heard.get((image.cluster, topic_of(name).short_name), now)
+            name: now
+            - self._desk.last_seen.get((image.cluster, topic_of_source(name).short_name), now)
             for name in image.sources
         }
         return {
@@ -60,13 +61,13 @@ class SilenceWatch:
         }
 
 
-def topic_of(source: str) -> Topic:
+def topic_of_source(source: str) -> Topic:
     """The topic on which a source publishes."""
     topics = {Authority.LOG.value: METADATA_LOG, Authority.ZOOKEEPER.value: ZOOKEEPER}
     return topics.get(source, API_VERSIONS)
 
 
-def said_of(
+def source_status(
     cluster: ClusterId, source: str, state: SourceState, detail: str, now_ms: int
 ) -> SourceStatus:
     """What somebody else says of a source: no position and no leader."""
@@ -84,10 +85,12 @@ def said_of(
     )
 
 
-def silences(image: ClusterImage, silent_s: Mapping[str, float], now_ms: int) -> list[SourceStatus]:
+def silent_statuses(
+    image: ClusterImage, silent_s: Mapping[str, float], now_ms: int
+) -> list[SourceStatus]:
     """What to say of a cluster's sources that were not heard of for so many seconds each."""
     return [
-        said_of(
+        source_status(
             image.cluster,
             name,
             SourceState.SILENT,
@@ -113,7 +116,7 @@ class Watchdog:
         self._stuck_after_s = stuck_after_s
         self._last: dict[Any, tuple[int | None, float]] = {}
 
-    def look(self, read: Mapping[Any, int | None], now: float) -> None:
+    def check(self, read: Mapping[Any, int | None], now: float) -> None:
         """Compares what was read with what was committed; ``now`` is monotonic, in seconds."""
         committed = self._committed()
         for partition, offset in read.items():
@@ -127,6 +130,6 @@ class Watchdog:
                     "stopping: %s was read to %s and is committed to %s for %.0f s",
                     *(partition, offset, done, now - since),
                 )
-                stop_now()
+                exit_now()
             else:
                 self._last[partition] = (before, since)

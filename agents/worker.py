@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from agents import api_versions, metadata_log, zookeeper
 from agents.app import create_app
-from agents.desk import Desk
-from agents.durable import Ledger
-from agents.metrics import Meters
+from agents.desk import EventProcessor
+from agents.durable import OffsetTracker
+from agents.metrics import WorkerMetrics
 from agents.settings import WorkerSettings
-from agents.timers import SilenceWatch, Watchdog, publish_states
+from agents.timers import SilenceDetector, Watchdog, publish_states
 from streams.bus import Publisher, ensure_topics, partition_of
 from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER
 from streams.types import ClusterId
@@ -26,13 +26,13 @@ class Worker:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
-        self.meters = Meters(settings.node_series)
+        self.metrics = WorkerMetrics(settings.node_series)
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
         self._app: Any = None
         self._publisher: Publisher | None = None
-        self._desk: Desk | None = None
+        self._desk: EventProcessor | None = None
 
     def offset(self, cluster: ClusterId) -> int:
         """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
@@ -48,12 +48,12 @@ class Worker:
         """Asks for an orderly end: what was begun is finished, and committed."""
         self._stop.set()
 
-    def waiting(self) -> list[str]:
+    def not_ready_reasons(self) -> list[str]:
         """What the worker has not got to yet, in words; nothing: it is ready."""
         if not self.ready.is_set():
             return ["the tables are being recovered"]
         consumer = self._app.consumer
-        trouble = self._publisher.trouble if self._publisher is not None else None
+        trouble = self._publisher.error if self._publisher is not None else None
         behind = [trouble] if trouble is not None else []
         for topic in INPUTS:
             name = self.settings.bus.topic(topic)
@@ -75,11 +75,13 @@ class Worker:
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
         async with Publisher(settings.bus) as publisher:
             self._publisher = publisher
-            ledger = Ledger(publisher.flush)
+            ledger = OffsetTracker(publisher.flush)
             app = self._app = create_app(settings, ledger)
-            desk = Desk(app, settings.bus, publisher, changelog, self.meters, settings.limits)
+            desk = EventProcessor(
+                app, settings.bus, publisher, changelog, self.metrics, settings.limits
+            )
             self._desk = desk
-            self.meters.show(desk.states)
+            self.metrics.expose(desk.states)
             self._assemble(app, desk, publisher)
             await app.start()
             try:
@@ -95,7 +97,7 @@ class Worker:
         if app.crash_reason is not None:
             raise app.crash_reason
 
-    def _assemble(self, app: Any, desk: Desk, publisher: Publisher) -> None:
+    def _assemble(self, app: Any, desk: EventProcessor, publisher: Publisher) -> None:
         settings = self.settings
         table = image_table(app, settings.bus.partitions)
         metadata_log.register(app, desk, table, settings.bus.topic(METADATA_LOG))
@@ -107,19 +109,19 @@ class Worker:
             return any(tp.partition == partition for tp in app.consumer.assignment())
 
         async def recovered(*_: Any) -> None:
-            desk.load(table.items(), owned)
+            desk.restore(table.items(), owned)
             self.ready.set()
 
         table.on_recover(recovered)
-        silence = SilenceWatch(desk, publisher, settings.silent_after_s)
+        silence = SilenceDetector(desk, publisher, settings.silent_after_s)
         watchdog = Watchdog(lambda: app.consumer._committed_offset, settings.stuck_after_s)
 
         async def states() -> None:
             await publish_states(desk, settings.bus, publisher)
 
         async def watch() -> None:
-            await silence.look()
-            watchdog.look(dict(app.consumer._read_offset), time.monotonic())
+            await silence.check()
+            watchdog.check(dict(app.consumer._read_offset), time.monotonic())
 
         app.timer(settings.state_interval_s)(states)
         app.timer(2.0)(watch)

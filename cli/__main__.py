@@ -2,12 +2,12 @@
 
 import sys
 
-from cli.shortcut import describes
+from cli.shortcut import run_fast_describe
 
 
 def main() -> None:
     """Runs the command; see `cli.main.main`."""
-    if not describes(sys.argv[1:]):
+    if not run_fast_describe(sys.argv[1:]):
         from cli.main import main as whole
 
         whole()

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from cli import options, showing
-from cli.board import Board
-from cli.errors import Exit
+from cli.board import ClusterStates
+from cli.errors import ExitCode
 from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
 from cli.settings import load
 from streams.outputs import Alert
@@ -50,12 +50,12 @@ def alerts(
         else:
             console.print(showing.alert_line(alert), soft_wrap=True)
 
-    with contextlib.closing(Board(settings.bus_settings(), cluster)) as board:
+    with contextlib.closing(ClusterStates(settings.bus_settings(), cluster)) as board:
         firing = board.firing()
         shown = list(board.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
-        unknown = board.unknown(int(time.time() * 1000))
+        unknown = board.unknown_reasons(int(time.time() * 1000))
         unheard = len(settings.clusters) - len(board.snapshots)
         if not cluster and board.snapshots and unheard > 0:
             unknown.append(f"{unheard} of {len(settings.clusters)} clusters were never heard of")
@@ -64,10 +64,10 @@ def alerts(
         if not firing and not unknown and not as_json and not follow:
             console.print("no alert fires", style="green")
         while follow:
-            for output in board.coming(1.0):
+            for output in board.poll(1.0):
                 if isinstance(output, Alert):
                     show(output)
     if check and firing:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.NO)
     if check and unknown:
-        raise typer.Exit(Exit.UNKNOWN)
+        raise typer.Exit(ExitCode.UNKNOWN)

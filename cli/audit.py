@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.options import AsJson, ConfigFile
 from cli.pipeline import LakeRoot, Master, _stop_at_signal, app, default_lake, finite, open_lake
 from cli.settings import load
 
 if TYPE_CHECKING:
-    from pipeline.audit import Counts, Difference, Report
+    from pipeline.audit import AuditReport, OutputDifference, TableCounts
 
 
 @app.command()
@@ -70,22 +70,22 @@ def audit(
             _show(report, as_json=as_json)
             code = _code(report, report.differ)
         else:
-            code, differed = Exit.UNKNOWN, False
+            code, differed = ExitCode.UNKNOWN, False
             for report in follow_lake(opened, every, _stop_at_signal(), late_s, settings.limits()):
                 differed = differed or report.differ
                 code = _code(report, differed)
                 _show_look(report, as_json=as_json)
-    if code is not Exit.GOOD:
+    if code is not ExitCode.GOOD:
         raise typer.Exit(code)
 
 
-def _code(report: "Report", differed: bool) -> Exit:
+def _code(report: "AuditReport", differed: bool) -> ExitCode:
     if differed:
-        return Exit.NO
-    return Exit.GOOD if report.known else Exit.UNKNOWN
+        return ExitCode.NO
+    return ExitCode.GOOD if report.known else ExitCode.UNKNOWN
 
 
-def _show(report: "Report", *, as_json: bool) -> None:
+def _show(report: "AuditReport", *, as_json: bool) -> None:
     if as_json:
         for counts in report.counts:
             _print({"kind": "table", **counts._asdict()})
@@ -106,7 +106,7 @@ def _show(report: "Report", *, as_json: bool) -> None:
         sys.stderr.write(f"featurewatch: {reason}\n")
 
 
-def _show_look(report: "Report", *, as_json: bool) -> None:
+def _show_look(report: "AuditReport", *, as_json: bool) -> None:
     """One line for a look of those that follow each other."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if as_json:
@@ -117,11 +117,11 @@ def _show_look(report: "Report", *, as_json: bool) -> None:
     print(f"{now} folded to round {report.folded}: {found}{why}", flush=True)
 
 
-def _verdicts(report: "Report") -> list[str]:
+def _verdicts(report: "AuditReport") -> list[str]:
     return [*report.counts[0].verdicts] if report.counts else []
 
 
-def _summary(report: "Report") -> dict[str, Any]:
+def _summary(report: "AuditReport") -> dict[str, Any]:
     verdicts = {name: report.count(name) for name in _verdicts(report)}
     late, twice = (sum(getattr(each, name) for each in report.counts) for name in ("late", "twice"))
     found = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
@@ -129,7 +129,7 @@ def _summary(report: "Report") -> dict[str, Any]:
     return {**found, "differ": report.differ, "known": report.known}
 
 
-def _in_words(counts: "Counts") -> str:
+def _in_words(counts: "TableCounts") -> str:
     found = _joined(counts.verdicts)
     if counts.late:
         found += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
@@ -140,7 +140,7 @@ def _joined(verdicts: Any) -> str:
     return ", ".join(f"{number} {name}" for name, number in verdicts.items() if number) or "nothing"
 
 
-def _line(found: "Difference") -> str:
+def _line(found: "OutputDifference") -> str:
     if found.fields:
         return f"{found.verdict}: {found.table} {found.id}: in {', '.join(found.fields)}"
     return f"{found.verdict}: {found.table} {found.id}"

@@ -5,7 +5,7 @@ from typing import Final
 
 from confluent_kafka import Message
 
-from cli.listing import decoded
+from cli.listing import decode_messages
 from cli.reading import TopicReader
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert, decode_snapshot
@@ -16,7 +16,7 @@ STALE_AFTER_MS: Final = 60_000
 """A worker that hears of its sources publishes a state every few seconds."""
 
 
-class Board:
+class ClusterStates:
     """What is said of the clusters now; ``cluster``: only of this one (empty: all).
 
     Raises what `TopicReader` does.
@@ -28,17 +28,17 @@ class Board:
         self._cluster = cluster
         self._state_topic = bus.topic(STATE)
         self._reader = TopicReader(bus, STATE, ALERTS)
-        for _ in self._taken(self._reader.present()):
+        for _ in self._taken(self._reader.read_existing()):
             pass
 
     @property
-    def trouble(self) -> str | None:
+    def error(self) -> str | None:
         """Why nothing new can come, if so."""
-        return self._reader.trouble
+        return self._reader.error
 
-    def coming(self, wait_s: float) -> Iterator[Snapshot | Alert]:
+    def poll(self, wait_s: float) -> Iterator[Snapshot | Alert]:
         """What is new within ``wait_s`` seconds; it is on the board then."""
-        return self._taken(self._reader.coming(wait_s))
+        return self._taken(self._reader.poll(wait_s))
 
     def firing(self, cluster: str | None = None) -> list[Alert]:
         """The alerts that fire, of one cluster or of all."""
@@ -48,7 +48,7 @@ class Board:
             if alert.state is AlertState.FIRING and cluster in (None, alert.cluster)
         ]
 
-    def unknown(self, now_ms: int) -> list[str]:
+    def unknown_reasons(self, now_ms: int) -> list[str]:
         """Why it cannot be said that all is well, in words; nothing: it can."""
         if not self.snapshots:
             what = f"the cluster {self._cluster}" if self._cluster else "any cluster"
@@ -56,7 +56,7 @@ class Board:
         return [
             reason
             for _, snapshot in sorted(self.snapshots.items())
-            if (reason := doubt(snapshot, now_ms))
+            if (reason := staleness(snapshot, now_ms))
         ]
 
     def close(self) -> None:
@@ -66,18 +66,18 @@ class Board:
     def _taken(self, messages: Iterable[Message]) -> Iterator[Snapshot | Alert]:
         for message in messages:
             if message.topic() == self._state_topic:
-                for snapshot in decoded([message], decode_snapshot):
+                for snapshot in decode_messages([message], decode_snapshot):
                     if self._cluster in ("", snapshot.cluster):
                         self.snapshots[snapshot.cluster] = snapshot
                         yield snapshot
             else:
-                for alert in decoded([message], decode_alert):
+                for alert in decode_messages([message], decode_alert):
                     if self._cluster in ("", alert.cluster) and self.alerts.get(alert.id) != alert:
                         self.alerts[alert.id] = alert
                         yield alert
 
 
-def doubt(snapshot: Snapshot, now_ms: int) -> str | None:
+def staleness(snapshot: Snapshot, now_ms: int) -> str | None:
     """Why a snapshot may not be how the cluster is now, in words."""
     age_ms = now_ms - snapshot.at_ms
     if age_ms > STALE_AFTER_MS:

@@ -13,7 +13,7 @@ from deploy.specs import single_bus
 
 
 @contextlib.contextmanager
-def bus_for(settings: Settings) -> Iterator[None]:
+def run_embedded_bus(settings: Settings) -> Iterator[None]:
     """Starts the embedded bus for as long as the context lasts, unless a bus is named.
 
     What stands on it stays for the next time. ``settings`` come to name it.

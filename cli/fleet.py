@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import Exit, UsageError
-from cli.history import LakeRoot, opened
+from cli.errors import ExitCode, UsageError
+from cli.history import LakeRoot, open_reader
 from cli.options import AsJson
 
 if TYPE_CHECKING:
-    from pipeline.desired import Desired
-    from pipeline.fleet import ClusterLine, Fleet
+    from pipeline.desired import DesiredLevels
+    from pipeline.fleet import ClusterSummary, Fleet
     from pipeline.fleet_drift import Drift
-    from pipeline.fleet_readiness import Day, Standing
+    from pipeline.fleet_readiness import DailyCounts, TargetReadiness
 
 app = typer.Typer(
     help="All clusters of a lake: how each is, and where levels are not as they shall be.",
@@ -46,7 +46,7 @@ def list_clusters(
 
     with _right_usage():
         wanted = read_desired(desired) if desired else None
-        found = fleet(opened(lake))
+        found = fleet(open_reader(lake))
         rows = [_line(line, found, wanted) for line in found.clusters.values()]
     if as_json:
         from cli.showing import print_json
@@ -71,7 +71,7 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     from pipeline.fleet_drift import drift as drift_of
 
     with _right_usage():
-        found = drift_of(fleet(opened(lake)), read_desired(desired), datetime.now(UTC))
+        found = drift_of(fleet(open_reader(lake)), read_desired(desired), datetime.now(UTC))
     if as_json:
         from cli.showing import print_json
 
@@ -82,9 +82,9 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     else:
         print("every cluster has the levels that it shall have")
     if any(each.verdict.known for each in found):
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.NO)
     if found:
-        raise typer.Exit(Exit.UNKNOWN)
+        raise typer.Exit(ExitCode.UNKNOWN)
 
 
 @app.command()
@@ -101,16 +101,16 @@ def readiness(
     Exits with 3 if any cluster cannot, with 4 if of some it is not known, else with 0.
     """
     from controller.kraft import UnknownReleaseError, release_of
-    from pipeline.fleet_readiness import NO, UNKNOWN, by_day, standings
+    from pipeline.fleet_readiness import NO, UNKNOWN, by_day, target_readiness
 
     try:
         release = release_of(target).name
     except UnknownReleaseError as error:
         raise UsageError(f"{error}; give one with --target") from None
     if days:
-        _show_days(by_day(opened(lake), release), as_json=as_json)
+        _show_days(by_day(open_reader(lake), release), as_json=as_json)
         return
-    found = standings(opened(lake), release)
+    found = target_readiness(open_reader(lake), release)
     if as_json:
         from cli.showing import print_json
 
@@ -121,9 +121,9 @@ def readiness(
         _print([(*title, ""), *map(_standing, found)])
     verdicts = {each.verdict for each in found}
     if NO in verdicts:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.NO)
     if UNKNOWN in verdicts or not verdicts:
-        raise typer.Exit(Exit.UNKNOWN)
+        raise typer.Exit(ExitCode.UNKNOWN)
 
 
 @contextmanager
@@ -137,9 +137,11 @@ def _right_usage() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def _line(line: "ClusterLine", fleet: "Fleet", desired: "Desired | None") -> tuple[str, ...]:
+def _line(
+    line: "ClusterSummary", fleet: "Fleet", desired: "DesiredLevels | None"
+) -> tuple[str, ...]:
     from cli.history_view import level
-    from pipeline.moments import shown
+    from pipeline.moments import format_time
 
     levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
     releases = ", ".join(
@@ -147,7 +149,7 @@ def _line(line: "ClusterLine", fleet: "Fleet", desired: "Desired | None") -> tup
         for release, count in line.releases.items()
     )
     alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
-    heard = shown(line.heard) if line.heard else "silent" if fleet.ends else "?"
+    heard = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
     return (
         _called(line.cluster, desired.named(line.cluster).name if desired else ""),
         (desired.environment_of(line.cluster) or "-") if desired else "",
@@ -163,7 +165,7 @@ def _line(line: "ClusterLine", fleet: "Fleet", desired: "Desired | None") -> tup
 _VERDICTS = {"yes": "ready", "no": "not ready", "unknown": "unknown"}
 
 
-def _standing(each: "Standing") -> tuple[str, ...]:
+def _standing(each: "TargetReadiness") -> tuple[str, ...]:
     more = each.blockers - min(_NAMED, len(each.named))
     named = ", ".join(each.named[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     there = each.finalized and each.verdict == "yes"
@@ -177,7 +179,7 @@ def _standing(each: "Standing") -> tuple[str, ...]:
     )
 
 
-def _show_days(found: "Sequence[Day]", *, as_json: bool) -> None:
+def _show_days(found: "Sequence[DailyCounts]", *, as_json: bool) -> None:
     if as_json:
         from cli.showing import print_json
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.errors import Exit, UsageError
+from cli.errors import ExitCode, UsageError
 from cli.options import AsJson, OnlyCluster
 
 if TYPE_CHECKING:
@@ -61,16 +61,16 @@ def show(
     if len(given) > 1:
         raise UsageError("give one of --at, --offset, --epoch and --revision")
     now = datetime.now(UTC)
-    from pipeline.moments import time_of
+    from pipeline.moments import parse_time
 
     moment = _moment(given[0] if given else "now", now)
     if at:
-        _usage(lambda: time_of(at, now))
+        _usage(lambda: parse_time(at, now))
     from pipeline import history
 
     with _answering():
-        found = opened(lake)
-        state = history.show(found, history.cluster_of(found, cluster), moment, now)
+        found = open_reader(lake)
+        state = history.state_at(found, history.cluster_of(found, cluster), moment, now)
     from cli import history_view, showing
 
     if as_json:
@@ -97,9 +97,9 @@ def diff(
     from pipeline import history, history_diff
 
     with _answering():
-        found = opened(lake)
+        found = open_reader(lake)
         name = history.cluster_of(found, cluster)
-        states = [history.show(found, name, moment, now) for moment in moments]
+        states = [history.state_at(found, name, moment, now) for moment in moments]
     differs = history_diff.diff(*states)
     from cli import history_view, showing
 
@@ -124,11 +124,11 @@ def upgrades(
 ) -> None:
     """Show each roll of a cluster, or of all: when, how long, which levels, the way back."""
     from pipeline import history, history_diff
-    from pipeline.moments import time_of
+    from pipeline.moments import parse_time
 
-    from_time = _usage(lambda: time_of(since, datetime.now(UTC))) if since else None
+    from_time = _usage(lambda: parse_time(since, datetime.now(UTC))) if since else None
     with _answering():
-        found = opened(lake)
+        found = open_reader(lake)
         name = history.cluster_of(found, cluster) if cluster else ""
         rolls = history_diff.upgrades(found, name, from_time)
     from cli import history_view, showing
@@ -162,18 +162,18 @@ def plot(
         raise UsageError("say what to draw with --out FILE.png or --out FILE.html")
     now = datetime.now(UTC)
     from pipeline import history, plot
-    from pipeline.moments import time_of
+    from pipeline.moments import parse_time
     from pipeline.plot_layout import layout
 
-    first = _usage(lambda: time_of(since, now)) if since else None
-    last = _usage(lambda: time_of(until, now)) if until else None
+    first = _usage(lambda: parse_time(since, now)) if since else None
+    last = _usage(lambda: parse_time(until, now)) if until else None
     with _answering():
-        found = opened(lake)
+        found = open_reader(lake)
         name = history.cluster_of(found, cluster)
         drawing = layout(plot.picture(found, name, first, last, now))
     try:
         if out.suffix == ".png":
-            needs("matplotlib")
+            require_package("matplotlib")
             from pipeline.plot_png import png
 
             out.write_bytes(png(drawing))
@@ -186,9 +186,9 @@ def plot(
     sys.stderr.write(f"{out} shows cluster {name}\n")
 
 
-def opened(root: str) -> "LakeReader":
+def open_reader(root: str) -> "LakeReader":
     """The lake that is meant: without a name, that which `pipeline run` fills."""
-    needs("deltalake")
+    require_package("deltalake")
     from pipeline.reader import LakeReader
 
     if not root.strip():
@@ -198,16 +198,16 @@ def opened(root: str) -> "LakeReader":
     return LakeReader(root)
 
 
-def needs(package: str) -> None:
+def require_package(package: str) -> None:
     """Raises `UsageError` if a package is not installed."""
     if find_spec(package) is None:
         raise UsageError(f"this needs the package {package}: pip install 'featurewatch[pipeline]'")
 
 
 def _moment(given: str, now: datetime) -> "Moment":
-    from pipeline.moments import moment_of
+    from pipeline.moments import parse_moment
 
-    return _usage(lambda: moment_of(given, now))
+    return _usage(lambda: parse_moment(given, now))
 
 
 def _usage(work: Callable[[], T]) -> T:
@@ -231,4 +231,4 @@ def _answering() -> Iterator[None]:
         raise UsageError(str(error)) from None
     except UnknownMomentError as error:
         sys.stderr.write(f"featurewatch: {error}\n")
-        raise typer.Exit(Exit.UNKNOWN) from None
+        raise typer.Exit(ExitCode.UNKNOWN) from None

@@ -9,28 +9,28 @@ from rich.text import Text
 
 from cli.showing import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, plain
 from controller.levels import level_name
-from pipeline.history import NodeClass, State
+from pipeline.history import HistoricalState, NodeClass
 from pipeline.history_diff import Diff, NodesDiff
-from pipeline.moments import shown
+from pipeline.moments import format_time
 from pipeline.reader import Row
 from streams.outputs import Severity
 from streams.types import FeatureLevel, FeatureName
 
 
-def state_parts(state: State) -> Iterator[Table | Text]:
+def state_parts(state: HistoricalState) -> Iterator[Table | Text]:
     """A cluster at a moment, on one screen."""
     head = Text(plain(state.cluster), style="bold")
-    head.append(f"  at {shown(state.at)} UTC", style="not bold")
+    head.append(f"  at {format_time(state.at)} UTC", style="not bold")
     if not state.moment[:1].isdigit():
         head.append(f" ({state.moment})", style="not bold")
-    since = f" since {shown(state.since)}" if state.since else ""
+    since = f" since {format_time(state.since)}" if state.since else ""
     head.append(f"  revision {state.revision}{since}", style="not bold")
     for name, value in (("epoch", state.epoch), ("leader", state.leader_id)):
         head.append("" if value is None else f", {name} {value}", style="not bold")
     yield head
     yield from _matrix(state)
     for row in state.incompatible[:MAX_ALERTS]:
-        since = f"  (since {shown(row['since'])})"
+        since = f"  (since {format_time(row['since'])})"
         yield Text(f"  incompatible: {plain(row['why'])}{since}", style="bold red")
     yield from _more(len(state.incompatible), "incompatible nodes")
     for row in state.alerts[:MAX_ALERTS]:
@@ -53,11 +53,11 @@ def _more(count: int, what: str) -> Iterator[Text]:
 def _alert(indent: str, row: Row) -> Text:
     line = Text(indent)
     line.append(str(row["severity"]), style=STYLES.get(Severity(row["severity"]), ""))
-    line.append(f"  {plain(row['summary'])}  (since {shown(row['since'])})")
+    line.append(f"  {plain(row['summary'])}  (since {format_time(row['since'])})")
     return line
 
 
-def _matrix(state: State) -> Iterator[Table | Text]:
+def _matrix(state: HistoricalState) -> Iterator[Table | Text]:
     bad = {(row["role"], row["node_id"], row["feature"]) for row in state.incompatible}
     columns = _columns(state.classes, {(role, node_id) for role, node_id, _ in bad})
     shown_ones = columns[:MAX_COLUMNS]
@@ -163,7 +163,7 @@ def _described(said: Mapping[str, Any] | None) -> str:
 
 def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
     """A roll: what, when, how long, which levels, and whether there is a way back; its nodes."""
-    line = Text(f"{shown(roll['started'])}  {plain(roll['cluster'])}  ")
+    line = Text(f"{format_time(roll['started'])}  {plain(roll['cluster'])}  ")
     line.append(f"{roll['direction']} ", style="bold")
     releases = (", ".join(roll[name] or ["?"]) for name in ("from_releases", "to_releases"))
     line.append(plain(" → ".join(releases)))
@@ -175,7 +175,7 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
     yield line
     for name in ("rolled", "finalized"):
         if roll[name]:
-            yield Text(f"    {name:<10}{shown(roll[name])}")
+            yield Text(f"    {name:<10}{format_time(roll[name])}")
     for name, (before, after) in sorted((roll["levels"] or {}).items()):
         yield Text(f"    level     {plain(name)} {level(name, before)} → {level(name, after)}")
     if way := roll["way_back"]:
@@ -183,7 +183,7 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
     if nodes:
         for each in sorted(roll["nodes"] or (), key=_when):
             said = f"{each['role']} {each['node_id']} on {_software(each['release'])}"
-            yield Text(f"    {shown(each['at'])}  {said}")
+            yield Text(f"    {format_time(each['at'])}  {said}")
 
 
 _ROLL_STYLES = {"finalized": "green", "rolling": "yellow", "abandoned": "red"}

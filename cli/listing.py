@@ -11,7 +11,7 @@ from rich.text import Text
 from cli import showing
 from cli.reading import TopicReader
 from streams.bus import BusSettings
-from streams.codec import MalformedEvent
+from streams.codec import MalformedEventError
 from streams.topics import Topic
 
 LOG: Final = logging.getLogger("featurewatch.cli")
@@ -53,19 +53,19 @@ def print_topic(
 
     with contextlib.closing(TopicReader(bus, topic)) as reader:
         seen: dict[str, OutputT] = {}
-        for output in decoded(reader.present(), decode):
+        for output in decode_messages(reader.read_existing(), decode):
             if not cluster or output.cluster == cluster:
                 seen.setdefault(output.id, output)
         for output in sorted(seen.values(), key=order):
             show(output)
         while follow:
-            for output in decoded(reader.coming(1.0), decode):
+            for output in decode_messages(reader.poll(1.0), decode):
                 if output.id not in seen and cluster in ("", output.cluster):
                     seen[output.id] = output
                     show(output)
 
 
-def decoded(
+def decode_messages(
     messages: Iterable[Message], decode: Callable[[bytes | None], OutputT]
 ) -> Iterator[OutputT]:
     """The outputs in messages; one that cannot be read is logged and passed over."""
@@ -74,6 +74,6 @@ def decoded(
             continue
         try:
             yield decode(message.value())
-        except MalformedEvent as error:
+        except MalformedEventError as error:
             place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
             LOG.error("%s: %s", place, error)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from cli import logs
-from cli.errors import Exit, UsageError
+from cli.errors import ExitCode, UsageError
 from cli.lazy import group_of
 
 COMMANDS: Final = (
@@ -66,14 +66,14 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        _fail(str(error), Exit.USAGE)
+        _fail(str(error), ExitCode.USAGE)
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
         text = _expected(error)
         if text is None:
             raise
-        _fail(text, Exit.FAILED)
+        _fail(text, ExitCode.FAILED)
 
 
 def _expected(error: Exception) -> str | None:
@@ -89,6 +89,6 @@ def _expected(error: Exception) -> str | None:
     return str(error) if isinstance(error, BusError | PipelineError | StackError) else None
 
 
-def _fail(text: str, code: Exit) -> None:
+def _fail(text: str, code: ExitCode) -> None:
     sys.stderr.write(f"featurewatch: {text}\n")
     sys.exit(code)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from cli.errors import UsageError
-from cli.settings import Cluster
+from cli.settings import ClusterSection
 from cli.watching import (
-    answers_settings,
+    api_versions_settings,
+    client_security,
     cluster_id_in_files,
     kraft_settings,
-    security,
     zookeeper_settings,
 )
-from streams.apiversions.discovery import find_nodes
-from streams.apiversions.peers import Peers
+from streams.apiversions.discovery import discover_nodes
+from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.apiversions.source import ApiVersionsSource
 from streams.events import DeadLetter, Event, SourceState, SourceStatus
@@ -41,16 +41,16 @@ _ANSWER_S: Final = 2.0
 """Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
 
 
-class NotSeenError(Exception):
+class ClusterNotReadError(Exception):
     """The cluster could not be read to its end: one line that says why and what to do."""
 
 
-class NothingCommittedError(NotSeenError):
+class NothingCommittedError(ClusterNotReadError):
     """Nothing went wrong, and nothing of what there is is known to be committed."""
 
 
-def image_once(
-    cluster: Cluster, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
+def read_image(
+    cluster: ClusterSection, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
 ) -> ClusterImage:
     """What the sources of a watched cluster tell until each has caught up.
 
@@ -65,10 +65,10 @@ def image_once(
     return asyncio.run(_read(cluster, timeout_s, settle_ms))
 
 
-async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> ClusterImage:
-    secured = security(cluster)
+async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None) -> ClusterImage:
+    secured = client_security(cluster)
     cluster_id = await _learn(cluster, secured, timeout_s)
-    into = _Folded(ClusterImage(cluster_id))
+    into = _FoldingSink(ClusterImage(cluster_id))
     sources = _sources(cluster, cluster_id, secured, into, settle_ms)
     tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
     tasks.append(asyncio.ensure_future(into.settled(frozenset(sources), timeout_s)))
@@ -85,15 +85,15 @@ async def _read(cluster: Cluster, timeout_s: float, settle_ms: int | None) -> Cl
         said = (source.report() for source in sources.values())
         troubles = dict.fromkeys(one.detail or one.last_error for one in said)
         if why := "; ".join(filter(None, troubles)):
-            raise NotSeenError(f"{_name(cluster)} was not read to its end: {why}")
+            raise ClusterNotReadError(f"{_name(cluster)} was not read to its end: {why}")
         raise NothingCommittedError(f"nothing in {_name(cluster)} is known to be committed")
     return into.image
 
 
-class _Folded:
+class _FoldingSink:
     """A sink that takes what sources say into an image."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
@@ -153,10 +153,10 @@ class _Source(Protocol):
 
 
 def _sources(
-    cluster: Cluster,
+    cluster: ClusterSection,
     cluster_id: ClusterId,
     secured: Security,
-    into: _Folded,
+    into: _FoldingSink,
     settle_ms: int | None,
 ) -> dict[str, _Source]:
     """The sources by name."""
@@ -168,7 +168,7 @@ def _sources(
         found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
     if cluster.servers:
         found[Authority.ANSWERS] = ApiVersionsSource(
-            answers_settings(cluster, cluster_id, secured), into
+            api_versions_settings(cluster, cluster_id, secured), into
         )
     if cluster.zookeeper:
         found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
@@ -179,7 +179,7 @@ async def _from_the_beginning() -> None:
     """Nothing was published before."""
 
 
-async def _learn(cluster: Cluster, secured: Security, timeout_s: float) -> ClusterId:
+async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -> ClusterId:
     """The cluster's id: from the settings, from its files, or from whoever tells it."""
     nodes = cluster.controllers or cluster.servers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
@@ -202,10 +202,10 @@ async def _learn(cluster: Cluster, secured: Security, timeout_s: float) -> Clust
     raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
 
 
-class _Nowhere:
+class _NullSink:
     """A sink for a source of which only the cluster's id is wanted."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
         """Forgets an event."""
@@ -214,9 +214,9 @@ class _Nowhere:
         """There is nothing to wait for."""
 
 
-async def _from_znodes(cluster: Cluster, timeout_s: float) -> ClusterId:
+async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:
     """The id that ZooKeeper has: without one its source publishes nothing, its state included."""
-    source = ZookeeperSource(zookeeper_settings(cluster), _Nowhere())
+    source = ZookeeperSource(zookeeper_settings(cluster), _NullSink())
     running = asyncio.ensure_future(source.run())
     now = asyncio.get_running_loop().time
     deadline = now() + timeout_s
@@ -227,7 +227,7 @@ async def _from_znodes(cluster: Cluster, timeout_s: float) -> ClusterId:
             said = source.report()
             if said.state is SourceState.STALLED or now() >= deadline:
                 why = said.detail or said.last_error or "it does not answer"
-                raise NotSeenError(f"{_name(cluster)} was not read: {why}")
+                raise ClusterNotReadError(f"{_name(cluster)} was not read: {why}")
             await asyncio.sleep(0.05)
         return source.cluster
     finally:
@@ -235,28 +235,28 @@ async def _from_znodes(cluster: Cluster, timeout_s: float) -> ClusterId:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _ask(cluster: Cluster, secured: Security, deadline: float) -> ClusterId:
+async def _ask(cluster: ClusterSection, secured: Security, deadline: float) -> ClusterId:
     settings = ApiVersionsSettings.parse(cluster.servers, cluster.controllers, security=secured)
-    peers = Peers(settings)
+    peers = ConnectionPool(settings)
     try:
         while True:
-            found = await find_nodes(settings, peers, ())
+            found = await discover_nodes(settings, peers, ())
             if found.cluster is not None:
                 return found.cluster
             # How to name a controller that shall be asked for its features is not to the point.
-            remarks = [remark for remark in found.remarks if "id@host:port" not in remark]
+            remarks = [remark for remark in found.warnings if "id@host:port" not in remark]
             why = "; ".join(remarks) or "nobody tells it"
             if asyncio.get_running_loop().time() >= deadline:
-                raise NotSeenError(
+                raise ClusterNotReadError(
                     f"the cluster id of {_name(cluster)} is not known ({why}): give --cluster-id "
                     "if nobody tells it"
                 )
             await asyncio.sleep(0.2)
     finally:
-        await peers.keep_only(())
+        await peers.retain(())
 
 
-def _name(cluster: Cluster) -> str:
+def _name(cluster: ClusterSection) -> str:
     if cluster.log_directory is not None:
         return str(cluster.log_directory)
     given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)

@@ -27,7 +27,7 @@ from pipeline.submit import is_submitted
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
-    from pipeline.maintain import Upkeep
+    from pipeline.maintain import MaintenanceResult
 
 app = typer.Typer(help="The history of the topics as Delta tables, by Spark.", no_args_is_help=True)
 
@@ -115,7 +115,7 @@ def maintain(
                 print(_told(done), flush=True)
 
 
-def _told(done: "Upkeep") -> str:
+def _told(done: "MaintenanceResult") -> str:
     added = f", added {', '.join(done.columns_added)}" if done.columns_added else ""
     deleted = f", deleted {done.rows_deleted} rows" if done.rows_deleted else ""
     return f"{done.table.path}: {done.files_before} files, now {done.files_after}{deleted}{added}"

@@ -11,8 +11,8 @@ from typing import Annotated, Final
 import typer
 
 from cli import options, showing
-from cli.errors import Exit, UsageError
-from cli.one_shot import NotSeenError, image_once
+from cli.errors import ExitCode, UsageError
+from cli.one_shot import ClusterNotReadError, read_image
 from cli.options import (
     AsJson,
     BusServers,
@@ -36,7 +36,7 @@ from controller.kraft.table import (
     release_of,
 )
 from controller.monitor import MonitorState
-from controller.readiness import Readiness, readiness
+from controller.readiness import ReadinessReport, assess_readiness
 from controller.rows import states_of_rows
 from streams.bus import BusSettings
 from streams.topics import Topic
@@ -44,7 +44,11 @@ from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, FeatureName
 from tables.image_table import changelog_topic
 from tables.rows import cluster_of
 
-_CODES: Final = {Verdict.YES: Exit.GOOD, Verdict.NO: Exit.NO, Verdict.UNKNOWN: Exit.UNKNOWN}
+_CODES: Final = {
+    Verdict.YES: ExitCode.GOOD,
+    Verdict.NO: ExitCode.NO,
+    Verdict.UNKNOWN: ExitCode.UNKNOWN,
+}
 _HIGHEST: Final = 32767
 _FROM_FILES: Final = (
     "It was read from files: whether a controller is active, and what was written since, they do "
@@ -110,17 +114,19 @@ def command(
     if directly:
         named = {"cluster_id": cluster_id or cluster} if cluster_id or cluster else {}
         try:
-            image = image_once(load(config, clusters=[{**directly[0], **named}]).clusters[0])
-        except NotSeenError as error:
+            image = read_image(load(config, clusters=[{**directly[0], **named}]).clusters[0])
+        except ClusterNotReadError as error:
             sys.stderr.write(f"featurewatch: {showing.plain(error)}\n")
-            raise typer.Exit(Exit.UNKNOWN) from None
-        one = readiness(image, release, levels, limits=limits, now_ms=now_ms)
+            raise typer.Exit(ExitCode.UNKNOWN) from None
+        one = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
         remarks = (_FROM_FILES,) if log_directory else ()
         found = [replace(one, reasons=(*one.reasons, *remarks))]
     else:
         states = states_from(_bus(loaded, named=bool(bus)), cluster or cluster_id)
         found = [
-            readiness(state.image, release, levels, times=state.times, limits=limits, now_ms=now_ms)
+            assess_readiness(
+                state.image, release, levels, times=state.times, limits=limits, now_ms=now_ms
+            )
             for _, state in sorted(states.items())
         ]
     _show(found, as_json=as_json)
@@ -135,7 +141,7 @@ def _bus(settings: Settings, *, named: bool) -> BusSettings:
         raise UsageError(f"{error}{hint}") from None
 
 
-def _show(found: list[Readiness], *, as_json: bool) -> None:
+def _show(found: list[ReadinessReport], *, as_json: bool) -> None:
     console = showing.console()
     for one in found:
         if as_json:
@@ -144,14 +150,14 @@ def _show(found: list[Readiness], *, as_json: bool) -> None:
             console.print(view(one))
 
 
-def _code(found: list[Readiness], cluster: str) -> Exit:
+def _code(found: list[ReadinessReport], cluster: str) -> ExitCode:
     if not found:
         what = f"the cluster {cluster}" if cluster else "any cluster"
         sys.stderr.write(
             f"featurewatch: nothing is known of {showing.plain(what)} yet: is it watched, and does "
             "a worker run? --bootstrap-controller asks a cluster itself\n"
         )
-        return Exit.UNKNOWN
+        return ExitCode.UNKNOWN
     verdicts = {one.verdict for one in found}
     return next(
         _CODES[one] for one in (Verdict.NO, Verdict.UNKNOWN, Verdict.YES) if one in verdicts
@@ -174,7 +180,7 @@ def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, Monit
     rows: dict[str, bytes] = {}
     topic = _Changelog("image-changelog", "what the workers know, as rows")
     with contextlib.closing(TopicReader(bus, topic)) as reader:
-        for message in reader.present():
+        for message in reader.read_existing():
             key, value = (message.key() or b"").decode(), message.value()
             if cluster and cluster_of(key)[0] != cluster:
                 continue

@@ -14,12 +14,12 @@ from controller.compatibility import Verdict
 from controller.levels import level_name
 from controller.readiness import (
     Blocker,
-    Condition,
+    ControllerResponse,
+    DowngradePath,
     FeatureReadiness,
-    Readiness,
-    Said,
-    WayBack,
-    span,
+    NodeCondition,
+    ReadinessReport,
+    format_releases,
 )
 
 _WORDS: Final = {
@@ -35,7 +35,7 @@ _GROUPS: Final = 8
 _VIEWS: Final = 5
 
 
-def view(found: Readiness) -> Group:
+def view(found: ReadinessReport) -> Group:
     """Everything that the verdict says, for people."""
     parts: list[RenderableType] = [_headline(found), *_reasons(found), Text()]
     parts += _section("In the way", _blockers(found))
@@ -48,7 +48,7 @@ def view(found: Readiness) -> Group:
     return Group(*parts)
 
 
-def essence(found: Readiness) -> list[RenderableType]:
+def essence(found: ReadinessReport) -> list[RenderableType]:
     """The answer, what is to be done about each node, and the way back."""
     parts: list[RenderableType] = [_headline(found), *_section("In the way", _blockers(found))]
     if found.changes and found.way_back is not None:
@@ -56,7 +56,7 @@ def essence(found: Readiness) -> list[RenderableType]:
     return parts
 
 
-def _headline(found: Readiness) -> Text:
+def _headline(found: ReadinessReport) -> Text:
     word, style = _WORDS[found.verdict]
     line = Text(word, style=style)
     line.append(f" {_for(found)}", style="bold")
@@ -66,18 +66,18 @@ def _headline(found: Readiness) -> Text:
     return line
 
 
-def _for(found: Readiness) -> str:
+def _for(found: ReadinessReport) -> str:
     if found.target is not None:
         return f"for Kafka {found.target}"
     asked = [f"{one.feature} {one.target}" for one in found.features if one.target is not None]
     return f"for {', '.join(map(plain, asked))}" if asked else "for the newest release"
 
 
-def _reasons(found: Readiness) -> Iterator[RenderableType]:
+def _reasons(found: ReadinessReport) -> Iterator[RenderableType]:
     return (_indented(line, 2) for line in _answers(found))
 
 
-def _answers(found: Readiness) -> Iterator[Text]:
+def _answers(found: ReadinessReport) -> Iterator[Text]:
     for text in found.reasons:
         line = plain(text)
         if (
@@ -97,14 +97,14 @@ def _answers(found: Readiness) -> Iterator[Text]:
         yield Text(f"{_who(found.said)} would accept it, by what is known.")
 
 
-def _said(said: Said) -> Iterator[Text]:
+def _said(said: ControllerResponse) -> Iterator[Text]:
     which = "the first obstacle only" if len(said.refusals) == 1 else "one obstacle of each feature"
     yield Text(f"{_who(said)} would refuse, and names {which}:")
     for text in said.refusals:
         yield Text(plain(text), style="italic")
 
 
-def _who(said: Said) -> str:
+def _who(said: ControllerResponse) -> str:
     who = f"Controller {said.controller}" if said.controller >= 0 else "The active controller"
     sure = "" if said.exact else ", in words that may differ"
     runs = f"assumed to run {said.release}" if said.assumed else f"Kafka {said.release}"
@@ -122,7 +122,7 @@ def _indented(line: RenderableType, columns: int) -> Padding:
     return Padding(line, (0, 0, 0, columns), expand=False)
 
 
-def _blockers(found: Readiness) -> Iterator[RenderableType]:
+def _blockers(found: ReadinessReport) -> Iterator[RenderableType]:
     groups: dict[tuple[object, ...], list[Blocker]] = {}
     for one in found.blockers:
         key = (one.role, one.software, one.condition, one.verdict, one.levels)
@@ -141,7 +141,7 @@ def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
     line = Text(f"{_MARKS[first.verdict]} ", style=_STYLES[first.verdict])
     line.append(f"{first.role}{'s' if many else ''} {ids([one.node_id for one in group])}", "bold")
     notes = [f"Kafka {first.software}" if first.software else "release not known"]
-    if first.condition is not Condition.RUNNING:
+    if first.condition is not NodeCondition.RUNNING:
         notes.append(str(first.condition))
     line.append(f"  {', '.join(notes)}", style="not bold")
     line.append(f"  {_lacks(first)}", style="not bold")
@@ -173,7 +173,7 @@ def _lacks(one: Blocker) -> str:
 def _when(group: Sequence[Blocker], now_ms: int) -> str:
     """Since when it is away, and when it last registered; of many nodes the span is not told."""
     one = group[0]
-    if len(group) > 1 or one.condition is Condition.RUNNING:
+    if len(group) > 1 or one.condition is NodeCondition.RUNNING:
         return ""
     away = f"no sign of life for {_age(now_ms - one.away_ms)}" if one.away_ms >= 0 else ""
     heard = f"registered {clock(one.registered_ms)[:16]}" if one.registered_ms >= 0 else ""
@@ -198,9 +198,9 @@ def _levels(features: Sequence[FeatureReadiness]) -> Table:
     return table
 
 
-def _way_back(way: WayBack) -> Iterator[Text]:
+def _way_back(way: DowngradePath) -> Iterator[Text]:
     yield Text(plain(way.why), style="green" if way.lossless else "red")
-    now, then = span(way.before), span(way.after)
+    now, then = format_releases(way.before), format_releases(way.after)
     if now == then:
         yield Text(f"Releases that can start, now and afterwards: {now}")
     else:
@@ -238,7 +238,7 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:] if plain_word else text
 
 
-def _ghosts(found: Readiness) -> Iterator[Text]:
+def _ghosts(found: ReadinessReport) -> Iterator[Text]:
     named = {(one.role, one.node_id) for one in found.blockers}
     rest = [one for one in found.ghosts if (one.role, one.node_id) not in named]
     for role in dict.fromkeys(one.role for one in rest):
@@ -247,7 +247,7 @@ def _ghosts(found: Readiness) -> Iterator[Text]:
         yield Text(f"{role}{many} {ids(of_role)}: not in the way of this, and perhaps of the next")
 
 
-def _views(found: Readiness) -> Iterator[Text]:
+def _views(found: ReadinessReport) -> Iterator[Text]:
     for one in found.views[:_VIEWS]:
         yield Text(f"{one.role} {one.node_id} {plain(one.what)}")
     if len(found.views) > _VIEWS:

@@ -54,11 +54,11 @@ class TopicReader:
             raise
 
     @property
-    def trouble(self) -> str | None:
+    def error(self) -> str | None:
         """Why nothing can come now, in one line; None: as far as is known it can."""
         return self._trouble
 
-    def present(self) -> Iterator[Message]:
+    def read_existing(self) -> Iterator[Message]:
         """What stands on the topics now; then it ends."""
         left = {(place.topic, place.partition) for place in self._partitions}
         deadline = time.monotonic() + _TIMEOUT_S
@@ -77,7 +77,7 @@ class TopicReader:
             elif self._is_end(message):
                 left.discard((message.topic() or "", message.partition() or 0))
 
-    def coming(self, wait_s: float) -> Iterator[Message]:
+    def poll(self, wait_s: float) -> Iterator[Message]:
         """What comes within ``wait_s`` seconds; may be called again and again."""
         deadline = time.monotonic() + wait_s
         while (left_s := deadline - time.monotonic()) > 0:
@@ -147,12 +147,12 @@ class TopicReader:
         else:
             self._last_error = error.str()
 
-    def _say(self, trouble: str | None) -> None:
-        if (trouble is None) == (self._trouble is None):
+    def _say(self, error: str | None) -> None:
+        if (error is None) == (self._trouble is None):
             return
-        self._trouble = trouble
+        self._trouble = error
         # Before the topics are assigned the caller is told, by what is raised.
-        if trouble is not None and hasattr(self, "_partitions"):
-            LOG.warning("%s", trouble)
+        if error is not None and hasattr(self, "_partitions"):
+            LOG.warning("%s", error)
         elif hasattr(self, "_partitions"):
             LOG.info("the bus answers again")

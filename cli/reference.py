@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cli.settings import Bus, Cluster, Readiness, Web, Worker
+from cli.settings import BusSection, ClusterSection, ReadinessSection, WebSection, WorkerSection
 
 _HEAD = """\
 # Every setting of featurewatch with its default, commented out; give the file with --config.
@@ -16,11 +16,11 @@ _HEAD = """\
 # FEATUREWATCH_<SECTION>__<NAME>: FEATUREWATCH_BUS__BOOTSTRAP_SERVERS."""
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("bus", Bus),
-    ("clusters", Cluster),
-    ("worker", Worker),
-    ("readiness", Readiness),
-    ("web", Web),
+    ("bus", BusSection),
+    ("clusters", ClusterSection),
+    ("worker", WorkerSection),
+    ("readiness", ReadinessSection),
+    ("web", WebSection),
 )
 _COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}
 

@@ -9,10 +9,10 @@ import typer
 from rich.text import Text
 
 from cli import options, showing
-from cli.errors import Exit, UsageError
-from cli.one_shot import NotSeenError, image_once
+from cli.errors import ExitCode, UsageError
+from cli.one_shot import ClusterNotReadError, read_image
 from cli.options import AsJson, ClusterIdOption, CommandConfig, ConfigFile, LogDirectory
-from cli.rehearse_real import OnReal, on_real_controller
+from cli.rehearse_real import RealRehearsal, rehearse_on_real_controller
 from cli.rehearse_showing import (
     difference_lines,
     document,
@@ -22,20 +22,20 @@ from cli.rehearse_showing import (
     restarts,
     runs,
 )
-from cli.settings import Cluster, load
-from controller.kraft import ControllerState, leader_of, release_of, seen_state
+from cli.settings import ClusterSection, load
+from controller.kraft import ControllerState, active_controller_id, controller_state, release_of
 from controller.kraft.table import UnknownReleaseError
-from controller.readiness.active import active_controller, state_of
+from controller.readiness.active import active_controller, active_state
 from controller.readiness.states import is_kraft
-from controller.rehearsal import Outcome, Verdict, rehearse
-from controller.rehearsal_steps import GRAMMAR, BadStepError, Step, parse, parse_document
+from controller.rehearsal import StepOutcome, StepVerdict, rehearse
+from controller.rehearsal_steps import GRAMMAR, Step, StepSyntaxError, parse, parse_document
 from streams import yaml_file
 from tables.image import Authority, ClusterImage
 
 _CODES = {
-    Verdict.ACCEPTED: Exit.GOOD,
-    Verdict.REFUSED: Exit.NO,
-    Verdict.UNKNOWN: Exit.UNKNOWN,
+    StepVerdict.ACCEPTED: ExitCode.GOOD,
+    StepVerdict.REFUSED: ExitCode.NO,
+    StepVerdict.UNKNOWN: ExitCode.UNKNOWN,
 }
 
 
@@ -89,15 +89,15 @@ def command(
         command_config=command_config,
     )
     try:
-        image = image_once(cluster)
+        image = read_image(cluster)
         _check_led(image)
         if on_real_controller_:
-            live = seen_state(image)
+            live = controller_state(image)
             raise typer.Exit(_on_real(on_real_controller_, live, wanted, as_json=as_json))
         name, state = _active(image, release)
-    except NotSeenError as error:
+    except ClusterNotReadError as error:
         sys.stderr.write(f"featurewatch: {showing.plain(error)}\n")
-        raise typer.Exit(Exit.UNKNOWN) from None
+        raise typer.Exit(ExitCode.UNKNOWN) from None
     whole = image.authority is Authority.LOG
     outcomes = rehearse(name, state, wanted, voters=image.quorum.voters, whole=whole)
     _show(name, state, outcomes, None, as_json=as_json)
@@ -109,7 +109,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     try:
         found = _from_file(file) if file is not None else []
         found += [parse(text) for text in given]
-    except BadStepError as error:
+    except StepSyntaxError as error:
         raise UsageError(str(error)) from None
     if not found:
         raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
@@ -121,11 +121,11 @@ def _from_file(file: Path) -> list[Step]:
         return parse_document(yaml_file.read(file))
     except yaml_file.YamlError as error:
         raise UsageError(str(error)) from None
-    except BadStepError as error:
+    except StepSyntaxError as error:
         raise UsageError(f"{file}: {error}") from None
 
 
-def _cluster(config: Path | None, **given: str | Path | None) -> Cluster:
+def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
     """The one cluster that is meant, by flags or of a configuration file; raises `UsageError`."""
     named = {name: value for name, value in given.items() if value}
     chosen = str(named.get("cluster_id", ""))
@@ -155,12 +155,12 @@ def _check_led(image: ClusterImage) -> None:
             "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
         )
     if not is_kraft(image):
-        raise NotSeenError(
+        raise ClusterNotReadError(
             "no node offers metadata.version, as in ZooKeeper mode: what is rehearsed is KRaft's "
             "controller"
         )
-    if leader_of(image) < 0:
-        raise NotSeenError("which controller is active is not known: try again in a moment")
+    if active_controller_id(image) < 0:
+        raise ClusterNotReadError("which controller is active is not known: try again in a moment")
 
 
 def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
@@ -172,31 +172,31 @@ def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
     """
     if release:
         try:
-            return release_of(release).name, seen_state(image, release_of(release).ranges())
+            return release_of(release).name, controller_state(image, release_of(release).ranges())
         except UnknownReleaseError as error:
             raise UsageError(str(error)) from None
     active = active_controller(image)
     if active.assumed:
-        raise NotSeenError(
+        raise ClusterNotReadError(
             f"what controller {active.node_id} runs is not known: below metadata.version 15 "
             "controllers do not register, and no release of the table may support what it does: "
             "name its release with --release"
         )
-    return active.release.name, state_of(image, active)
+    return active.release.name, active_state(image, active)
 
 
-def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> Exit:
-    real = on_real_controller(release, state, steps)
+def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> ExitCode:
+    real = rehearse_on_real_controller(release, state, steps)
     outcomes = [compared.outcome for compared in real.steps]
     _show(release_of(release).name, real.staged, outcomes, real, as_json=as_json)
-    return Exit.FAILED if real.differences else _CODES[overall(outcomes)]
+    return ExitCode.FAILED if real.differences else _CODES[overall(outcomes)]
 
 
 def _show(
     release: str,
     state: ControllerState,
-    outcomes: Sequence[Outcome],
-    real: OnReal | None,
+    outcomes: Sequence[StepOutcome],
+    real: RealRehearsal | None,
     *,
     as_json: bool,
 ) -> None:
@@ -216,7 +216,7 @@ def _show(
         console.print(f"{real.differences} differences to Kafka {real.kafka}", style="bold magenta")
 
 
-def _steps_shown(outcomes: Sequence[Outcome], real: OnReal | None) -> Iterator[Text]:
+def _steps_shown(outcomes: Sequence[StepOutcome], real: RealRehearsal | None) -> Iterator[Text]:
     """Every step; long runs of restarts together, where nothing is to be compared."""
     if real is not None:
         for number, compared in enumerate(real.steps, start=1):

@@ -7,23 +7,30 @@ from pathlib import Path
 from typing import Final
 
 from cli.errors import UsageError
-from cli.one_shot import image_once
-from cli.settings import Cluster
-from controller.kraft import ControllerState, Release, release_of, releases, seen_state
+from cli.one_shot import read_image
+from cli.settings import ClusterSection
+from controller.kraft import ControllerState, Release, controller_state, release_of, releases
 from controller.kraft.table import UnknownReleaseError
-from controller.rehearsal import Outcome, Single, Verdict, levels_of, outcome_of, singles
-from controller.rehearsal_compare import (
-    answers_differ,
-    not_equal,
-    other_obstacles,
-    states_differ,
+from controller.rehearsal import (
+    AtomicStep,
+    StepOutcome,
+    StepVerdict,
+    all_levels,
+    apply_step,
+    expand_step,
 )
-from controller.rehearsal_releases import refusal_at_start
-from controller.rehearsal_scene import Ranges, Scene
-from controller.rehearsal_steps import Change, Lose, Register, Step, Unregister
+from controller.rehearsal_compare import (
+    other_blockers,
+    response_differences,
+    staging_differences,
+    state_differences,
+)
+from controller.rehearsal_releases import start_refusal
+from controller.rehearsal_scene import Ranges, RehearsedCluster
+from controller.rehearsal_steps import RegisterNode, Step, StopNode, UnregisterNode, UpdateLevels
 from deploy.artifacts import Cache
 from deploy.polling import attempts
-from deploy.rehearsal import OLDEST, RealController, Said, Setting
+from deploy.rehearsal import OLDEST, ApiResult, ControllerSetup, RealController
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, Role
 from tables.image import ClusterImage
 
@@ -36,22 +43,22 @@ _UP, _DOWN = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedStep:
     """A step, what the model says, and where Kafka's own code says or does something else.
 
     ``asked`` is false where nothing could be asked of the real controller; ``real`` is its answer.
     ``remarks`` say where it names another of several nodes that stand in the way.
     """
 
-    outcome: Outcome
+    outcome: StepOutcome
     asked: bool
-    real: Said | None
+    real: ApiResult | None
     differences: tuple[str, ...]
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class OnReal:
+class RealRehearsal:
     """A rehearsal on a real controller.
 
     ``staged`` is what stood in for the live cluster, ``unequal`` where it was not like it.
@@ -60,7 +67,7 @@ class OnReal:
     kafka: str
     staged: ControllerState
     unequal: tuple[str, ...]
-    steps: tuple[Compared, ...]
+    steps: tuple[ComparedStep, ...]
 
     @property
     def differences(self) -> int:
@@ -68,9 +75,9 @@ class OnReal:
         return sum(len(step.differences) for step in self.steps)
 
 
-def on_real_controller(
+def rehearse_on_real_controller(
     name: str, live: ControllerState, steps: Sequence[Step], cache: Cache | None = None
-) -> OnReal:
+) -> RealRehearsal:
     """Starts a controller of a release (``4.3`` or ``3.9.1``), sets it up like ``live``, and asks.
 
     Raises:
@@ -83,10 +90,10 @@ def on_real_controller(
     with tempfile.TemporaryDirectory(prefix="featurewatch-rehearsal-") as directory:
         setting = _setting(release, live, unstable)
         with RealController(kafka, Path(directory) / "node", setting, cache=cache) as real:
-            staged = seen_state(_set_up(real, live, setting), ranges)
-            scene = Scene.of(release.name, staged, (live.id,))
+            staged = controller_state(_set_up(real, live, setting), ranges)
+            scene = RehearsedCluster.of(release.name, staged, (live.id,))
             compared = tuple(_compared(_Stage(real, ranges, setting), scene, steps))
-    return OnReal(kafka, staged, tuple(not_equal(live, staged)), compared)
+    return RealRehearsal(kafka, staged, tuple(staging_differences(live, staged)), compared)
 
 
 def _release(name: str) -> tuple[Release, str]:
@@ -105,9 +112,9 @@ def _release(name: str) -> tuple[Release, str]:
 
 def _unstable(release: Release, live: ControllerState) -> bool:
     """Whether the live levels need levels that are not in production; raises `UsageError`."""
-    levels = levels_of(live)
+    levels = all_levels(live)
     texts = {
-        unstable: refusal_at_start(release.name, release.ranges(unstable=unstable), levels)
+        unstable: start_refusal(release.name, release.ranges(unstable=unstable), levels)
         for unstable in (False, True)
     }
     if None not in texts.values():
@@ -117,12 +124,12 @@ def _unstable(release: Release, live: ControllerState) -> bool:
     return texts[False] is not None
 
 
-def _setting(release: Release, live: ControllerState, unstable: bool) -> Setting:
+def _setting(release: Release, live: ControllerState, unstable: bool) -> ControllerSetup:
     level = live.metadata_version(release.bootstrap)
     known = release.metadata_level(level) if level is not None else None
     if known is None:
         raise UsageError(f"Kafka {release.name} has no metadata.version {level}")
-    return Setting(
+    return ControllerSetup(
         live.id,
         known.name,
         dynamic=_dynamic(release, live, known.level),
@@ -143,13 +150,13 @@ def _dynamic(release: Release, live: ControllerState, level: FeatureLevel) -> bo
 
 
 def _image(real: RealController) -> ClusterImage:
-    return image_once(Cluster(cluster_id=real.cluster_id, controllers=real.address))
+    return read_image(ClusterSection(cluster_id=real.cluster_id, controllers=real.address))
 
 
-def _set_up(real: RealController, live: ControllerState, setting: Setting) -> ClusterImage:
+def _set_up(real: RealController, live: ControllerState, setting: ControllerSetup) -> ClusterImage:
     """Brings the levels and registrations of ``live``, as far as the controller takes them."""
     levels = _levels(_image(real))
-    if updates := list(_adjusting(levels, levels_of(live))):
+    if updates := list(_adjusting(levels, all_levels(live))):
         real.update(updates)
     taken = [
         broker
@@ -163,7 +170,7 @@ def _set_up(real: RealController, live: ControllerState, setting: Setting) -> Cl
             real.register_controller(controller.id, _plain(controller.ranges))
     image = _image(real)
     for _ in attempts(setting.session_ms / 1000 * 2 + _SETTLED_S):
-        state = seen_state(image)
+        state = controller_state(image)
         own = not live.controllers or any(one.id == live.id for one in state.controllers)
         if own and fenced == {broker.id for broker in state.brokers if broker.fenced}:
             break
@@ -172,7 +179,7 @@ def _set_up(real: RealController, live: ControllerState, setting: Setting) -> Cl
 
 
 def _levels(image: ClusterImage) -> dict[FeatureName, FeatureLevel]:
-    return levels_of(seen_state(image))
+    return all_levels(controller_state(image))
 
 
 def _adjusting(
@@ -198,80 +205,84 @@ class _Stage:
 
     real: RealController
     ranges: Ranges
-    setting: Setting
+    setting: ControllerSetup
 
     def state(self) -> ControllerState:
         """What it knows now."""
-        return seen_state(_image(self.real), self.ranges)
+        return controller_state(_image(self.real), self.ranges)
 
 
-def _compared(stage: _Stage, scene: Scene, steps: Sequence[Step]) -> Iterator[Compared]:
+def _compared(
+    stage: _Stage, scene: RehearsedCluster, steps: Sequence[Step]
+) -> Iterator[ComparedStep]:
     for step in steps:
-        for single in singles(scene, step):
-            outcome = outcome_of(scene, single)
+        for single in expand_step(scene, step):
+            outcome = apply_step(scene, single)
             if _is_the_controller(scene, single):
                 # It is one process, and the only voter: it stays what it is.
-                yield Compared(_untouched(outcome), asked=False, real=None, differences=())
+                yield ComparedStep(_untouched(outcome), asked=False, real=None, differences=())
                 continue
             asked, said = _ask(stage.real, scene, outcome)
             differences = _differences(stage, outcome, said) if asked else ()
             remarks = (
-                tuple(other_obstacles(outcome, said.code, said.text, said.features)) if said else ()
+                tuple(other_blockers(outcome, said.code, said.text, said.features)) if said else ()
             )
-            yield Compared(outcome, asked, said, differences, remarks)
+            yield ComparedStep(outcome, asked, said, differences, remarks)
             scene = outcome.after
             if differences:  # the steps that follow are not to differ for this one's sake
-                scene = Scene.of(scene.release, stage.state(), scene.voters)
+                scene = RehearsedCluster.of(scene.release, stage.state(), scene.voters)
 
 
-def _is_the_controller(scene: Scene, single: Single) -> bool:
-    return isinstance(single, Lose | Register) and single.node == scene.active
+def _is_the_controller(scene: RehearsedCluster, single: AtomicStep) -> bool:
+    return isinstance(single, StopNode | RegisterNode) and single.node == scene.active
 
 
-def _untouched(outcome: Outcome) -> Outcome:
+def _untouched(outcome: StepOutcome) -> StepOutcome:
     text = "it stands in for all voters, and cannot be stopped or be of another release"
-    return Outcome(
+    return StepOutcome(
         outcome.step,
-        Verdict.UNKNOWN,
+        StepVerdict.UNKNOWN,
         "featurewatch",
         outcome.before,
         outcome.before,
-        says=(text,),
+        messages=(text,),
     )
 
 
-def _ask(real: RealController, scene: Scene, outcome: Outcome) -> tuple[bool, Said | None]:
+def _ask(
+    real: RealController, scene: RehearsedCluster, outcome: StepOutcome
+) -> tuple[bool, ApiResult | None]:
     """Whether there was something to ask, and the answer; a node that stops gets none."""
     step = outcome.step
-    if isinstance(step, Lose) and step.node.role is Role.BROKER:
+    if isinstance(step, StopNode) and step.node.role is Role.BROKER:
         real.lose([step.node.node_id])
         return True, None
     if outcome.answer is None:
         return False, None
     match step:
-        case Change():
+        case UpdateLevels():
             updates = [(str(one.feature), int(one.level), int(one.kind)) for one in step.updates]
             return True, real.update(updates)
-        case Register():
+        case RegisterNode():
             ranges = _plain(step.ranges or scene.ranges(step.node) or {})
             if step.node.role is Role.CONTROLLER:
                 return True, real.register_controller(step.node.node_id, ranges)
             return True, real.register_broker(step.node.node_id, ranges)
-        case Unregister():
+        case UnregisterNode():
             return True, real.unregister(step.node.node_id)
         case _:
             return False, None
 
 
-def _differences(stage: _Stage, outcome: Outcome, said: Said | None) -> tuple[str, ...]:
+def _differences(stage: _Stage, outcome: StepOutcome, said: ApiResult | None) -> tuple[str, ...]:
     """Where answers differ, and the cluster after a time in which it could have become equal."""
     found: list[str] = []
     if said is not None:
-        found += answers_differ(outcome, said.code, said.text, said.features)
+        found += response_differences(outcome, said.code, said.text, said.features)
     wait_s = stage.setting.session_ms / 1000 * 2 + _SETTLED_S
     states: list[str] = []
     for _ in attempts(wait_s):
-        states = list(states_differ(outcome.after.state, stage.state()))
+        states = list(state_differences(outcome.after.state, stage.state()))
         if not states:
             break
     return (*found, *states)

@@ -7,18 +7,18 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.rehearse_real import Compared, OnReal
+from cli.rehearse_real import ComparedStep, RealRehearsal
 from cli.showing import ids, plain
-from controller.kraft import Consequence, ControllerState, dialect_of
+from controller.kraft import Consequence, ControllerState, rules_of
 from controller.levels import level_name
-from controller.rehearsal import Outcome, Verdict, levels_of
-from controller.rehearsal_steps import Lose, Register
+from controller.rehearsal import StepOutcome, StepVerdict, all_levels
+from controller.rehearsal_steps import RegisterNode, StopNode
 from streams.types import Role
 
 _STYLES = {
-    Verdict.ACCEPTED: "green",
-    Verdict.REFUSED: "bold red",
-    Verdict.UNKNOWN: "yellow",
+    StepVerdict.ACCEPTED: "green",
+    StepVerdict.REFUSED: "bold red",
+    StepVerdict.UNKNOWN: "yellow",
 }
 _INDENT = "   "
 
@@ -39,7 +39,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
         f"levels  {levels or 'none'}",
         f"nodes   {nodes}, registered controllers {registered}",
     ]
-    if not dialect_of(release).exact:
+    if not rules_of(release).exact:
         lines.append(
             f"Kafka {release} is answered as the nearest release would: "
             "its words may differ (docs/levels.md)"
@@ -47,7 +47,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
     return [Text(plain(line), style="dim") for line in lines]
 
 
-def runs(outcomes: Sequence[Outcome]) -> Iterator[tuple[int, Sequence[Outcome]]]:
+def runs(outcomes: Sequence[StepOutcome]) -> Iterator[tuple[int, Sequence[StepOutcome]]]:
     """The steps with the number of the first: long runs of restarts together, others each alone."""
     number = 1
     for plain_restart, some in groupby(outcomes, key=_is_restart):
@@ -58,35 +58,35 @@ def runs(outcomes: Sequence[Outcome]) -> Iterator[tuple[int, Sequence[Outcome]]]
             number += len(part)
 
 
-def _is_restart(outcome: Outcome) -> bool:
+def _is_restart(outcome: StepOutcome) -> bool:
     """Whether a node is lost or started, with nothing else to say than that it works."""
-    silent = outcome.verdict is Verdict.ACCEPTED and not (outcome.says or outcome.notes)
-    return silent and isinstance(outcome.step, Lose | Register)
+    silent = outcome.verdict is StepVerdict.ACCEPTED and not (outcome.messages or outcome.notes)
+    return silent and isinstance(outcome.step, StopNode | RegisterNode)
 
 
-def restarts(number: int, run: Sequence[Outcome]) -> list[Text]:
+def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
     """Many nodes that are lost and started, in a paragraph."""
     nodes: dict[Role, set[int]] = {}
     for outcome in run:
-        if isinstance(outcome.step, Register):
+        if isinstance(outcome.step, RegisterNode):
             nodes.setdefault(outcome.step.node.role, set()).add(outcome.step.node.node_id)
     named = " and ".join(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
     first = Text(f"{number:>2} to {number + len(run) - 1} {named} are lost and register  ")
-    first.append(str(Verdict.ACCEPTED), style=_STYLES[Verdict.ACCEPTED])
-    leads = [text for outcome in run for text in outcome.does if _LEAD.search(text)]
+    first.append(str(StepVerdict.ACCEPTED), style=_STYLES[StepVerdict.ACCEPTED])
+    leads = [text for outcome in run for text in outcome.effects if _LEAD.search(text)]
     return [first, *(Text(f"{_INDENT}{plain(text)}") for text in leads)]
 
 
-def paragraph(number: int, outcome: Outcome) -> list[Text]:
+def paragraph(number: int, outcome: StepOutcome) -> list[Text]:
     """One step: the verdict, whose words, what happens, what to know."""
-    first = Text(f"{number:>2} {plain(outcome.step.words)}  ")
+    first = Text(f"{number:>2} {plain(outcome.step.text)}  ")
     first.append(str(outcome.verdict), style=_STYLES[outcome.verdict])
     lines = [first]
-    for text in outcome.says:
-        line = Text(f"{_INDENT}{outcome.by}: ", style="dim")
+    for text in outcome.messages:
+        line = Text(f"{_INDENT}{outcome.responder}: ", style="dim")
         line.append(plain(text), style=_STYLES[outcome.verdict])
         lines.append(line)
-    lines += [Text(f"{_INDENT}{plain(text)}") for text in outcome.does]
+    lines += [Text(f"{_INDENT}{plain(text)}") for text in outcome.effects]
     lines += [Text(f"{_INDENT}{plain(text)}", style="dim") for text in outcome.notes]
     lines += [Text(f"{_INDENT}{text}", style="yellow") for text in _costs(outcome.consequences)]
     return lines
@@ -97,7 +97,7 @@ def _costs(consequences: Sequence[Consequence]) -> list[str]:
     return [f"{one.feature} {one.level}: {cost}" for one in consequences for cost in one.costs]
 
 
-def difference_lines(compared: Compared) -> list[Text]:
+def difference_lines(compared: ComparedStep) -> list[Text]:
     """Whether Kafka's own code says and does the same."""
     if not compared.asked:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
@@ -111,15 +111,18 @@ def difference_lines(compared: Compared) -> list[Text]:
 
 
 def document(
-    release: str, state: ControllerState, outcomes: Sequence[Outcome], real: OnReal | None
+    release: str,
+    state: ControllerState,
+    outcomes: Sequence[StepOutcome],
+    real: RealRehearsal | None,
 ) -> dict[str, Any]:
     """A rehearsal as one JSON document."""
     found: dict[str, Any] = {
         "cluster": state.cluster,
         "controller": state.id,
         "release": release,
-        "exact": dialect_of(release).exact,
-        "levels": dict(levels_of(state)),
+        "exact": rules_of(release).exact,
+        "levels": dict(all_levels(state)),
         "verdict": str(overall(outcomes)),
         "steps": [_step(outcome) for outcome in outcomes],
     }
@@ -136,31 +139,31 @@ def document(
     return found
 
 
-def overall(outcomes: Sequence[Outcome]) -> Verdict:
+def overall(outcomes: Sequence[StepOutcome]) -> StepVerdict:
     """Refused if any step is; else unknown if any is; else accepted."""
     verdicts = {outcome.verdict for outcome in outcomes}
-    for verdict in (Verdict.REFUSED, Verdict.UNKNOWN):
+    for verdict in (StepVerdict.REFUSED, StepVerdict.UNKNOWN):
         if verdict in verdicts:
             return verdict
-    return Verdict.ACCEPTED
+    return StepVerdict.ACCEPTED
 
 
-def _step(outcome: Outcome) -> dict[str, Any]:
+def _step(outcome: StepOutcome) -> dict[str, Any]:
     answer = outcome.answer
     return {
-        "step": outcome.step.words,
+        "step": outcome.step.text,
         "verdict": str(outcome.verdict),
-        "by": outcome.by,
+        "by": outcome.responder,
         "error": answer.error.name if answer else None,
         "features": {
             name: {"error": each.error.name, "text": each.text} for name, each in outcome.results
         },
-        "says": list(outcome.says),
-        "does": list(outcome.does),
+        "says": list(outcome.messages),
+        "does": list(outcome.effects),
         "notes": list(outcome.notes),
         "consequences": [
             {"feature": one.feature, "level": one.level, "change": one.change, "costs": one.costs}
             for one in outcome.consequences
         ],
-        "levels": dict(levels_of(outcome.after.state)),
+        "levels": dict(all_levels(outcome.after.state)),
     }

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import Exit, UsageError
+from cli.errors import ExitCode, UsageError
 from cli.options import AsJson, ConfigFile
 from cli.pipeline import LakeRoot, Master, default_lake, open_lake
 from cli.settings import load
-from pipeline.replay.errors import AskedError
+from pipeline.replay.errors import ReplayUsageError
 from pipeline.replay.planning import prepare
 
 if TYPE_CHECKING:
     from pipeline.lake import Lake
-    from pipeline.replay.course import Told
+    from pipeline.replay.course import ClusterReplay
     from pipeline.replay.run import Phase
 
 _LOOK_S = 0.2
@@ -52,11 +52,11 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
         try:
             plan = prepare(paths, cluster, Path(scratch))
-        except AskedError as error:
+        except ReplayUsageError as error:
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)
         if not plan.courses:
-            raise typer.Exit(Exit.FAILED)
+            raise typer.Exit(ExitCode.FAILED)
         # A log of millions of records gives small tables.
         with open_lake(lake or default_lake(settings), master, brief=True) as opened:
             # Here, since Spark has to be there for it.
@@ -68,7 +68,7 @@ def replay(
         print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
         _say(told.notes, told.problems)
     if replayed.problems:
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _say(*lines: list[str]) -> None:
@@ -76,7 +76,7 @@ def _say(*lines: list[str]) -> None:
         sys.stderr.write(f"featurewatch: {line}\n")
 
 
-def _document(told: "Told") -> dict[str, object]:
+def _document(told: "ClusterReplay") -> dict[str, object]:
     return {
         "cluster": told.cluster,
         "from_offset": told.first if told.end >= 0 else None,
@@ -87,7 +87,7 @@ def _document(told: "Told") -> dict[str, object]:
     }
 
 
-def _line(told: "Told") -> str:
+def _line(told: "ClusterReplay") -> str:
     if told.end < 0:
         return f"cluster {told.cluster}: nothing could be read"
     offsets = f"offsets {told.first} to {told.end - 1}"

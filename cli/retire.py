@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from agents.timers import said_of, topic_of
+from agents.timers import source_status, topic_of_source
 from cli import options
-from cli.board import Board
+from cli.board import ClusterStates
 from cli.errors import UsageError
 from cli.options import BusServers, ConfigFile, Prefix
 from cli.settings import load
@@ -42,7 +42,7 @@ def retire(
     levels are taken from the last that was told stays, and the cluster is not ready.
     """
     settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
-    with contextlib.closing(Board(settings, cluster)) as board:
+    with contextlib.closing(ClusterStates(settings, cluster)) as board:
         known = board.snapshots.get(cluster)
         if known is None or source not in known.sources:
             there = ", ".join(sorted(known.sources)) if known else "none"
@@ -56,12 +56,14 @@ def retire(
                     "still runs: look at `featurewatch state`\n"
                 )
                 return
-            for _ in board.coming(0.5):
+            for _ in board.poll(0.5):
                 pass
     sys.stderr.write(f"featurewatch: {source} of {cluster} is retired\n")
 
 
 async def _say(settings: BusSettings, cluster: ClusterId, source: str) -> None:
-    status = said_of(cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms())
+    status = source_status(
+        cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms()
+    )
     async with Publisher(settings) as publisher:
-        await (await publisher.publish(topic_of(source), status))
+        await (await publisher.publish(topic_of_source(source), status))

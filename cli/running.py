@@ -11,12 +11,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 from agents.settings import WorkerSettings
-from agents.web import serve
+from agents.web import serve_health
 from agents.worker import Worker
-from cli.errors import Exit
-from cli.settings import Settings, Web
-from cli.telling import Teller
-from cli.watching import Watch, run_all
+from cli.errors import ExitCode
+from cli.settings import Settings, WebSection
+from cli.telling import LivePrinter
+from cli.watching import SourceRunner, run_all
 from streams.bus import BusSettings, ensure_topics
 
 LOG: Final = logging.getLogger("featurewatch.cli")
@@ -62,10 +62,10 @@ def _give_up(why: str) -> None:
     sys.stderr.write(f"featurewatch: {why}; what was not finished is done at the next start\n")
     logging.shutdown()
     sys.stderr.flush()
-    os._exit(Exit.FAILED)
+    os._exit(ExitCode.FAILED)
 
 
-async def reach(bus: BusSettings) -> None:
+async def ensure_bus(bus: BusSettings) -> None:
     """Makes featurewatch's topics where they are missing; does not outlive its cancellation.
 
     Raises:
@@ -100,11 +100,11 @@ async def _in_daemon_thread(work: Callable[[], None]) -> None:
     await done
 
 
-async def run_worker(settings: WorkerSettings, web: Web) -> None:
+async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
     """Runs a worker with its web views until cancelled; then what was begun is finished."""
-    await reach(settings.bus)
+    await ensure_bus(settings.bus)
     worker = Worker(settings)
-    async with serve(worker, web.host, web.worker_port) as health:
+    async with serve_health(worker, web.host, web.worker_port) as health:
         LOG.info("the worker's health and metrics: http://%s:%d", health.host, health.port)
         running = asyncio.ensure_future(worker.run())
         try:
@@ -114,17 +114,17 @@ async def run_worker(settings: WorkerSettings, web: Web) -> None:
             await running
 
 
-async def run_watch(watch: Watch) -> None:
+async def run_watch(watch: SourceRunner) -> None:
     """Runs the sources until cancelled."""
-    await reach(watch.settings.bus_settings())
+    await ensure_bus(watch.settings.bus_settings())
     await watch.run()
 
 
-async def run_everything(watch: Watch, settings: Settings, *, as_json: bool) -> None:
+async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
     """Runs the sources and a worker, and tells what they say, until cancelled or one fails."""
     bus = settings.bus_settings()
-    await reach(bus)
-    with Teller(bus, as_json=as_json) as teller:
+    await ensure_bus(bus)
+    with LivePrinter(bus, as_json=as_json) as teller:
         await run_all(
             [
                 watch.run(),

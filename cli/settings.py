@@ -17,7 +17,7 @@ from pydantic_settings import (
 from agents.settings import WorkerSettings, default_directory
 from cli.errors import UsageError
 from cli.properties import read_properties
-from cli.wrong import ENVIRONMENT, explain
+from cli.wrong import ENVIRONMENT, explain_validation_error
 from controller.readiness.times import Limits
 from streams import yaml_file
 from streams.bus import BusSettings
@@ -46,7 +46,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class Bus(_Section):
+class BusSection(_Section):
     """The Kafka cluster that featurewatch's own topics stand on."""
 
     bootstrap_servers: Addresses = ""
@@ -61,7 +61,7 @@ class Bus(_Section):
     """-1: the bus' default"""
 
 
-class Cluster(_Section):
+class ClusterSection(_Section):
     """A watched cluster: one or more of controllers, servers, log_directory and zookeeper."""
 
     cluster_id: str = ""
@@ -82,7 +82,7 @@ class Cluster(_Section):
     """what is published: records and znodes that features depend on, or all but secrets"""
 
 
-class Worker(_Section):
+class WorkerSection(_Section):
     """The worker."""
 
     id: TopicName = "1"
@@ -97,7 +97,7 @@ class Worker(_Section):
     """the metrics name single nodes in clusters of up to so many"""
 
 
-class Readiness(_Section):
+class ReadinessSection(_Section):
     """How long something may last before it is an alert; the same for worker and pipeline."""
 
     ghost_after_s: Lasting = 3600.0
@@ -108,7 +108,7 @@ class Readiness(_Section):
     """a node that would be refused at its next registration; a restart takes a moment"""
 
 
-class Web(_Section):
+class WebSection(_Section):
     """/metrics, /healthz and /readyz."""
 
     host: str = "127.0.0.1"
@@ -128,11 +128,11 @@ class Settings(BaseSettings):
     content: ClassVar[dict[str, Any]] = {}
     """what stands in the configuration file"""
 
-    bus: Bus = Field(default_factory=Bus)
-    clusters: list[Cluster] = Field(default_factory=list)
-    worker: Worker = Field(default_factory=Worker)
-    readiness: Readiness = Field(default_factory=Readiness)
-    web: Web = Field(default_factory=Web)
+    bus: BusSection = Field(default_factory=BusSection)
+    clusters: list[ClusterSection] = Field(default_factory=list)
+    worker: WorkerSection = Field(default_factory=WorkerSection)
+    readiness: ReadinessSection = Field(default_factory=ReadinessSection)
+    web: WebSection = Field(default_factory=WebSection)
 
     @classmethod
     def settings_customise_sources(
@@ -202,7 +202,9 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
     try:
         return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
     except ValidationError as error:
-        raise UsageError(explain(error, Settings, named, Settings.content)) from None
+        raise UsageError(
+            explain_validation_error(error, Settings, named, Settings.content)
+        ) from None
     except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None

@@ -12,7 +12,7 @@ _GLANCE_S: Final = 3.0
 _NEWEST: Final = "4.3"
 
 
-def describes(arguments: Sequence[str]) -> bool:
+def run_fast_describe(arguments: Sequence[str]) -> bool:
     """Whether these were the arguments of that command, and it is done."""
     match list(arguments):
         case ["features", "--bootstrap-server", servers, "describe"]:
@@ -21,7 +21,7 @@ def describes(arguments: Sequence[str]) -> bool:
             pass
         case _:
             return False
-    from admin.glance import glance
+    from admin.glance import fast_describe
     from cli.features.printing import print_features
     from streams.net.address import parse_addresses
 
@@ -29,7 +29,7 @@ def describes(arguments: Sequence[str]) -> bool:
         addresses = parse_addresses(servers)
     except ValueError:
         return False
-    known = glance(addresses[0], None, _GLANCE_S) if addresses else None
+    known = fast_describe(addresses[0], None, _GLANCE_S) if addresses else None
     if known is None:
         return False
     print_features(known, _NEWEST)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.errors import Exit, UsageError
+from cli.errors import ExitCode, UsageError
 from deploy import remote, stackfile
 from deploy.ensemble_specs import EnsembleSpec
 from deploy.errors import StackError
@@ -68,7 +68,7 @@ def up(
 ) -> None:
     """Start a stack and leave it running; a directory that holds one is taken up as it was."""
     where = _directory(directory)
-    wanted = _Wanted(
+    wanted = _StackOptions(
         nodes,
         release,
         releases,
@@ -81,7 +81,7 @@ def up(
     )
     if stackfile.read(where) is None:
         wanted.described().write(where)
-    elif wanted != _Wanted():
+    elif wanted != _StackOptions():
         raise UsageError(
             f"{where} holds a stack already: take it up without options, choose another "
             "--directory, or remove it: featurewatch stack down --remove"
@@ -104,13 +104,13 @@ def down(
     where = _directory(directory)
     ran = True
     try:
-        remote.ask(where, "down")
+        remote.send_request(where, "down")
         remote.wait_until_gone(where)
     except remote.NotRunningError as error:
         ran = False
         if not remove:
             _say(str(error))
-            raise typer.Exit(Exit.NO) from error
+            raise typer.Exit(ExitCode.NO) from error
     if remove:
         if stackfile.read(where) is None:
             raise StackError(f"{where} holds no stack; nothing was removed")
@@ -123,28 +123,28 @@ def status(directory: Directory = None, as_json: Json = False) -> None:
     """How a stack does; exit code 3 if it does not run or a node is not ready."""
     where = _directory(directory)
     try:
-        answer = remote.ask(where, "status")
+        answer = remote.send_request(where, "status")
     except remote.NotRunningError as error:
         if as_json:
             none = {"directory": str(where), "running": False}
             print(json.dumps(none | {kind: [] for kind in _SERVERS}))
         _say(str(error))
-        raise typer.Exit(Exit.NO) from error
+        raise typer.Exit(ExitCode.NO) from error
     _show(answer | {"running": True}, as_json, _describe_status)
     if not all(server["ready"] for server in _servers(answer)):
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.NO)
 
 
 @node_app.command()
 def stop(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
     """Shut a node down (SIGTERM)."""
-    _show(remote.ask(_directory(directory), "stop", node=node), as_json, _describe_node)
+    _show(remote.send_request(_directory(directory), "stop", node=node), as_json, _describe_node)
 
 
 @node_app.command()
 def kill(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
     """Kill a node (SIGKILL)."""
-    _show(remote.ask(_directory(directory), "kill", node=node), as_json, _describe_node)
+    _show(remote.send_request(_directory(directory), "kill", node=node), as_json, _describe_node)
 
 
 @node_app.command()
@@ -158,7 +158,9 @@ def start(
     """Start a node again, with its directory kept."""
     where = _directory(directory)
     _show(
-        remote.ask(where, "start", node=node, release=release, wait=wait), as_json, _describe_node
+        remote.send_request(where, "start", node=node, release=release, wait=wait),
+        as_json,
+        _describe_node,
     )
 
 
@@ -168,14 +170,14 @@ def _directory(given: Path | None) -> Path:
 
 def _refuse_if_running(where: Path) -> None:
     try:
-        remote.ask(where, "status")
+        remote.send_request(where, "status")
     except remote.NotRunningError:
         return
     raise StackError(f"the stack in {where} runs already; see: featurewatch stack status")
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _StackOptions:
     """The options of ``stack up`` that say what a new stack shall be."""
 
     nodes: int | None = None

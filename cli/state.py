@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import options, showing
-from cli.board import Board, doubt
-from cli.errors import Exit
+from cli.board import ClusterStates, staleness
+from cli.errors import ExitCode
 from cli.options import AsJson, BusServers, ConfigFile, Follow, OnlyCluster, Prefix
 from cli.settings import load
 from streams.outputs import Snapshot
@@ -36,7 +36,7 @@ def state(
     Exits with 4 if nothing is known of any cluster.
     """
     settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
-    with contextlib.closing(Board(settings, cluster)) as board:
+    with contextlib.closing(ClusterStates(settings, cluster)) as board:
         if as_json:
             _json(board, follow=follow)
         elif not follow:
@@ -46,39 +46,39 @@ def state(
         else:
             _lines(board)
         if not board.snapshots:
-            raise typer.Exit(Exit.UNKNOWN)
+            raise typer.Exit(ExitCode.UNKNOWN)
 
 
-def _json(board: Board, *, follow: bool) -> None:
+def _json(board: ClusterStates, *, follow: bool) -> None:
     for _, snapshot in sorted(board.snapshots.items()):
         showing.print_json(snapshot)
     while follow:
-        for output in board.coming(1.0):
+        for output in board.poll(1.0):
             if isinstance(output, Snapshot):
                 showing.print_json(output)
 
 
-def _live(board: Board) -> None:
+def _live(board: ClusterStates) -> None:
     with Live(_view(board), console=showing.console(), auto_refresh=False) as live:
         while True:
-            for _ in board.coming(_REFRESH_S):
+            for _ in board.poll(_REFRESH_S):
                 pass
             live.update(_view(board), refresh=True)
 
 
-def _lines(board: Board) -> None:
+def _lines(board: ClusterStates) -> None:
     """Where there is no terminal: the whole state after each change of what it shows."""
     console = showing.console()
     console.print(_view(board))
     shown = _content(board)
     while True:
-        for _ in board.coming(1.0):
+        for _ in board.poll(1.0):
             if _content(board) != shown:
                 shown = _content(board)
                 console.print(_view(board))
 
 
-def _content(board: Board) -> object:
+def _content(board: ClusterStates) -> object:
     snapshots = [
         (each.digest, each.ready, each.leader_id, tuple(each.sources.items()))
         for _, each in sorted(board.snapshots.items())
@@ -86,13 +86,13 @@ def _content(board: Board) -> object:
     return snapshots, sorted(alert.id for alert in board.firing())
 
 
-def _view(board: Board) -> Group:
+def _view(board: ClusterStates) -> Group:
     parts = []
     now_ms = int(time.time() * 1000)
     for name, snapshot in sorted(board.snapshots.items()):
-        parts.extend(showing.state_view(snapshot, board.firing(name), doubt(snapshot, now_ms)))
+        parts.extend(showing.state_view(snapshot, board.firing(name), staleness(snapshot, now_ms)))
     if not parts:
-        parts.extend(Text(reason) for reason in board.unknown(now_ms))
-    if board.trouble:
-        parts.append(Text(showing.plain(board.trouble), style="bold yellow"))
+        parts.extend(Text(reason) for reason in board.unknown_reasons(now_ms))
+    if board.error:
+        parts.append(Text(showing.plain(board.error), style="bold yellow"))
     return Group(*parts)

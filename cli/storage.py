@@ -11,18 +11,18 @@ import typer
 from rich.text import Text
 
 from cli import showing
-from cli.errors import Exit, UsageError
-from cli.one_shot import NothingCommittedError, NotSeenError, image_once
+from cli.errors import ExitCode, UsageError
+from cli.one_shot import ClusterNotReadError, NothingCommittedError, read_image
 from cli.options import AsJson
-from cli.settings import Cluster
+from cli.settings import ClusterSection
 from controller.levels import level_name
-from controller.rehearsal_releases import why_not_able
+from controller.rehearsal_releases import start_refusals
 from deploy.archive import archive_options
 from deploy.artifacts import Cache, default_cache, java_command
 from deploy.specs import NEWEST_TESTED
 from streams.kraft.formatted import (
     DamagedDirectoryError,
-    Formatted,
+    FormattedDirectory,
     NotALogDirectoryError,
     read_formatted,
 )
@@ -92,9 +92,9 @@ def info(
         found = _read(directory)
     except NotALogDirectoryError as error:
         raise UsageError(showing.plain(error)) from None
-    except (DamagedDirectoryError, NotSeenError) as error:
+    except (DamagedDirectoryError, ClusterNotReadError) as error:
         typer.echo(f"featurewatch: {showing.plain(error)}", err=True)
-        raise typer.Exit(Exit.FAILED) from None
+        raise typer.Exit(ExitCode.FAILED) from None
     if as_json:
         showing.print_json(found.document())
         return
@@ -107,7 +107,7 @@ def info(
 class _Info:
     """A log directory; ``now`` is what its log is known to have committed, ``end`` all it has."""
 
-    formatted: Formatted
+    formatted: FormattedDirectory
     now: ClusterImage | None
     end: ClusterImage | None
 
@@ -154,7 +154,7 @@ class _Info:
                 "offset": now.log.offset,
             },
             "uncommitted": self.uncommitted,
-            "releases": why_not_able(self.levels) if self.levels else {},
+            "releases": start_refusals(self.levels) if self.levels else {},
         }
 
     def lines(self) -> list[Text]:
@@ -186,7 +186,7 @@ class _Info:
         """Which releases start on it, and why others do not: the newest of a run speaks for it."""
         if not self.levels:
             return []
-        answers = why_not_able(self.levels)
+        answers = start_refusals(self.levels)
         able = [name for name, reason in answers.items() if reason is None]
         lines = [Text(f"{'starts with':<12}{', '.join(able) or 'no release that is known'}")]
         for refused, run in groupby(answers.items(), key=lambda one: one[1] is not None):
@@ -198,7 +198,7 @@ class _Info:
         return lines
 
 
-def _initial(found: Formatted) -> str:
+def _initial(found: FormattedDirectory) -> str:
     if found.levels is None:
         return "it has no bootstrap.checkpoint, so no initial levels"
     voters = f"; voters {showing.ids(found.voters)}" if found.voters else ""
@@ -215,17 +215,19 @@ def _read(directory: Path) -> _Info:
     found = read_formatted(directory.expanduser())
     if found.log is None or found.meta.cluster is None:
         return _Info(found, None, None)
-    cluster = Cluster(cluster_id=found.meta.cluster, log_directory=found.log)
+    cluster = ClusterSection(cluster_id=found.meta.cluster, log_directory=found.log)
     return _Info(found, _image(cluster, None), _image(cluster, 0))
 
 
-def _image(cluster: Cluster, settle_ms: int | None) -> ClusterImage | None:
+def _image(cluster: ClusterSection, settle_ms: int | None) -> ClusterImage | None:
     """What the log says; None where there is nothing in it that counts."""
     try:
-        image = image_once(cluster, _FILES_S, settle_ms=settle_ms)
+        image = read_image(cluster, _FILES_S, settle_ms=settle_ms)
     except NothingCommittedError:
         return None
     if image.unreadable:
         kind, first = next(iter(image.unreadable.items()))
-        raise NotSeenError(f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}")
+        raise ClusterNotReadError(
+            f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}"
+        )
     return image

@@ -10,7 +10,7 @@ from typing import Self
 from confluent_kafka import Message
 
 from cli import showing
-from cli.listing import decoded
+from cli.listing import decode_messages
 from cli.reading import TopicReader
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert, decode_change
@@ -18,7 +18,7 @@ from streams.outputs import Alert, AlertState, FeatureChange
 from streams.topics import ALERTS, FEATURE_CHANGES
 
 
-class Teller:
+class LivePrinter:
     """Prints to stdout, in a thread of its own; use as a context, in an event loop.
 
     First the alerts that fire, then each change and each alert that comes, each cause once.
@@ -64,13 +64,13 @@ class Teller:
     def _tell(self) -> None:
         reader = TopicReader(self._bus, FEATURE_CHANGES, ALERTS)
         try:
-            for _ in self._new(reader.present()):
+            for _ in self._new(reader.read_existing()):
                 pass  # known from now on
             for alert in self._alerts.values():
                 if alert.state is AlertState.FIRING:
                     self._show(alert)
             while not self._stop.is_set():
-                for output in self._new(reader.coming(0.5)):
+                for output in self._new(reader.poll(0.5)):
                     self._show(output)
                     if self._stop.is_set():
                         break
@@ -81,12 +81,12 @@ class Teller:
         changes = self._bus.topic(FEATURE_CHANGES)
         for message in messages:
             if message.topic() == changes:
-                for change in decoded([message], decode_change):
+                for change in decode_messages([message], decode_change):
                     if change.id not in self._said:
                         self._said.add(change.id)
                         yield change
             else:
-                for alert in decoded([message], decode_alert):
+                for alert in decode_messages([message], decode_alert):
                     if self._alerts.get(alert.id) != alert:
                         self._alerts[alert.id] = alert
                         yield alert

@@ -44,9 +44,9 @@ def up(
     Prints the alerts that fire, then changes and alerts as they come.
     """
     # Here, so that the other commands start without the engines.
-    from cli.embedded import bus_for
+    from cli.embedded import run_embedded_bus
     from cli.running import run_everything, run_until_signal
-    from cli.watching import Watch
+    from cli.watching import SourceRunner
 
     clusters = options.cluster_flags(
         controllers=controllers,
@@ -58,8 +58,8 @@ def up(
         zookeeper_config=zookeeper_config,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
-    watch = Watch(settings)
-    with bus_for(settings):
+    watch = SourceRunner(settings)
+    with run_embedded_bus(settings):
         sys.stderr.write(
             f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
             "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"

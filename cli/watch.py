@@ -38,7 +38,7 @@ def watch(
     """Follow clusters and publish what happens to them; reads only."""
     # Here, so that the other commands start without the engines.
     from cli.running import run_until_signal, run_watch
-    from cli.watching import Watch
+    from cli.watching import SourceRunner
 
     clusters = options.cluster_flags(
         controllers=controllers,
@@ -50,4 +50,4 @@ def watch(
         zookeeper_config=zookeeper_config,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
-    run_until_signal(run_watch(Watch(settings)))
+    run_until_signal(run_watch(SourceRunner(settings)))

@@ -8,24 +8,24 @@ from typing import Final
 
 from cli.errors import UsageError
 from cli.properties import read_client_config, read_properties
-from cli.settings import Cluster, Settings
-from streams.apiversions.discovery import find_nodes
-from streams.apiversions.peers import Peers
+from cli.settings import ClusterSection, Settings
+from streams.apiversions.discovery import discover_nodes
+from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.apiversions.source import ApiVersionsSource
 from streams.bus import Publisher, ensure_topics
 from streams.events import SourceState
 from streams.health import HealthServer, source_views
 from streams.kraft.logdir_files import cluster_id_of
-from streams.kraft.quorum_reader import Quorum
+from streams.kraft.quorum_reader import QuorumSettings
 from streams.kraft.source import KraftSettings, KraftSource
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
-from streams.metrics import Reports, SourceReport
+from streams.kraft.wanted import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from streams.metrics import SourceReport, SourceReporter
 from streams.net.address import parse_addresses
 from streams.net.security import Security
 from streams.types import ClusterId
-from streams.zookeeper.paths import Wanted
-from streams.zookeeper.settings import Login, ZookeeperSettings
+from streams.zookeeper.paths import WatchScope
+from streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
@@ -33,13 +33,13 @@ LOG: Final = logging.getLogger("featurewatch.watch")
 _RETRY_S: Final = 2.0
 
 
-class Watched:
+class WatchedCluster:
     """One configured cluster: first its id is learned, then its sources run.
 
     Raises `UsageError` for what can be seen to be wrong before anything is asked.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterSection) -> None:
         self._cluster = cluster
         if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
@@ -48,11 +48,11 @@ class Watched:
             )
         if cluster.log_directory is not None:
             _check_directory(cluster.log_directory, cluster.cluster_id)
-        self._security = security(cluster)
+        self._security = client_security(cluster)
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
-        self.sources: list[Reports] = []
+        self.sources: list[SourceReporter] = []
 
     @property
     def _has_nodes(self) -> bool:
@@ -67,7 +67,7 @@ class Watched:
         given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
         return next(filter(None, given), str(cluster.log_directory))
 
-    def reports(self) -> Iterable[Reports]:
+    def reports(self) -> Iterable[SourceReporter]:
         """The sources; this one speaks for those that wait for the cluster's id."""
         return [*self.sources, *([self] if self._learning else [])]
 
@@ -99,7 +99,7 @@ class Watched:
             self.sources.append(log)
             running.append(log.run())
         if cluster.servers:
-            asking = answers_settings(cluster, cluster_id, self._security)
+            asking = api_versions_settings(cluster, cluster_id, self._security)
             answers = ApiVersionsSource(asking, publisher)
             self.sources.append(answers)
             running.append(answers.run())
@@ -120,11 +120,11 @@ class Watched:
         while True:
             if znodes is not None and znodes.cluster is not None:
                 return znodes.cluster
-            nodes = await find_nodes(settings, Peers(settings), ())
+            nodes = await discover_nodes(settings, ConnectionPool(settings), ())
             if nodes.cluster is not None:
                 return nodes.cluster
             # How to name a controller that shall be asked for its features is not to the point.
-            remarks = [remark for remark in nodes.remarks if "id@host:port" not in remark]
+            remarks = [remark for remark in nodes.warnings if "id@host:port" not in remark]
             why = "; ".join(remarks) or f"{self.name} does not answer"
             trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
             if trouble != self._trouble:
@@ -154,21 +154,23 @@ def cluster_id_in_files(directory: Path) -> ClusterId | None:
     return ClusterId(found) if found is not None else None
 
 
-def kraft_settings(cluster: Cluster, cluster_id: ClusterId, security: Security) -> KraftSettings:
+def kraft_settings(
+    cluster: ClusterSection, cluster_id: ClusterId, security: Security
+) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
-    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_WANTED
+    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
     if cluster.log_directory is not None:
         return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
-    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers), security)
+    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
     return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
 
 
-def zookeeper_settings(cluster: Cluster) -> ZookeeperSettings:
+def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
     """How the znodes of a cluster are followed; raises `UsageError`."""
-    login = Login()
+    login = ZookeeperLogin()
     if cluster.zookeeper_config is not None:
         try:
-            login = Login.from_properties(read_properties(cluster.zookeeper_config))
+            login = ZookeeperLogin.from_properties(read_properties(cluster.zookeeper_config))
         except UsageError:
             raise
         except ValueError as error:
@@ -178,18 +180,18 @@ def zookeeper_settings(cluster: Cluster) -> ZookeeperSettings:
         cluster.zookeeper,
         cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
         login=login,
-        wanted=Wanted(partitions=everything, tasks=everything),
+        wanted=WatchScope(partitions=everything, tasks=everything),
     )
 
 
-def answers_settings(
-    cluster: Cluster, cluster_id: ClusterId, security: Security
+def api_versions_settings(
+    cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> ApiVersionsSettings:
     """How the nodes of a cluster are asked."""
     return ApiVersionsSettings.parse(cluster.servers, "", cluster=cluster_id, security=security)
 
 
-def security(cluster: Cluster) -> Security:
+def client_security(cluster: ClusterSection) -> Security:
     """TLS and SASL towards a cluster's nodes; logs which keys of the file have no effect.
 
     Raises:
@@ -201,19 +203,19 @@ def security(cluster: Cluster) -> Security:
     return config.security
 
 
-class Watch:
+class SourceRunner:
     """All watched clusters of this process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.clusters = [Watched(cluster) for cluster in settings.clusters]
+        self.clusters = [WatchedCluster(cluster) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
                 "there is no cluster to watch: give --controllers, --servers, --log-directory or "
                 "--zookeeper, or list clusters in the configuration file"
             )
 
-    def sources(self) -> Iterable[Reports]:
+    def sources(self) -> Iterable[SourceReporter]:
         """Every source, for metrics and health."""
         return [report for cluster in self.clusters for report in cluster.reports()]
 
@@ -229,7 +231,7 @@ class Watch:
         await asyncio.to_thread(ensure_topics, bus)
         async with (
             HealthServer(source_views(self.sources), port=web.source_port, host=web.host) as health,
-            Publisher(bus, on_trouble=_tell) as publisher,
+            Publisher(bus, on_error=_tell) as publisher,
         ):
             LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
             await run_all([cluster.run(publisher) for cluster in self.clusters])

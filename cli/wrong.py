@@ -13,7 +13,7 @@ ENVIRONMENT: Final = "FEATUREWATCH_"
 _Place = tuple[int | str, ...]
 
 
-def explain(
+def explain_validation_error(
     error: ValidationError, model: type[BaseModel], file: Path | None, content: Mapping[str, Any]
 ) -> str:
     """The first thing that pydantic found; ``content`` is what stands in ``file``."""

@@ -9,18 +9,18 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from controller.compatibility import incompatibilities, suspicious
-from controller.migration import under_way
-from controller.readiness.states import State
-from controller.readiness.times import CLUSTER, settle, touched_beside
-from controller.rules import RULES, TIMED_RULES, Finding, Seen, Subject, SubjectKind
+from controller.compatibility import incompatibilities, needs_evaluation
+from controller.migration import in_progress
+from controller.readiness.states import UpgradeState
+from controller.readiness.times import CLUSTER, affected_beyond_delta, take_due
+from controller.rules import RULES, TIMED_RULES, Finding, RuleContext, Subject, SubjectKind
 from streams.events import SourceState, SourceStatus
 from streams.outputs import Alert, AlertState
 from tables.image import ClusterDelta, ClusterImage
-from tables.nodes import ClassKey, NodeKey
+from tables.nodes import CapabilityKey, NodeKey
 from tables.zookeeper import FEATURES_PATHS
 
-Firing = Map[Subject, tuple[Alert, ...]]
+FiringAlerts = Map[Subject, tuple[Alert, ...]]
 """The alerts that fire now, by subject."""
 
 
@@ -31,7 +31,7 @@ class Cause(NamedTuple):
     at_ms: int
 
 
-Said = Mapping[Subject, tuple[Alert, ...]]
+AlertChanges = Mapping[Subject, tuple[Alert, ...]]
 """Alerts that began, changed or ended, by subject."""
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
@@ -42,14 +42,14 @@ _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, Subje
 """What is judged before the log has been read to its end: it is not the cluster's state."""
 
 
-def judge(
+def evaluate(
     before: ClusterImage,
     delta: ClusterDelta,
-    firing: Firing,
+    firing: FiringAlerts,
     cause: Cause,
-    seen: Seen,
+    seen: RuleContext,
     due: Iterable[NodeKey] = (),
-) -> tuple[Firing, Said]:
+) -> tuple[FiringAlerts, AlertChanges]:
     """The firing alerts after an event, and what is to be said of each subject by it.
 
     ``seen`` is the cluster after it, and ``due`` are nodes of which something has lasted too long
@@ -78,7 +78,9 @@ def judge(
     return firing, dict(sorted(said.items(), key=lambda item: str(item[0])))
 
 
-def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) -> Iterator[Alert]:
+def _alerts(
+    seen: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
+) -> Iterator[Alert]:
     """The alerts of one subject; one that goes on unchanged comes back as it was.
 
     Sources' clocks differ, and what has lasted too long has done so ever since it was said: by the
@@ -110,7 +112,7 @@ def _alerts(seen: Seen, subject: Subject, old: tuple[Alert, ...], cause: Cause) 
         yield before if before is not None and _same(before, alert) else alert
 
 
-def _findings(seen: Seen, subject: Subject) -> Iterator[tuple[str, Finding]]:
+def _findings(seen: RuleContext, subject: Subject) -> Iterator[tuple[str, Finding]]:
     """What the rules find, each with its rule's name."""
     for rule in RULES.get(subject.kind, ()):
         yield from ((rule.name, finding) for finding in rule.find(seen.image, subject))
@@ -131,7 +133,7 @@ def _resolved(alert: Alert, cause: Cause) -> Alert:
 
 
 def _touched(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
 ) -> Iterable[Subject]:
     """The subjects whose findings may differ, each once, in a fixed order."""
     subjects: dict[Subject, None] = {}
@@ -144,7 +146,7 @@ def _touched(
         subjects[_LOG] = None
     if before.zookeeper is not after.zookeeper:
         subjects.update((Subject(SubjectKind.ZNODE, path), None) for path in _paths(before, after))
-    if under_way(after) or _MIGRATION in firing:
+    if in_progress(after) or _MIGRATION in firing:
         subjects[_MIGRATION] = None
     if after.ready and not before.ready:
         subjects.update(_everything(after, firing))
@@ -153,7 +155,7 @@ def _touched(
     return subjects
 
 
-def _sources(before: ClusterImage, after: ClusterImage, firing: Firing) -> Iterator[Subject]:
+def _sources(before: ClusterImage, after: ClusterImage, firing: FiringAlerts) -> Iterator[Subject]:
     """The sources that say something else than before; most heartbeats say the same again."""
     for name in sorted({*before.sources, *after.sources}):
         old, new = before.sources.get(name), after.sources.get(name)
@@ -169,21 +171,28 @@ def _word(status: SourceStatus | None) -> tuple[SourceState, str] | None:
 
 
 def _lasting(
-    before: ClusterImage, delta: ClusterDelta, firing: Firing, seen: Seen, due: Iterable[NodeKey]
+    before: ClusterImage,
+    delta: ClusterDelta,
+    firing: FiringAlerts,
+    seen: RuleContext,
+    due: Iterable[NodeKey],
 ) -> Iterator[Subject]:
     """The subjects of which something may have lasted too long now, or lasts no more."""
     if not seen.image.ready:
         return
     if not before.ready:  # what came to it before was not judged
-        _, due = settle(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
+        _, due = take_due(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
     # Those of the delta itself are among the touched anyway, if they fire.
-    for key in touched_beside(seen.times, before, seen.image, delta) if firing else ():
+    for key in affected_beyond_delta(seen.times, before, seen.image, delta) if firing else ():
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject
     since = seen.times.states.get(CLUSTER)
-    unfinished = since is not None and since.state not in (State.FINALIZED, State.UNKNOWN)
+    unfinished = since is not None and since.state not in (
+        UpgradeState.FINALIZED,
+        UpgradeState.UNKNOWN,
+    )
     over = since is not None and seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
     if (unfinished and over) or _UPGRADE in firing:
         yield _UPGRADE
@@ -191,14 +200,14 @@ def _lasting(
 
 def _paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
     """The znodes of which there may be something else to say: those with a remark, and features."""
-    old, new = before.zookeeper.remarks, after.zookeeper.remarks
+    old, new = before.zookeeper.issues, after.zookeeper.issues
     remarked = () if old is new else sorted({*old, *new})
     return (*FEATURES_PATHS, *remarked)
 
 
-def _everything(image: ClusterImage, firing: Firing) -> Iterator[tuple[Subject, None]]:
+def _everything(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[Subject, None]]:
     for key in image.nodes.classes:
-        if suspicious(key.capabilities, image.features.levels):
+        if needs_evaluation(key.capabilities, image.features.levels):
             yield from _members(image, key)
     for feature in sorted({*image.features.levels, *image.disagreements}):
         yield Subject(SubjectKind.FEATURE, feature), None
@@ -207,11 +216,11 @@ def _everything(image: ClusterImage, firing: Firing) -> Iterator[tuple[Subject, 
 
 
 def _of_delta(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
 ) -> Iterator[tuple[Subject, None]]:
     levels, levels_before = after.features.levels, before.features.levels
     for key, node in delta.nodes.items():
-        if node is not None and suspicious(node.capabilities, levels):
+        if node is not None and needs_evaluation(node.capabilities, levels):
             yield Subject(SubjectKind.NODE, key), None
         elif firing and (subject := Subject(SubjectKind.NODE, key)) in firing:
             yield subject, None
@@ -228,6 +237,6 @@ def _of_delta(
             yield Subject(SubjectKind.FEATURE, feature), None
 
 
-def _members(image: ClusterImage, key: ClassKey) -> Iterator[tuple[Subject, None]]:
+def _members(image: ClusterImage, key: CapabilityKey) -> Iterator[tuple[Subject, None]]:
     for node_id in sorted(image.nodes.classes[key]):
         yield Subject(SubjectKind.NODE, NodeKey(key.role, node_id)), None

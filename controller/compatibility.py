@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from immutables import Map
 
-from controller.kraft.support import NOT_AT_ALL, includes
+from controller.kraft.support import UNSUPPORTED, contains
 from controller.levels import CONTROLLER_REGISTRATION
 from streams.types import (
     METADATA_VERSION,
@@ -16,7 +16,7 @@ from streams.types import (
     Range,
 )
 from tables.image import ClusterImage
-from tables.nodes import Capabilities, ClassKey, is_range
+from tables.nodes import Capabilities, CapabilityKey, is_valid_range
 
 
 class Verdict(StrEnum):
@@ -34,16 +34,16 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
     minimum is above 0 cannot register while the feature is not finalized
     (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
     (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none
-    (`tables.nodes.is_range`), and a feature that may have been left out.
+    (`tables.nodes.is_valid_range`), and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:
-        if includes(NOT_AT_ALL, level):
+        if contains(UNSUPPORTED, level):
             return Verdict.YES
         return Verdict.NO if known.complete else Verdict.UNKNOWN
-    if not is_range(supported):
+    if not is_valid_range(supported):
         return Verdict.UNKNOWN
-    return Verdict.YES if includes(supported, level) else Verdict.NO
+    return Verdict.YES if contains(supported, level) else Verdict.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,20 @@ def incompatibilities(
     return tuple(item for item in found if item.verdict is not Verdict.YES)
 
 
-def suspicious(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
+def needs_evaluation(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
     """Whether any rule about nodes can have something to say of nodes with these capabilities."""
     return bool(incompatibilities(known, levels)) or known.broken
 
 
-def asks_controllers(image: ClusterImage) -> bool:
+def controllers_register(image: ClusterImage) -> bool:
     """Whether controllers register, and are asked before a level changes (KIP-919)."""
     finalized = image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
     return finalized >= CONTROLLER_REGISTRATION
 
 
-def excluded_classes(image: ClusterImage) -> Iterator[tuple[ClassKey, tuple[Incompatibility, ...]]]:
+def excluded_classes(
+    image: ClusterImage,
+) -> Iterator[tuple[CapabilityKey, tuple[Incompatibility, ...]]]:
     """The classes of nodes that some finalized level excludes, or may exclude."""
     for key in image.nodes.classes:
         found = incompatibilities(key.capabilities, image.features.levels)

@@ -21,7 +21,7 @@ PRE_MIGRATION: Final = 2
 _IN_PROGRESS: Final = (1, PRE_MIGRATION)
 
 
-def under_way(image: ClusterImage) -> bool:
+def in_progress(image: ClusterImage) -> bool:
     """Whether a migration has begun and is not known to be over.
 
     The log says so, if it has heard of one. Without its word a migration znode or a KRaft
@@ -36,14 +36,14 @@ def under_way(image: ClusterImage) -> bool:
     return known.migration is not None or (controller is not None and controller.kraft_epoch >= 0)
 
 
-def missing(image: ClusterImage) -> Collection[NodeId]:
+def missing_brokers(image: ClusterImage) -> Collection[NodeId]:
     """The brokers in ZooKeeper that the KRaft controllers do not know, while it matters.
 
     Before the metadata is copied each must register as migrating. Later a broker may have come back
     as a KRaft broker while its ZooKeeper session lasts, and only those are missing that have not
     registered at all.
     """
-    if image.authority is not Authority.LOG or not under_way(image):
+    if image.authority is not Authority.LOG or not in_progress(image):
         return ()
     if image.migration == PRE_MIGRATION:
         return image.unregistered
@@ -63,8 +63,8 @@ def migration_of(image: ClusterImage) -> Migration:
     znode = image.zookeeper.migration
     return Migration(
         state=state_name(image),
-        under_way=under_way(image),
+        under_way=in_progress(image),
         kraft_controller_id=-1 if znode is None else znode.kraft_controller_id,
         brokers_in_zookeeper=len(image.brokers),
-        missing=tuple(sorted(missing(image))),
+        missing=tuple(sorted(missing_brokers(image))),
     )

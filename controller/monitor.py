@@ -8,15 +8,22 @@ from typing import Self
 
 from immutables import Map
 
-from controller.alerts import Cause, Firing, Said, judge
-from controller.readiness.times import DEFAULT_LIMITS, NO_TIMES, Limits, Times, advance, settle
-from controller.rules import Seen
+from controller.alerts import AlertChanges, Cause, FiringAlerts, evaluate
+from controller.readiness.times import (
+    DEFAULT_LIMITS,
+    NO_TIMES,
+    Limits,
+    StateTimers,
+    advance_timers,
+    take_due,
+)
+from controller.rules import RuleContext
 from controller.snapshot import provenance_fields, snapshot
 from streams.events import Event, LogCommit, SnapshotChunk
 from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from streams.types import ClusterId
 from tables.fold import fold, fold_unreadable
-from tables.image import NOTHING, SKIPPED, ClusterDelta, ClusterImage, Delivery
+from tables.image import NOTHING, SKIPPED, ClusterDelta, ClusterImage, MessagePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +31,8 @@ class MonitorState:
     """What is known of a cluster, which alerts fire, and since when things are so."""
 
     image: ClusterImage
-    firing: Firing = field(default_factory=Map)
-    times: Times = NO_TIMES
+    firing: FiringAlerts = field(default_factory=Map)
+    times: StateTimers = NO_TIMES
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -34,7 +41,7 @@ class MonitorState:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepResult:
     """The state after an event, what the event changed in it, and what is to be said.
 
     ``snapshot`` is there iff the event raised the feature revision.
@@ -43,21 +50,21 @@ class Outcome:
     state: MonitorState
     delta: ClusterDelta
     changes: tuple[FeatureChange, ...] = ()
-    said: Said = field(default_factory=dict)
+    alert_changes: AlertChanges = field(default_factory=dict)
     snapshot: Snapshot | None = None
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
         """The alerts that began, changed or ended."""
-        return tuple(alert for alerts in self.said.values() for alert in alerts)
+        return tuple(alert for alerts in self.alert_changes.values() for alert in alerts)
 
 
 def step(
     state: MonitorState,
     event: Event,
-    delivery: Delivery | None = None,
+    delivery: MessagePosition | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Outcome:
+) -> StepResult:
     """Takes in one event. Pure; an event that was taken in before says nothing.
 
     ``delivery`` is where it stood on the bus, if it came from there: what the bus gives again after
@@ -65,45 +72,45 @@ def step(
     is the events' own.
     """
     before = state.image
-    if delivery is not None and before.has_read(delivery):
-        return Outcome(state, SKIPPED)
+    if delivery is not None and before.has_applied(delivery):
+        return StepResult(state, SKIPPED)
     after, delta = fold(before, event)
     if delta.skipped:
-        return Outcome(
+        return StepResult(
             state if after is before else MonitorState(after, state.firing, state.times), delta
         )
     if delivery is not None:
-        after = after.having_read(delivery)
+        after = after.mark_applied(delivery)
     at_ms = _time_ms(event)
-    times = advance(state.times, before, after, delta, at_ms, limits)
-    times, due = settle(times, limits, at_ms) if after.ready else (times, [])
-    seen = Seen(after, times, limits, at_ms)
-    firing, said = judge(before, delta, state.firing, Cause(event.id, at_ms), seen, due)
+    times = advance_timers(state.times, before, after, delta, at_ms, limits)
+    times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
+    seen = RuleContext(after, times, limits, at_ms)
+    firing, said = evaluate(before, delta, state.firing, Cause(event.id, at_ms), seen, due)
     raised = after.features.revision != before.features.revision
-    return Outcome(
+    return StepResult(
         state=MonitorState(after, firing, times),
         delta=delta,
         changes=_changes(after, delta, event),
-        said=said,
+        alert_changes=said,
         snapshot=snapshot(after, at_ms) if raised else None,
     )
 
 
-def unreadable(
+def step_unreadable(
     state: MonitorState,
     place: str,
     reason: str,
-    delivery: Delivery,
+    delivery: MessagePosition,
     limits: Limits = DEFAULT_LIMITS,
-) -> Outcome:
+) -> StepResult:
     """Takes in that a message on a topic could not be read."""
-    if state.image.has_read(delivery):
-        return Outcome(state, SKIPPED)
+    if state.image.has_applied(delivery):
+        return StepResult(state, SKIPPED)
     at_ms = delivery.time_ms
-    after = fold_unreadable(state.image, place, reason).having_read(delivery)
-    seen = Seen(after, state.times, limits, at_ms)
-    firing, said = judge(state.image, NOTHING, state.firing, Cause(place, at_ms), seen)
-    return Outcome(MonitorState(after, firing, state.times), NOTHING, said=said)
+    after = fold_unreadable(state.image, place, reason).mark_applied(delivery)
+    seen = RuleContext(after, state.times, limits, at_ms)
+    firing, said = evaluate(state.image, NOTHING, state.firing, Cause(place, at_ms), seen)
+    return StepResult(MonitorState(after, firing, state.times), NOTHING, alert_changes=said)
 
 
 def _time_ms(event: Event) -> int:

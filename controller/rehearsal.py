@@ -13,18 +13,38 @@ from controller.kraft import (
     UpdateDecision,
     UpdateRequest,
     decide_update,
-    dialect_of,
+    rules_of,
 )
-from controller.kraft.answers import LevelRecord
-from controller.rehearsal_nodes import lose, register_broker, start_controller, unregister
-from controller.rehearsal_outcome import OURSELVES, Outcome, Verdict
-from controller.rehearsal_scene import Scene
-from controller.rehearsal_steps import Change, Lose, Register, Restart, Step, Unregister
-from controller.rehearsal_words import applied, assumed, comes_with, no_return
+from controller.kraft.answers import FeatureLevelRecord
+from controller.rehearsal_nodes import register_broker, start_controller, stop_node, unregister_node
+from controller.rehearsal_outcome import FEATUREWATCH, StepOutcome, StepVerdict
+from controller.rehearsal_scene import RehearsedCluster
+from controller.rehearsal_steps import (
+    RegisterNode,
+    RestartNodes,
+    Step,
+    StopNode,
+    UnregisterNode,
+    UpdateLevels,
+)
+from controller.rehearsal_words import (
+    consequences_of,
+    describe_assumptions,
+    describe_records,
+    irreversible_notes,
+)
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.nodes import NodeKey
 
-__all__ = ["Outcome", "Single", "Verdict", "levels_of", "outcome_of", "rehearse", "singles"]
+__all__ = [
+    "AtomicStep",
+    "StepOutcome",
+    "StepVerdict",
+    "all_levels",
+    "apply_step",
+    "expand_step",
+    "rehearse",
+]
 
 
 def rehearse(
@@ -34,8 +54,8 @@ def rehearse(
     *,
     voters: Sequence[NodeId] = (),
     whole: bool = True,
-) -> list[Outcome]:
-    """The outcome of each step, in order; a `Restart` becomes the steps that it stands for.
+) -> list[StepOutcome]:
+    """The outcome of each step, in order; a `RestartNodes` becomes the steps that it stands for.
 
     ``release`` is the active controller's. ``whole`` is false where not every registration is
     known: then nothing is surely accepted.
@@ -43,22 +63,28 @@ def rehearse(
     Raises:
         controller.kraft.UnknownReleaseError: if the release is unknown.
     """
-    dialect_of(release)
-    scene = Scene.of(release, state, voters)
-    found: list[Outcome] = []
+    rules_of(release)
+    scene = RehearsedCluster.of(release, state, voters)
+    found: list[StepOutcome] = []
     for step in steps:
-        for single in singles(scene, step):
-            outcome = outcome_of(scene, single)
-            if not whole and outcome.verdict is Verdict.ACCEPTED and isinstance(single, Change):
-                outcome = replace(outcome, verdict=Verdict.UNKNOWN, notes=(*outcome.notes, _PART))
-            if isinstance(step, Restart):
+        for single in expand_step(scene, step):
+            outcome = apply_step(scene, single)
+            if (
+                not whole
+                and outcome.verdict is StepVerdict.ACCEPTED
+                and isinstance(single, UpdateLevels)
+            ):
+                outcome = replace(
+                    outcome, verdict=StepVerdict.UNKNOWN, notes=(*outcome.notes, _PART)
+                )
+            if isinstance(step, RestartNodes):
                 outcome = replace(outcome, notes=())  # of a node that is back at once
             found.append(outcome)
             scene = outcome.after
     return found
 
 
-Single = Change | Lose | Register | Unregister
+AtomicStep = UpdateLevels | StopNode | RegisterNode | UnregisterNode
 """A step that is taken at once."""
 
 _PART: Final = (
@@ -67,26 +93,28 @@ _PART: Final = (
 )
 
 
-def singles(scene: Scene, step: Step) -> Iterator[Single]:
+def expand_step(scene: RehearsedCluster, step: Step) -> Iterator[AtomicStep]:
     """A step, or those of a restart: controllers, the active one last, then brokers that live."""
-    if not isinstance(step, Restart):
+    if not isinstance(step, RestartNodes):
         yield step
         return
     nodes = [step.which] if isinstance(step.which, NodeKey) else _many(scene, step.which)
     at = f"@{step.release}" if step.release else ""
     for node in nodes:
-        yield Lose(node)
-        yield Register(f"register:{node}{at}", node, step.release)
+        yield StopNode(node)
+        yield RegisterNode(f"register:{node}{at}", node, step.release)
 
 
-def _many(scene: Scene, which: str) -> list[NodeKey]:
+def _many(scene: RehearsedCluster, which: str) -> list[NodeKey]:
     ids = sorted({*scene.voters, *(one.id for one in scene.state.controllers)})
-    controllers = [key for one in ids if (key := NodeKey(Role.CONTROLLER, one)) not in scene.lost]
+    controllers = [
+        key for one in ids if (key := NodeKey(Role.CONTROLLER, one)) not in scene.stopped
+    ]
     controllers.sort(key=lambda key: key == scene.active)
     brokers = sorted(
         key
         for one in scene.state.brokers
-        if (key := NodeKey(Role.BROKER, one.id)) not in scene.lost
+        if (key := NodeKey(Role.BROKER, one.id)) not in scene.stopped
     )
     return [
         *(controllers if which in ("controllers", "all") else ()),
@@ -94,43 +122,45 @@ def _many(scene: Scene, which: str) -> list[NodeKey]:
     ]
 
 
-def outcome_of(scene: Scene, step: Single) -> Outcome:
+def apply_step(scene: RehearsedCluster, step: AtomicStep) -> StepOutcome:
     """What becomes of one step; the outcome's ``after`` is where the next begins."""
     match step:
-        case Lose(node):
-            return lose(scene, step, node)
-        case Register(node=NodeKey(role=Role.CONTROLLER)):
+        case StopNode(node):
+            return stop_node(scene, step, node)
+        case RegisterNode(node=NodeKey(role=Role.CONTROLLER)):
             return start_controller(scene, step)
-        case Change() | Register() | Unregister() if not scene.led:
+        case UpdateLevels() | RegisterNode() | UnregisterNode() if not scene.has_leader:
             says = "no majority of the voters lives: no controller is active, and none answers"
-            return Outcome(step, Verdict.UNKNOWN, OURSELVES, scene, scene, says=(says,))
-        case Change():
+            return StepOutcome(
+                step, StepVerdict.UNKNOWN, FEATUREWATCH, scene, scene, messages=(says,)
+            )
+        case UpdateLevels():
             return _change(scene, step)
-        case Register():
+        case RegisterNode():
             return register_broker(scene, step)
-        case Unregister():
-            return unregister(scene, step)
+        case UnregisterNode():
+            return unregister_node(scene, step)
         case _:
             assert_never(step)
 
 
-def _change(scene: Scene, step: Change) -> Outcome:
+def _change(scene: RehearsedCluster, step: UpdateLevels) -> StepOutcome:
     before = scene.state
     decision = decide_update(scene.release, before, UpdateRequest(step.updates))
     state = _after_update(scene.release, before, decision)
-    old, raised = levels_of(before), levels_of(state)
-    return Outcome(
+    old, raised = all_levels(before), all_levels(state)
+    return StepOutcome(
         step,
-        Verdict.ACCEPTED if decision.accepted else Verdict.REFUSED,
-        scene.speaker,
+        StepVerdict.ACCEPTED if decision.accepted else StepVerdict.REFUSED,
+        scene.controller_label,
         scene,
         replace(scene, state=state),
         answer=decision.answer,
         results=decision.results,
-        says=decision.refusals,
-        does=tuple(applied(decision, before.levels)),
-        notes=(*no_return(old, raised), *assumed(decision)),
-        consequences=comes_with(old, raised),
+        messages=decision.refusals,
+        effects=tuple(describe_records(decision, before.levels)),
+        notes=(*irreversible_notes(old, raised), *describe_assumptions(decision)),
+        consequences=consequences_of(old, raised),
     )
 
 
@@ -139,9 +169,9 @@ def _after_update(
 ) -> ControllerState:
     levels = dict(state.levels)
     for record in decision.records:
-        if not isinstance(record, LevelRecord):
+        if not isinstance(record, FeatureLevelRecord):
             continue
-        if record.feature == KRAFT_VERSION and dialect_of(release).skips_kraft_records:
+        if record.feature == KRAFT_VERSION and rules_of(release).skips_kraft_records:
             continue
         if record.level:
             levels[record.feature] = record.level
@@ -151,7 +181,7 @@ def _after_update(
     return replace(state, levels=levels, kraft_version=kraft)
 
 
-def levels_of(state: ControllerState) -> dict[FeatureName, FeatureLevel]:
+def all_levels(state: ControllerState) -> dict[FeatureName, FeatureLevel]:
     """All finalized levels by name, kraft.version among them where it is above 0."""
     levels = {**state.levels, KRAFT_VERSION: state.kraft_version}
     return {name: level for name, level in sorted(levels.items()) if level}

@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from controller.kraft import Answer, ControllerState, Error
+from controller.kraft import ApiError, ControllerState, Errors
 from controller.kraft.support import reason_not_supported
-from controller.rehearsal import Outcome, levels_of
+from controller.rehearsal import StepOutcome, all_levels
 from controller.rehearsal_scene import Ranges
-from controller.rehearsal_steps import Change
+from controller.rehearsal_steps import UpdateLevels
 from controller.rehearsal_words import ranges_text
 from streams.types import METADATA_VERSION, FeatureLevel, NodeId
 
 
-def answers_differ(
-    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+def response_differences(
+    outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
 ) -> Iterator[str]:
     """Where a controller answered otherwise than the model, a sentence each.
 
     ``code``, ``text`` and ``features`` (code and text of each) are the real answer. The text of an
     agreement says nothing and is not compared. Of several nodes that stand in the way either may
-    be named: `other_obstacles`.
+    be named: `other_blockers`.
     """
     for what, model, wanted, real, said in _pairs(outcome, code, text, features):
         if model is None or real is None:
@@ -34,8 +34,8 @@ def answers_differ(
             yield f"{_of(what)}the model says {wanted!r}, the real controller {said!r}"
 
 
-def other_obstacles(
-    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+def other_blockers(
+    outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
 ) -> Iterator[str]:
     """Where a controller names another of the nodes that stand in the way than the model, and why.
 
@@ -52,26 +52,26 @@ def _of(what: str) -> str:
 
 
 def _pairs(
-    outcome: Outcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
-) -> Iterator[tuple[str, Answer | None, str, int | None, str]]:
+    outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
+) -> Iterator[tuple[str, ApiError | None, str, int | None, str]]:
     """For the whole request and each feature: the model's answer and text, the real code and text.
 
     The model gives the reason alone; a client gets it with the words for the whole request.
     """
     if outcome.answer is None:
         return
-    yield "", outcome.answer, "" if outcome.answer.accepted else outcome.says[0], code, text
+    yield "", outcome.answer, "" if outcome.answer.accepted else outcome.messages[0], code, text
     if code:
         return
-    expected: dict[str, Answer] = {str(name): answer for name, answer in outcome.results}
+    expected: dict[str, ApiError] = {str(name): answer for name, answer in outcome.results}
     for name in sorted({*expected, *features}):
         model, (real, said) = expected.get(name), features.get(name, (None, ""))
         yield name, model, (model.text or "") if model else "", real, said
 
 
-def _as_true(outcome: Outcome, wanted: str) -> set[str]:
+def _as_true(outcome: StepOutcome, wanted: str) -> set[str]:
     """The texts that name another node of the same role, which is in the way as well."""
-    if not isinstance(outcome.step, Change):
+    if not isinstance(outcome.step, UpdateLevels):
         return set()
     state, found = outcome.before.state, set[str]()
     finalized = state.metadata_version() or FeatureLevel(0)
@@ -95,12 +95,12 @@ def _each_alone(state: ControllerState, first: str) -> Iterator[ControllerState]
 
 
 def _name(code: int) -> str:
-    return Error(code).name if code in [one.value for one in Error] else f"error {code}"
+    return Errors(code).name if code in [one.value for one in Errors] else f"error {code}"
 
 
-def states_differ(model: ControllerState, real: ControllerState) -> Iterator[str]:
+def state_differences(model: ControllerState, real: ControllerState) -> Iterator[str]:
     """Where the cluster of the real controller is not as the model has it, a sentence each."""
-    one, other = levels_of(model), levels_of(real)
+    one, other = all_levels(model), all_levels(real)
     for name in sorted({*one, *other}):
         if one.get(name) != other.get(name):
             yield f"{name} is {one.get(name, 0)} in the model and {other.get(name, 0)} really"
@@ -135,7 +135,7 @@ def _ranges(role: str, node: NodeId, model: Ranges, real: Ranges) -> Iterator[st
         yield f"{role} {node} supports {dict(model)} in the model and {dict(real)} really"
 
 
-def not_equal(live: ControllerState, staged: ControllerState) -> Iterator[str]:
+def staging_differences(live: ControllerState, staged: ControllerState) -> Iterator[str]:
     """What of a live cluster its stand-in does not have, a sentence each.
 
     ``staged`` is the state of the real controller that stands in, before the first step.
@@ -153,11 +153,11 @@ def not_equal(live: ControllerState, staged: ControllerState) -> Iterator[str]:
             "it is its own only voter; some live voters are of a release before 4.1, with which a "
             "leader does not raise kraft.version"
         )
-    for name, level in levels_of(live).items():
-        if levels_of(staged).get(name) != level:
-            yield f"{name} is {levels_of(staged).get(name, 0)}; it is {level} in the live cluster"
-    for name, level in levels_of(staged).items():
-        if name not in levels_of(live):
+    for name, level in all_levels(live).items():
+        if all_levels(staged).get(name) != level:
+            yield f"{name} is {all_levels(staged).get(name, 0)}; it is {level} in the live cluster"
+    for name, level in all_levels(staged).items():
+        if name not in all_levels(live):
             yield f"{name} is {level}; it is not finalized in the live cluster"
     known = {each.id for each in staged.brokers}
     if out := [str(each.id) for each in live.brokers if each.id not in known]:

@@ -3,30 +3,29 @@
 from collections.abc import Mapping
 
 from controller.kraft import ControllerState, releases, replay_refusal
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 
 
-def release_of_ranges(ranges: Mapping[FeatureName, Range]) -> str | None:
+def release_name_of_ranges(ranges: Mapping[FeatureName, Range]) -> str | None:
     """The release whose nodes advertise these ranges; None where the table has none."""
-    release = software_of(capabilities(ranges))
+    release = release_of_capabilities(intern_capabilities(ranges))
     return release.name if release else None
 
 
-def why_not_able(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:
+def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:
     """For each release of the table why its controllers do not start at these levels; None: do.
 
     The words are those with which a controller stops as it reads the log; brokers advertise the
     same ranges, and are refused for the same levels when they register.
     """
     return {
-        name: refusal_at_start(name, release.ranges(), levels)
-        for name, release in releases().items()
+        name: start_refusal(name, release.ranges(), levels) for name, release in releases().items()
     }
 
 
-def refusal_at_start(
+def start_refusal(
     release: str, ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
 ) -> str | None:
     """With which words a controller with these ranges stops as it reads these levels; None: not.

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from controller.kraft import ControllerState, RegisteredBroker, RegisteredController
-from controller.kraft.voters import not_telling
-from controller.rehearsal_releases import release_of_ranges
+from controller.kraft.voters import voters_not_reporting
+from controller.rehearsal_releases import release_name_of_ranges
 from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.nodes import NodeKey
 
@@ -14,11 +14,11 @@ Ranges = Mapping[FeatureName, Range]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RehearsedCluster:
     """What holds before a step.
 
-    ``release`` is that of the active controller, ``voters`` the ids of those who elect it, ``lost``
-    the nodes that do not run. ``led`` says that a majority of the voters lives. ``epoch`` is the
+    ``release`` is that of the active controller, ``voters`` the ids of those who elect it, ``stopped``
+    the nodes that do not run. ``has_leader`` says that a majority of the voters lives. ``epoch`` is the
     broker epoch that the next registration gets. ``software`` are the ranges of controllers that
     were started and could not register.
     """
@@ -26,8 +26,8 @@ class Scene:
     release: str
     state: ControllerState
     voters: tuple[NodeId, ...]
-    lost: frozenset[NodeKey] = frozenset()
-    led: bool = True
+    stopped: frozenset[NodeKey] = frozenset()
+    has_leader: bool = True
     epoch: int = 0
     software: Mapping[NodeId, Ranges] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Scene:
         return NodeKey(Role.CONTROLLER, self.state.id)
 
     @property
-    def speaker(self) -> str:
+    def controller_label(self) -> str:
         """The active controller, as it is called in answers."""
         return f"controller {self.state.id} (Kafka {self.release})"
 
@@ -106,20 +106,20 @@ class Scene:
         told = not after._untold() and (self.state.voters_support_kraft or not after._away())
         return replace(after, state=replace(after.state, voters_support_kraft=told))
 
-    def without(self, key: NodeKey) -> Self:
+    def with_stopped(self, key: NodeKey) -> Self:
         """After a node stopped: without the active controller another voter takes its place."""
-        after = replace(self, lost=self.lost | {key})
+        after = replace(self, stopped=self.stopped | {key})
         return after._elected() if key == self.active or not after._majority() else after
 
-    def having(self, key: NodeKey, ranges: Ranges) -> Self:
+    def with_started(self, key: NodeKey, ranges: Ranges) -> Self:
         """After a node was started with these ranges; a quorum without leader may have one now."""
-        after = replace(self, lost=self.lost - {key})
+        after = replace(self, stopped=self.stopped - {key})
         if key.role is Role.CONTROLLER:
             after = replace(after, software={**self.software, key.node_id: ranges})
-        return after if after.led else after._elected()
+        return after if after.has_leader else after._elected()
 
     def _living(self) -> list[NodeId]:
-        return [one for one in self.voters if NodeKey(Role.CONTROLLER, one) not in self.lost]
+        return [one for one in self.voters if NodeKey(Role.CONTROLLER, one) not in self.stopped]
 
     def _away(self) -> bool:
         return len(self._living()) < len(self.voters)
@@ -127,7 +127,9 @@ class Scene:
     def _untold(self) -> tuple[NodeId, ...]:
         """The voters of which no leader hears that they support the next kraft.version."""
         registered = {one.id: one.ranges for one in self.state.controllers}
-        return not_telling(self.voters, registered, FeatureLevel(self.state.kraft_version + 1))
+        return voters_not_reporting(
+            self.voters, registered, FeatureLevel(self.state.kraft_version + 1)
+        )
 
     def _majority(self) -> bool:
         return 2 * len(self._living()) > len(self.voters)
@@ -135,7 +137,7 @@ class Scene:
     def _elected(self) -> Self:
         """With the living voter of the lowest id active; any of them could be."""
         if not self._majority():
-            return replace(self, led=False)
+            return replace(self, has_leader=False)
         chosen = min(self._living())
         registered = self.controller(chosen)
         local = self.software.get(chosen) or (registered.ranges if registered else None)
@@ -145,7 +147,7 @@ class Scene:
         told = not self._untold() and not self._away()
         return replace(
             self,
-            release=release_of_ranges(local) or self.release,
+            release=release_name_of_ranges(local) or self.release,
             state=replace(self.state, id=chosen, local=local, voters_support_kraft=told),
-            led=True,
+            has_leader=True,
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller.kraft import Update, UpgradeType, release_of, releases
+from controller.kraft import LevelUpdate, UpgradeType, release_of, releases
 from controller.kraft.table import UnknownReleaseError, production_levels
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.nodes import NodeKey
@@ -29,33 +29,33 @@ _LINE: Final = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UpdateLevels:
     """An ``UpdateFeatures`` request."""
 
-    words: str
-    updates: tuple[Update, ...]
+    text: str
+    updates: tuple[LevelUpdate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class StopNode:
     """A node stops, and its session ends."""
 
     node: NodeKey
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """How the step is written."""
         return f"lose:{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class RegisterNode:
     """A process registers with a node's id; of this release, or with the ranges known before.
 
     ``new`` says that no node had this id.
     """
 
-    words: str
+    text: str
     node: NodeKey
     release: str | None = None
     new: bool = False
@@ -67,33 +67,33 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
-class Unregister:
+class UnregisterNode:
     """A registration is removed, as ``kafka-cluster unregister`` does."""
 
     node: NodeKey
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """How the step is written."""
         return f"unregister:{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class RestartNodes:
     """Nodes are stopped and started one by one, on another release if one is named.
 
     ``which`` is a node, or ``brokers``, ``controllers``, ``all`` (controllers first).
     """
 
-    words: str
+    text: str
     which: NodeKey | str
     release: str | None = None
 
 
-Step = Change | Lose | Register | Unregister | Restart
+Step = UpdateLevels | StopNode | RegisterNode | UnregisterNode | RestartNodes
 
 
-class BadStepError(ValueError):
+class StepSyntaxError(ValueError):
     """A step that cannot be read: one line that says what to write."""
 
 
@@ -105,13 +105,13 @@ def parse(text: str) -> Step:
     """
     verb, colon, rest = (part.strip() for part in text.partition(":"))
     if not colon or not rest:
-        raise BadStepError(
+        raise StepSyntaxError(
             f"{text!r} is no step: write what to do and with what, as in lose:broker-2"
         )
     try:
         return _parse(f"{verb}:{rest}", verb, rest)
     except UnknownReleaseError as error:
-        raise BadStepError(f"step {text}: {error}") from None
+        raise StepSyntaxError(f"step {text}: {error}") from None
 
 
 def parse_document(content: Any) -> list[Step]:
@@ -125,7 +125,7 @@ def parse_document(content: Any) -> list[Step]:
     """
     listed = content.get("steps") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not listed:
-        raise BadStepError("there are no steps in it: write a list below `steps:`")
+        raise StepSyntaxError("there are no steps in it: write a list below `steps:`")
     return [parse(_as_text(entry)) for entry in listed]
 
 
@@ -139,45 +139,45 @@ def _as_text(entry: Any) -> str:
         elif isinstance(what, list):
             what = ",".join(map(str, what))
         return f"{verb}:{what}"
-    raise BadStepError(f"{entry!r} is no step: write it as on the command line, lose:broker-2")
+    raise StepSyntaxError(f"{entry!r} is no step: write it as on the command line, lose:broker-2")
 
 
 def _parse(text: str, verb: str, rest: str) -> Step:
     match verb:
         case "upgrade":
-            return Change(text, _levels(text, rest, UpgradeType.UPGRADE))
+            return UpdateLevels(text, _levels(text, rest, UpgradeType.UPGRADE))
         case "downgrade" | "downgrade-unsafe" | "disable" | "disable-unsafe":
             unsafe = verb.endswith("-unsafe")
             kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
             if verb.startswith("disable"):
-                return Change(text, tuple(_off(name, kind) for name in rest.split(",")))
-            return Change(text, _levels(text, rest, kind))
+                return UpdateLevels(text, tuple(_off(name, kind) for name in rest.split(",")))
+            return UpdateLevels(text, _levels(text, rest, kind))
         case "lose":
-            return Lose(_node(text, rest))
+            return StopNode(_node(text, rest))
         case "unregister":
-            return Unregister(_node(text, rest))
+            return UnregisterNode(_node(text, rest))
         case "add-broker" | "add-controller":
             role, (node_id, release) = verb.removeprefix("add-"), _released(rest)
             if release is None:
-                raise BadStepError(f"step {text} names no release: write {verb}:{node_id}@4.3")
-            return Register(text, _node(text, f"{role}-{node_id}"), release, new=True)
+                raise StepSyntaxError(f"step {text} names no release: write {verb}:{node_id}@4.3")
+            return RegisterNode(text, _node(text, f"{role}-{node_id}"), release, new=True)
         case "register":
             which, release = _released(rest)
-            return Register(text, _node(text, which), release)
+            return RegisterNode(text, _node(text, which), release)
         case "restart":
             which, release = _released(rest)
-            return Restart(text, which if which in _ALL else _node(text, which), release)
+            return RestartNodes(text, which if which in _ALL else _node(text, which), release)
         case _:
             known = ", ".join(dict.fromkeys(re.split(r"[:\s]", line)[0] for line in _lines()))
-            raise BadStepError(f"step {text}: there is no {verb!r}, but {known}")
+            raise StepSyntaxError(f"step {text}: there is no {verb!r}, but {known}")
 
 
 def _lines() -> list[str]:
     return GRAMMAR.splitlines()
 
 
-def _off(name: str, kind: UpgradeType) -> Update:
-    return Update(FeatureName(name.strip()), FeatureLevel(0), kind)
+def _off(name: str, kind: UpgradeType) -> LevelUpdate:
+    return LevelUpdate(FeatureName(name.strip()), FeatureLevel(0), kind)
 
 
 def _released(rest: str) -> tuple[str, str | None]:
@@ -189,31 +189,31 @@ def _released(rest: str) -> tuple[str, str | None]:
 def _node(text: str, name: str) -> NodeKey:
     match = _NODE.fullmatch(name)
     if match is None:
-        raise BadStepError(f"step {text}: {name!r} is no node: write broker-2 or controller-2")
+        raise StepSyntaxError(f"step {text}: {name!r} is no node: write broker-2 or controller-2")
     return NodeKey(Role(match[1]), NodeId(int(match[2])))
 
 
-def _levels(text: str, rest: str, kind: UpgradeType) -> tuple[Update, ...]:
-    found: list[Update] = []
+def _levels(text: str, rest: str, kind: UpgradeType) -> tuple[LevelUpdate, ...]:
+    found: list[LevelUpdate] = []
     for part in rest.split(","):
         name, equals, level = (word.strip() for word in part.partition("="))
         if not equals or not name or not level:
-            raise BadStepError(f"step {text}: {part!r} is not feature=level")
+            raise StepSyntaxError(f"step {text}: {part!r} is not feature=level")
         if name == "release":
             found += _of_release(level, kind)
         else:
-            found.append(Update(FeatureName(name), _level(text, name, level), kind))
+            found.append(LevelUpdate(FeatureName(name), _level(text, name, level), kind))
     return tuple(found)
 
 
-def _of_release(name: str, kind: UpgradeType) -> list[Update]:
+def _of_release(name: str, kind: UpgradeType) -> list[LevelUpdate]:
     """What the tool of a release asks for: none of a feature at 0 in an upgrade (KIP-1022)."""
     level = named_level(name)
     if level is None:
         raise UnknownReleaseError(f"Kafka {name!r} has no level: write {_known()}")
     wanted = {METADATA_VERSION: level, **release_of(name).defaults(level)}
     return [
-        Update(feature, FeatureLevel(wanted[feature]), kind)
+        LevelUpdate(feature, FeatureLevel(wanted[feature]), kind)
         for feature in wanted
         if wanted[feature] > 0 or kind is not UpgradeType.UPGRADE
     ]
@@ -225,7 +225,7 @@ def _level(text: str, feature: str, level: str) -> FeatureLevel:
     found = named_level(level) if feature == METADATA_VERSION else None
     if found is None:
         by_name = f", or {_known()}" if feature == METADATA_VERSION else ""
-        raise BadStepError(
+        raise StepSyntaxError(
             f"step {text}: {level!r} is no level of {feature}: write a number{by_name}"
         )
     return found

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 
 from controller.kraft import Consequence, UpdateDecision, between
-from controller.kraft.answers import ConfigRecord, LevelRecord, NothingRecord, Record
+from controller.kraft.answers import ConfigRecord, FeatureLevelRecord, NoOpRecord, Record
 from controller.levels import level_name
-from controller.readiness.software import span
-from controller.readiness.way_back import way_back
+from controller.readiness.software import format_releases
+from controller.readiness.way_back import downgrade_path
 from controller.rehearsal_scene import Ranges
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, Range
 
 Levels = Mapping[FeatureName, FeatureLevel]
 
 
-def applied(decision: UpdateDecision, before: Levels) -> Iterator[str]:
+def describe_records(decision: UpdateDecision, before: Levels) -> Iterator[str]:
     """What a decision writes, a sentence for each record."""
     for record in decision.records:
         if text := _record(record, before):
@@ -23,7 +23,7 @@ def applied(decision: UpdateDecision, before: Levels) -> Iterator[str]:
         yield f"raft writes {KRAFT_VERSION} {decision.kraft_version}{all_the_same}"
 
 
-def assumed(decision: UpdateDecision) -> Iterator[str]:
+def describe_assumptions(decision: UpdateDecision) -> Iterator[str]:
     """What an accepted request depends on that is not read from the log."""
     if any(isinstance(record, ConfigRecord) for record in decision.records):
         yield "where min.insync.replicas is set is not read: taken as 1, and set nowhere"
@@ -31,7 +31,7 @@ def assumed(decision: UpdateDecision) -> Iterator[str]:
 
 def _record(record: Record, before: Levels) -> str:
     match record:
-        case LevelRecord(feature, level):
+        case FeatureLevelRecord(feature, level):
             was = before.get(feature, FeatureLevel(0))
             if was == level:
                 return f"writes {feature} {level_name(feature, level)} again"
@@ -39,7 +39,7 @@ def _record(record: Record, before: Levels) -> str:
         case ConfigRecord(broker, name, value):
             where = f"of broker {broker}" if broker else "of all brokers"
             return f"sets {name}={value} {where}" if value else f"removes {name} {where}"
-        case NothingRecord():
+        case NoOpRecord():
             return ""
 
 
@@ -58,7 +58,7 @@ def _range(bounds: Range) -> str:
     return f"{bounds[0]}-{bounds[1]}"
 
 
-def comes_with(before: Levels, after: Levels) -> tuple[Consequence, ...]:
+def consequences_of(before: Levels, after: Levels) -> tuple[Consequence, ...]:
     """What the levels that were raised bring and cost."""
     return tuple(
         one
@@ -67,9 +67,9 @@ def comes_with(before: Levels, after: Levels) -> tuple[Consequence, ...]:
     )
 
 
-def no_return(before: Levels, after: Levels) -> Iterator[str]:
+def irreversible_notes(before: Levels, after: Levels) -> Iterator[str]:
     """Whether raised levels can be lowered again, and which releases start no more, or again."""
-    found = way_back(before, after)
+    found = downgrade_path(before, after)
     if found is None or dict(before) == dict(after):
         return
     raised = (
@@ -78,6 +78,6 @@ def no_return(before: Levels, after: Levels) -> Iterator[str]:
     if any(raised):
         yield found.why
     if lost := [name for name in found.before if name not in found.after]:
-        yield f"nodes of Kafka {span(lost)} do not start any more"
+        yield f"nodes of Kafka {format_releases(lost)} do not start any more"
     if again := [name for name in found.after if name not in found.before]:
-        yield f"nodes of Kafka {span(again)} can start again"
+        yield f"nodes of Kafka {format_releases(again)} can start again"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from controller.roll_back import WayBack
+from controller.roll_back import RollbackPath
 from controller.software import Direction
 from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.image import ClusterDelta, ClusterImage
@@ -24,7 +24,7 @@ class RollState(StrEnum):
     ABANDONED = "abandoned"
 
 
-class Moved(NamedTuple):
+class CapabilityChange(NamedTuple):
     """A node whose capabilities differ; None where it is not registered."""
 
     key: NodeKey
@@ -32,7 +32,7 @@ class Moved(NamedTuple):
     after: Capabilities | None
 
 
-class Arrival(NamedTuple):
+class RolledNode(NamedTuple):
     """A node on the new software: since when, and the release by name, if it has one."""
 
     role: Role
@@ -54,12 +54,12 @@ class Roll:
     started_ms: int
     old: tuple[Capabilities, ...]
     new: tuple[Capabilities, ...]
-    nodes: tuple[Arrival, ...] = ()
+    nodes: tuple[RolledNode, ...] = ()
     levels: Levels = field(default_factory=dict)
     rolled_ms: int | None = None
     finalized_ms: int | None = None
     ended_ms: int | None = None
-    way_back: WayBack | None = None
+    way_back: RollbackPath | None = None
 
     @property
     def state(self) -> RollState:
@@ -78,7 +78,7 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class Rolls:
+class RollHistory:
     """What is to be known of a cluster's past to tell its next roll.
 
     ``before`` is the roll before the current one, which goes on if that one is abandoned.
@@ -92,10 +92,12 @@ class Rolls:
     last: Mapping[NodeKey, Capabilities] = field(default_factory=dict)
 
 
-NO_ROLLS: Final = Rolls()
+NO_ROLLS: Final = RollHistory()
 
 
-def moved_nodes(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Moved]:
+def capability_changes(
+    before: ClusterImage, after: ClusterImage, delta: ClusterDelta
+) -> list[CapabilityChange]:
     """The nodes of a delta whose capabilities differ, by key; a fencing is none of them."""
     found = []
     nodes_before, nodes = before.nodes.nodes, after.nodes.nodes
@@ -104,5 +106,5 @@ def moved_nodes(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) 
         known = None if old is None else old.capabilities
         now = None if new is None else new.capabilities
         if known is not now:
-            found.append(Moved(key, known, now))
+            found.append(CapabilityChange(key, known, now))
     return sorted(found, key=lambda moved: moved.key)

@@ -13,7 +13,7 @@ Levels = Mapping[FeatureName, FeatureLevel]
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class RollbackPath:
     """The way back to the software from before: whether nothing is lost on it, and why.
 
     ``to`` is the oldest release that can be gone back to without loss: the one from before where
@@ -25,9 +25,9 @@ class WayBack:
     why: str
 
 
-def roll_back(
+def rollback_path(
     direction: Direction, levels: Levels, before: Sequence[Capabilities], newest: str = ""
-) -> WayBack:
+) -> RollbackPath:
     """The way back to ``before`` while these levels are finalized; ``newest`` runs now.
 
     Levels that older software does not support must be lowered first. metadata.version can be, as
@@ -36,21 +36,23 @@ def roll_back(
     """
     names = ", ".join(map(software_name, before))
     if direction is Direction.DOWNGRADE:
-        return WayBack(True, names, f"Nodes may be upgraded to {names} again, then levels raised.")
+        return RollbackPath(
+            True, names, f"Nodes may be upgraded to {names} again, then levels raised."
+        )
     excluded = {
         feature: level
         for feature, level in sorted(levels.items())
         if any(not _supports(known, feature, level) for known in before)
     }
     if not excluded:
-        return WayBack(True, names, f"No finalized level excludes {names}: nodes may go back.")
+        return RollbackPath(True, names, f"No finalized level excludes {names}: nodes may go back.")
     reasons = [*_obstacles(excluded, before, names)]
     if reasons:
-        return WayBack(False, _oldest(levels) or newest, " ".join(reasons))
+        return RollbackPath(False, _oldest(levels) or newest, " ".join(reasons))
     lower = ", ".join(
         f"{feature} to {level_name(feature, _highest(before, feature))}" for feature in excluded
     )
-    return WayBack(True, names, f"Once {lower} is lowered, nodes may go back to {names}.")
+    return RollbackPath(True, names, f"Once {lower} is lowered, nodes may go back to {names}.")
 
 
 def _obstacles(excluded: Levels, before: Sequence[Capabilities], names: str) -> Iterator[str]:

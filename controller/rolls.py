@@ -14,30 +14,30 @@ from dataclasses import replace
 from typing import Final
 
 from controller.alerts import Cause
-from controller.roll import Arrival, Moved, Roll, Rolls, RollState
-from controller.roll_back import roll_back
-from controller.software import Direction, direction_of, release_of_node, tells_software
+from controller.roll import CapabilityChange, Roll, RolledNode, RollHistory, RollState
+from controller.roll_back import rollback_path
+from controller.software import Direction, direction_of, identifies_software, release_name
 from tables.features import LevelChange
 from tables.image import Authority, ClusterImage
 from tables.nodes import Capabilities, NodeKey
 
-GONE: Final = 1000
+MAX_DEPARTED: Final = 1000
 """Of so many nodes that left their software is remembered, of the newest."""
 
 
-def roll_on(
-    rolls: Rolls,
+def track_rolls(
+    rolls: RollHistory,
     image: ClusterImage,
-    moved: Sequence[Moved],
+    moved: Sequence[CapabilityChange],
     levels: Sequence[LevelChange],
     cause: Cause,
-) -> tuple[Rolls, tuple[Roll, ...]]:
+) -> tuple[RollHistory, tuple[Roll, ...]]:
     """The rolls after an event that moved nodes or changed levels, and those that ended by it.
 
     ``image`` is the cluster after it. Pure; the cost follows what changed, and how many kinds of
     nodes there are.
     """
-    now = _Now(rolls, image, cause)
+    now = _RollTracker(rolls, image, cause)
     now.lower(levels)
     for each in moved:
         now.move(each)
@@ -47,10 +47,10 @@ def roll_on(
     return now.result()
 
 
-class _Now:
+class _RollTracker:
     """Rolls while they take in one event."""
 
-    def __init__(self, rolls: Rolls, image: ClusterImage, cause: Cause) -> None:
+    def __init__(self, rolls: RollHistory, image: ClusterImage, cause: Cause) -> None:
         self._image = image
         self._cause = cause
         self._roll, self._before = rolls.current, rolls.before
@@ -67,13 +67,13 @@ class _Now:
             else:
                 self._lowered.pop(change.feature, None)
 
-    def move(self, moved: Moved) -> None:
+    def move(self, moved: CapabilityChange) -> None:
         """A node comes, goes, or comes back as another."""
         key, before, after = moved
-        if before is None or not tells_software(before):
+        if before is None or not identifies_software(before):
             before = self._last.get(key)
         self._last.pop(key, None)
-        if after is None or not tells_software(after):
+        if after is None or not identifies_software(after):
             if before is not None:
                 self._last[key] = before
             return
@@ -118,7 +118,7 @@ class _Now:
 
     def _with_node(self, roll: Roll, key: NodeKey, after: Capabilities) -> Roll:
         at_ms = self._after_start(roll)
-        arrival = Arrival(key.role, key.node_id, at_ms, release_of_node(after))
+        arrival = RolledNode(key.role, key.node_id, at_ms, release_name(after))
         roll = replace(roll, nodes=(*roll.nodes, arrival))
         if roll.rolled_ms is None or roll.finalized_ms is not None:
             return roll
@@ -172,15 +172,15 @@ class _Now:
             roll = replace(roll, finalized_ms=self._after_start(roll))
         self._roll = _ended(replace(roll, levels=found))
 
-    def result(self) -> tuple[Rolls, tuple[Roll, ...]]:
+    def result(self) -> tuple[RollHistory, tuple[Roll, ...]]:
         """What came of it."""
         roll = None if self._roll is None else self._with_way_back(self._roll)
-        last = dict([*self._last.items()][-GONE:])
-        return Rolls(roll, self._before, self._lowered, last), tuple(self._ended)
+        last = dict([*self._last.items()][-MAX_DEPARTED:])
+        return RollHistory(roll, self._before, self._lowered, last), tuple(self._ended)
 
     def _with_way_back(self, roll: Roll) -> Roll:
         newest = next((each.release for each in roll.nodes[::-1] if each.release), "")
-        found = roll_back(roll.direction, self._image.features.levels, roll.old, newest)
+        found = rollback_path(roll.direction, self._image.features.levels, roll.old, newest)
         return roll if found == roll.way_back else replace(roll, way_back=found)
 
 
@@ -203,7 +203,7 @@ def _is_joined(roll: Roll, newcomer: Capabilities) -> bool:
 
 def _is_behind(known: Capabilities, roll: Roll) -> bool:
     """Who does not tell what it runs may be behind."""
-    if not tells_software(known):
+    if not identifies_software(known):
         return True
     return any(direction_of(known, new) is roll.direction for new in roll.new)
 

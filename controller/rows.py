@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 from immutables import Map
 
-from controller.monitor import MonitorState, Outcome
+from controller.monitor import MonitorState, StepResult
 from controller.readiness.rows import rows_of_times, times_of_rows
-from controller.readiness.times import touched
+from controller.readiness.times import affected_nodes
 from controller.rules import Subject, SubjectKind
 from streams.outputs import Alert, AlertState, Severity
 from streams.types import ClusterId, Role
@@ -16,18 +16,18 @@ from tables.nodes import NodeKey
 from tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
 
 
-def rows_of_step(before: MonitorState, outcome: Outcome) -> list[Row]:
+def rows_of_step(before: MonitorState, outcome: StepResult) -> list[Row]:
     """The rows that a step changes, in the order in which they must be written: the place last."""
     after = outcome.state
-    alerts = [_alert_row(after, subject) for subject in outcome.said]
+    alerts = [_alert_row(after, subject) for subject in outcome.alert_changes]
     times = rows_of_times(before.times, after.times, _touched(before, outcome), after.image.cluster)
     return [*alerts, *times, *rows_of_change(before.image, after.image, outcome.delta)]
 
 
-def _touched(before: MonitorState, outcome: Outcome) -> Iterable[NodeKey]:
+def _touched(before: MonitorState, outcome: StepResult) -> Iterable[NodeKey]:
     if outcome.state.times is before.times:
         return ()
-    return touched(before.times, before.image, outcome.state.image, outcome.delta)
+    return affected_nodes(before.times, before.image, outcome.state.image, outcome.delta)
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:

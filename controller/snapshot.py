@@ -10,7 +10,7 @@ from controller.compatibility import excluded_classes
 from controller.migration import migration_of
 from streams.outputs import CapabilityClass, IncompatibleNode, Snapshot, ZookeeperController
 from tables.image import ClusterImage
-from tables.nodes import ClassKey
+from tables.nodes import CapabilityKey
 from tables.provenance import Provenance
 
 
@@ -66,7 +66,7 @@ def provenance_fields(provenance: Provenance) -> dict[str, Any]:
     return asdict(provenance)
 
 
-def _capability_class(image: ClusterImage, key: ClassKey) -> CapabilityClass:
+def _capability_class(image: ClusterImage, key: CapabilityKey) -> CapabilityClass:
     members = sorted(image.nodes.members(key), key=lambda node: node.key.node_id)
     return CapabilityClass(
         role=key.role,

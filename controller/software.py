@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import METADATA_VERSION, FeatureName, Range
 from tables.nodes import Capabilities
 
@@ -29,22 +29,22 @@ class Direction(StrEnum):
 _NOT_AT_ALL: Final[Range] = (0, 0)
 
 
-def release_of_node(known: Capabilities) -> str | None:
+def release_name(known: Capabilities) -> str | None:
     """The release that a node runs, ``4.3``; None where its ranges are no release's."""
-    found = software_of(known)
+    found = release_of_capabilities(known)
     return None if found is None else found.name
 
 
 def software_name(known: Capabilities) -> str:
     """The release, or what is known in its place: ``metadata.version 7-99``, ``unknown``."""
-    name = release_of_node(known)
+    name = release_name(known)
     if name is not None:
         return name
     bounds = known.ranges.get(METADATA_VERSION)
     return "unknown" if bounds is None else f"{METADATA_VERSION} {bounds[0]}-{bounds[1]}"
 
 
-def tells_software(known: Capabilities) -> bool:
+def identifies_software(known: Capabilities) -> bool:
     """Whether anything can be concluded: not from an unreadable node, nor from a broken range."""
     return not known.broken and (bool(known.ranges) or known.complete)
 

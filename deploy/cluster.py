@@ -15,14 +15,14 @@ from pathlib import Path
 from deploy.artifacts import Cache
 from deploy.errors import StackError, StartError, WireError
 from deploy.group import Group
-from deploy.node import Node
+from deploy.node import KafkaNode
 from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK
 from deploy.probe import live_brokers, quorum_leader
 from deploy.properties import Addresses, controllers, node_properties, voters
 from deploy.server import START_TIMEOUT_S, STOP_TIMEOUT_S
 from deploy.specs import ClusterSpec, NodeSpec
-from deploy.training import train
+from deploy.training import train_class_archive
 
 
 class Cluster(Group):
@@ -45,7 +45,7 @@ class Cluster(Group):
         super().__init__(directory, cache, temporary=temporary)
         self.cluster_id = cluster_id or random_id()
         self.addresses = dict(addresses or {})
-        self._nodes: dict[int, Node] = {}
+        self._nodes: dict[int, KafkaNode] = {}
         self.change(spec)
 
     @property
@@ -71,7 +71,7 @@ class Cluster(Group):
             if known := self._nodes.get(node.id):
                 known.configure(node, properties)
                 continue
-            self._nodes[node.id] = Node(
+            self._nodes[node.id] = KafkaNode(
                 node,
                 self.addresses[node.id],
                 directory,
@@ -82,16 +82,16 @@ class Cluster(Group):
             )
 
     @property
-    def members(self) -> Sequence[Node]:
+    def members(self) -> Sequence[KafkaNode]:
         """All nodes."""
         return self.nodes
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[KafkaNode]:
         """All nodes, in the order of the description."""
         return list(self._nodes.values())
 
-    def node(self, node_id: int) -> Node:
+    def node(self, node_id: int) -> KafkaNode:
         """The node with this id.
 
         Raises:
@@ -121,7 +121,7 @@ class Cluster(Group):
             ArtifactError, JavaError: if Kafka or Java cannot be had.
         """
         for release in sorted({node.release for node in self.nodes}):
-            train(self._cache, release)
+            train_class_archive(self._cache, release)
         down = [node for node in self.nodes if not node.running]
         deadline = Deadline(timeout_s)
         try:
@@ -163,7 +163,7 @@ class Cluster(Group):
             node.start(release)
             self.wait_ready()
 
-    def leader(self, timeout_s: float = 30.0) -> Node:
+    def leader(self, timeout_s: float = 30.0) -> KafkaNode:
         """The node that leads the quorum now, by the word of a running controller.
 
         Raises:
@@ -210,7 +210,7 @@ class Cluster(Group):
             common += ["--release-version", version]
         initial = self._initial_controllers() if self._spec.dynamic_voters else []
 
-        def format_one(node: Node) -> None:
+        def format_one(node: KafkaNode) -> None:
             own = initial if node.spec.roles.is_controller else []
             node.format(self.cluster_id, [*common, *own])
 
@@ -229,7 +229,7 @@ def random_id() -> str:
             return text
 
 
-def _each(nodes: Iterable[Node], action: Callable[[Node], None]) -> None:
+def _each(nodes: Iterable[KafkaNode], action: Callable[[KafkaNode], None]) -> None:
     listed = list(nodes)
     if listed:
         with ThreadPoolExecutor(len(listed)) as pool:

@@ -15,7 +15,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from deploy.errors import RefusedError, WireError
 from deploy.polling import attempts
 from deploy.probe import METADATA_TOPIC_ID
-from deploy.wire import Connection
+from deploy.wire import BlockingConnection
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,8 +48,8 @@ def leader_address(controllers: Sequence[tuple[str, int]]) -> tuple[str, int]:
     said = WireError("no controller was named")
     for host, port in controllers:
         try:
-            with Connection(host, port, 2.0) as connection:
-                response = connection.ask(request, FetchResponse)
+            with BlockingConnection(host, port, 2.0) as connection:
+                response = connection.request(request, FetchResponse)
         except WireError as error:
             said = error
             continue
@@ -76,20 +76,22 @@ def parse_addresses(controllers: str) -> list[tuple[str, int]]:
     return found
 
 
-class LeaderPool:
+class ControllerPool:
     """Asks the active controller many things at once, and finds it again when it moves.
 
     A Kafka node handles one request of a connection at a time, so the number of connections is how
-    many writes to the metadata log wait for their commit together. ``patience_s``: how long a
+    many writes to the metadata log wait for their commit together. ``retry_timeout_s``: how long a
     request is repeated while there is no leader.
     """
 
-    def __init__(self, controllers: str, connections: int = 16, patience_s: float = 30.0) -> None:
+    def __init__(
+        self, controllers: str, connections: int = 16, retry_timeout_s: float = 30.0
+    ) -> None:
         self._controllers = parse_addresses(controllers)
-        self._patience_s = patience_s
+        self._retry_timeout_s = retry_timeout_s
         self._leader: tuple[str, int] | None = None
         self._lock = threading.Lock()
-        self._idle: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[BlockingConnection | None] = queue.SimpleQueue()
         for _ in range(connections):
             self._idle.put(None)
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="leader-pool")
@@ -104,12 +106,12 @@ class LeaderPool:
             WireError: if no leader answers for as long as the patience lasts.
         """
         failed = WireError("no controller was asked")
-        for _ in attempts(self._patience_s):
+        for _ in attempts(self._retry_timeout_s):
             connection = self._idle.get()
             try:
                 if connection is None:
                     connection = self._connect()
-                response = connection.ask(request, answered_by)
+                response = connection.request(request, answered_by)
                 check(response)
                 return response
             except WireError as error:
@@ -148,9 +150,9 @@ class LeaderPool:
     ) -> None:
         self.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> BlockingConnection:
         with self._lock:
             if self._leader is None:
                 self._leader = leader_address(self._controllers)
             host, port = self._leader
-        return Connection(host, port, 30.0)
+        return BlockingConnection(host, port, 30.0)

@@ -28,7 +28,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from deploy import requests
 from deploy.errors import RefusedError, StackError
-from deploy.leader import NOT_CONTROLLER, LeaderPool
+from deploy.leader import NOT_CONTROLLER, ControllerPool
 from deploy.polling import attempts
 from deploy.requests import Ranges
 from deploy.wire import check
@@ -60,7 +60,7 @@ class LightBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RegistrationRefusal:
     """What the controller answered instead of registering a broker.
 
     ``text`` is Kafka's message where the response carries one; a BrokerRegistration response does
@@ -75,14 +75,18 @@ class Refusal:
 class LightNodes:
     """The light brokers and controllers of one cluster; use from one thread.
 
-    ``connections``: how many requests wait for their commit together; ``patience_s``: how long a
+    ``connections``: how many requests wait for their commit together; ``retry_timeout_s``: how long a
     request is repeated while there is no leader.
     """
 
     def __init__(
-        self, controllers: str, cluster_id: str, connections: int = 16, patience_s: float = 30.0
+        self,
+        controllers: str,
+        cluster_id: str,
+        connections: int = 16,
+        retry_timeout_s: float = 30.0,
     ) -> None:
-        self._pool = LeaderPool(controllers, connections, patience_s)
+        self._pool = ControllerPool(controllers, connections, retry_timeout_s)
         self._cluster_id = cluster_id
         self._epochs: dict[int, int] = {}
         self._log_dirs: dict[int, uuid.UUID] = {}
@@ -92,7 +96,9 @@ class LightNodes:
         """The brokers that registered and were not unregistered, forgotten or dropped, sorted."""
         return sorted(self._epochs)
 
-    def register(self, brokers: Iterable[LightBroker], *, unfence: bool = True) -> list[Refusal]:
+    def register(
+        self, brokers: Iterable[LightBroker], *, unfence: bool = True
+    ) -> list[RegistrationRefusal]:
         """Registers brokers, again with other ranges or another incarnation if they are known.
 
         Returns what was refused; with ``unfence`` the others have sent heartbeats and are live.
@@ -101,7 +107,7 @@ class LightNodes:
             WireError: if no controller answers.
         """
 
-        def one(broker: LightBroker) -> Refusal | None:
+        def one(broker: LightBroker) -> RegistrationRefusal | None:
             request = requests.register_broker(
                 broker.id,
                 self._cluster_id,
@@ -116,7 +122,7 @@ class LightNodes:
                     request, BrokerRegistrationResponse, lambda r: check(what, r.error_code)
                 )
             except RefusedError as error:
-                return Refusal(broker.id, error.code, error.message or error.name)
+                return RegistrationRefusal(broker.id, error.code, error.message or error.name)
             self._epochs[broker.id] = int(answer.broker_epoch)
             if unfence:
                 self._heartbeat(broker.id)

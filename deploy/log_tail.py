@@ -6,7 +6,7 @@ _EXCEPTION = re.compile(r"(?:^|[\s:])((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)
 _SAID = re.compile(r"\b(?:ERROR|FATAL|error:)\b")
 
 
-def reason(output: str) -> str:
+def last_error_line(output: str) -> str:
     """The last exception with a text, else the last line marked as an error, else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     exceptions = [match.group(1) for line in lines if (match := _EXCEPTION.search(line))]

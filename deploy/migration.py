@@ -19,7 +19,7 @@ FIRST_CONTROLLER: Final = 3001
 MIGRATION_TIMEOUT_S: Final = 120.0
 
 
-class Migration:
+class ClusterMigration:
     """The way of one running cluster; each method returns when its phase is reached.
 
     Every phase can be told from outside: by the znode ``/migration``, the ZkMigrationStateRecords

@@ -9,7 +9,7 @@ from pathlib import Path
 from deploy.archive import archive_options
 from deploy.artifacts import Cache, java_command
 from deploy.errors import StartError, WireError
-from deploy.log_tail import reason
+from deploy.log_tail import last_error_line
 from deploy.ports import LOOPBACK
 from deploy.probe import live_brokers, quorum_leader
 from deploy.properties import Addresses, text
@@ -18,7 +18,7 @@ from deploy.specs import NodeSpec, Roles
 from deploy.znodes import wait_until_unregistered
 
 
-class Node(Server):
+class KafkaNode(Server):
     """A node of a `deploy.cluster.Cluster`.
 
     ``properties`` are those of the cluster for this node; ``spec.release`` is what it runs, or ran
@@ -120,7 +120,7 @@ class Node(Server):
         if done.returncode != 0:
             raise StartError(
                 f"node {self.id} (Kafka {self.release}) could not be formatted: "
-                + reason(done.stderr + done.stdout)
+                + last_error_line(done.stderr + done.stdout)
             )
 
     def start(

@@ -24,7 +24,7 @@ FIRST_LIGHT_ID: Final = 10_001
 REFERENCE_CHROOT: Final = "/reference"
 
 
-class Part(Protocol):
+class StackComponent(Protocol):
     """One kind of thing in a stack."""
 
     @property
@@ -58,25 +58,27 @@ class Part(Protocol):
         """Takes everything away but the data."""
 
 
-def parts_of(described: StackFile, directory: Path, cache: Cache | None) -> list[Part]:
+def components_of(
+    described: StackFile, directory: Path, cache: Cache | None
+) -> list[StackComponent]:
     """The parts of a stack in the order of their start; each may count on those before it."""
-    parts: list[Part] = []
+    parts: list[StackComponent] = []
     spec = described.spec
     if described.zookeeper is not None:
-        zookeeper = ZooKeeperPart(described.zookeeper, directory, cache)
+        zookeeper = ZookeeperComponent(described.zookeeper, directory, cache)
         parts.append(zookeeper)
         if spec is not None and spec.zookeeper is not None:
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
         if described.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
-            parts.append(ReferencePart(described.reference, directory, connect))
+            parts.append(ReferenceComponent(described.reference, directory, connect))
     if spec is not None:
-        parts.append(KafkaPart(spec, described, directory, cache))
+        parts.append(KafkaComponent(spec, described, directory, cache))
     return parts
 
 
-class ZooKeeperPart:
+class ZookeeperComponent:
     """An ensemble of ZooKeeper servers, named ``zookeeper-1`` and so on."""
 
     def __init__(self, described: ZooKeeperFile, directory: Path, cache: Cache | None) -> None:
@@ -117,7 +119,7 @@ class ZooKeeperPart:
         self.ensemble.close()
 
 
-class ReferencePart:
+class ReferenceComponent:
     """A reference cluster of KIP-584; its processes are named ``reference-1`` and so on."""
 
     def __init__(self, described: ReferenceFile, directory: Path, connect: str) -> None:
@@ -169,7 +171,7 @@ class ReferencePart:
             node.stop(10.0)
 
 
-class KafkaPart:
+class KafkaComponent:
     """A cluster of Kafka nodes and maybe light brokers; the nodes are named by their ids."""
 
     def __init__(

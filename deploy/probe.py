@@ -13,7 +13,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from deploy.errors import WireError
-from deploy.wire import CLIENT_ID, Connection, check
+from deploy.wire import CLIENT_ID, BlockingConnection, check
 
 METADATA_TOPIC_ID = uuid.UUID(int=1)
 """``__cluster_metadata``: Kafka's Uuid.METADATA_TOPIC_ID."""
@@ -42,8 +42,8 @@ def quorum_leader(host: str, port: int, timeout_s: float = 2.0) -> int:
         topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
         forgotten_topics_data=(),
     )
-    with Connection(host, port, timeout_s) as connection:
-        response = connection.ask(request, FetchResponse)
+    with BlockingConnection(host, port, timeout_s) as connection:
+        response = connection.request(request, FetchResponse)
     for topic in response.responses:
         for answer in topic.partitions:
             if answer.current_leader.leader_id >= 0:
@@ -60,8 +60,8 @@ def live_brokers(host: str, port: int, timeout_s: float = 2.0) -> set[int]:
     request = MetadataRequest(
         topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
-    with Connection(host, port, timeout_s) as connection:
-        response = connection.ask(request, MetadataResponse)
+    with BlockingConnection(host, port, timeout_s) as connection:
+        response = connection.request(request, MetadataResponse)
     return {int(broker.node_id) for broker in response.brokers}
 
 
@@ -72,8 +72,8 @@ def supported_ranges(host: str, port: int, timeout_s: float = 2.0) -> dict[str, 
         WireError: if it does not answer.
     """
     request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
-    with Connection(host, port, timeout_s) as connection:
-        response = connection.ask(request, ApiVersionsResponse)
+    with BlockingConnection(host, port, timeout_s) as connection:
+        response = connection.request(request, ApiVersionsResponse)
     check(f"ApiVersions of {host}:{port}", response.error_code)
     return {
         str(feature.name): (int(feature.min_version), int(feature.max_version))

@@ -16,7 +16,7 @@ WHOLE_NODES: Final = 3
 """How many brokers have a process; those beyond are only registered, by the last of these."""
 
 
-class ReferenceNode(Server):
+class ReferenceProcess(Server):
     """A whole reference broker that may also be elected controller, and maybe light ones."""
 
     def __init__(
@@ -65,10 +65,10 @@ class ReferenceNode(Server):
         """Why it does not serve; None if it and its light brokers are registered."""
         if not self.running:
             return "it is not running"
-        return None if "ready" in self._said().splitlines() else self.last_words
+        return None if "ready" in self._said().splitlines() else self.last_log_line
 
     @property
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         """The last line that it said since its last start; why it ended, if it ended by itself."""
         said = [line for line in self._said().splitlines() if line.strip()]
         return said[-1] if said else "it has said nothing yet"
@@ -88,11 +88,11 @@ class ReferenceNode(Server):
 
 def reference_nodes(
     brokers: int, directory: Path, connect: str, options: Sequence[str], *, temporary: bool = False
-) -> list[ReferenceNode]:
+) -> list[ReferenceProcess]:
     """The processes of a reference cluster of so many brokers, with ids from 1 on."""
     whole = min(brokers, WHOLE_NODES)
     return [
-        ReferenceNode(
+        ReferenceProcess(
             number,
             directory / f"reference-{number}",
             connect,

@@ -27,7 +27,7 @@ from deploy.polling import attempts
 from deploy.ports import LOOPBACK
 from deploy.requests import Ranges
 from deploy.specs import ClusterSpec, NodeSpec, Roles
-from deploy.wire import Connection
+from deploy.wire import BlockingConnection
 
 OLDEST: Final = (3, 9)
 """Light nodes speak as brokers of 3.9 and newer do."""
@@ -38,7 +38,7 @@ _REASON: Final = r"\] {}: event failed with .*? message: (.*)"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ControllerSetup:
     """How the controller is formatted and configured.
 
     ``level`` is the name of a metadata.version; ``dynamic`` gives it a quorum of dynamic voters,
@@ -55,7 +55,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ApiResult:
     """A controller's answer as a client gets it: code 0 agrees.
 
     ``features`` are the answers for each, of an ``UpdateFeatures`` request.
@@ -70,7 +70,7 @@ class RealController:
     """Starts with the block and is gone after it, its directory too."""
 
     def __init__(
-        self, release: str, directory: Path, setting: Setting, *, cache: Cache | None = None
+        self, release: str, directory: Path, setting: ControllerSetup, *, cache: Cache | None = None
     ) -> None:
         """Describes it.
 
@@ -111,16 +111,16 @@ class RealController:
         """The cluster's id."""
         return self._cluster.cluster_id
 
-    def update(self, updates: Iterable[tuple[str, int, int]]) -> Said:
+    def update(self, updates: Iterable[tuple[str, int, int]]) -> ApiResult:
         """Asks for levels: feature, level, upgrade type (1 upgrade, 2 safe, 3 unsafe downgrade).
 
         Raises:
             WireError: if it does not answer.
         """
         host, _, port = self.address.rpartition(":")
-        with Connection(host or LOOPBACK, int(port), _ANSWER_S) as connection:
-            answer = connection.ask(requests.update_features(updates), UpdateFeaturesResponse)
-        return Said(
+        with BlockingConnection(host or LOOPBACK, int(port), _ANSWER_S) as connection:
+            answer = connection.request(requests.update_features(updates), UpdateFeaturesResponse)
+        return ApiResult(
             _code(answer.error_code),
             answer.error_message or "",
             {
@@ -129,7 +129,7 @@ class RealController:
             },
         )
 
-    def register_broker(self, broker_id: int, ranges: Ranges) -> Said:
+    def register_broker(self, broker_id: int, ranges: Ranges) -> ApiResult:
         """A new process registers, and stays alive if it may.
 
         The response has no text for a refusal: it is taken from the controller's log, and empty if
@@ -138,10 +138,10 @@ class RealController:
         begin = self._log.stat().st_size
         refused = self._nodes.register([LightBroker(broker_id, ranges)])
         if not refused:
-            return Said(0)
-        return Said(refused[0].code, _reason(self._log, begin, "registerBroker"))
+            return ApiResult(0)
+        return ApiResult(refused[0].code, _reason(self._log, begin, "registerBroker"))
 
-    def register_controller(self, controller_id: int, ranges: Ranges) -> Said:
+    def register_controller(self, controller_id: int, ranges: Ranges) -> ApiResult:
         """A controller registers."""
         return _said(lambda: self._nodes.register_controller(controller_id, ranges))
 
@@ -149,7 +149,7 @@ class RealController:
         """Brokers send nothing any more: their sessions end."""
         self._nodes.forget(broker_ids)
 
-    def unregister(self, broker_id: int) -> Said:
+    def unregister(self, broker_id: int) -> ApiResult:
         """Removes a broker's registration; up to 3.9 the text is in the controller's log alone."""
         begin = self._log.stat().st_size
         said = _said(lambda: self._nodes.unregister([broker_id]))
@@ -185,12 +185,12 @@ class RealController:
         return self._light
 
 
-def _said(ask: Callable[[], None]) -> Said:
+def _said(ask: Callable[[], None]) -> ApiResult:
     try:
         ask()
     except RefusedError as error:
-        return Said(error.code, error.message)
-    return Said(0)
+        return ApiResult(error.code, error.message)
+    return ApiResult(0)
 
 
 def _code(error_code: Any) -> int:

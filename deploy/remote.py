@@ -59,7 +59,7 @@ def launch(directory: Path) -> dict[str, Any]:
     return answer
 
 
-def ask(directory: Path, do: str, **details: Any) -> dict[str, Any]:
+def send_request(directory: Path, do: str, **details: Any) -> dict[str, Any]:
     """What the supervisor of a directory's stack answers to one request.
 
     Raises:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deploy.artifacts import java_command
 from deploy.errors import StackError, StartError
-from deploy.log_tail import reason
+from deploy.log_tail import last_error_line
 from deploy.polling import attempts
 from deploy.process import Process
 
@@ -99,7 +99,7 @@ class Server(ABC):
         try:
             with self.log.open("rb") as log:
                 log.seek(max(self._log_start, self.log.stat().st_size - (256 << 10)))
-                found = reason(log.read().decode(errors="replace"))
+                found = last_error_line(log.read().decode(errors="replace"))
         except OSError:
             found = "it left no log"
         return f"{found} (log: {self.log})"

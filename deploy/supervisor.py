@@ -25,7 +25,7 @@ from typing import IO, Any
 from deploy import stackfile
 from deploy.artifacts import Cache
 from deploy.errors import StackError
-from deploy.parts import parts_of
+from deploy.parts import components_of
 from deploy.ports import LOOPBACK
 from deploy.stackfile import Control
 
@@ -47,7 +47,7 @@ class Supervisor:
             raise StackError(f"{directory} holds no stack; run: featurewatch stack up")
         self._lock = _exclusive(directory)
         self._described = described
-        self._parts = parts_of(described, directory, cache)
+        self._parts = components_of(described, directory, cache)
         self._directory = directory
         self._token = secrets.token_urlsafe(24)
         self._stop = threading.Event()

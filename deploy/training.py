@@ -7,7 +7,7 @@ from pathlib import Path
 from deploy.archive import archive_path
 from deploy.artifacts import Cache
 from deploy.errors import StackError
-from deploy.node import Node
+from deploy.node import KafkaNode
 from deploy.ports import Ports
 from deploy.progress import on_stderr
 from deploy.properties import Addresses, node_properties
@@ -16,7 +16,7 @@ from deploy.specs import ClusterSpec, NodeSpec
 _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def train(cache: Cache, release: str) -> None:
+def train_class_archive(cache: Cache, release: str) -> None:
     """Makes the archive if it is missing; takes a few seconds, once for each Java and release.
 
     A Java that cannot make one leaves an empty file, so that it is not asked again.
@@ -47,7 +47,7 @@ def _run_once(cache: Cache, release: str, directory: Path, archive: Path) -> Non
     spec = ClusterSpec([NodeSpec(1, release)])
     addresses = {1: Addresses(broker=ports.take(), controller=ports.take())}
     home = directory / "node-1"
-    node = Node(
+    node = KafkaNode(
         spec.nodes[0],
         addresses[1],
         home,

@@ -17,7 +17,7 @@ Response = TypeVar("Response")
 _LENGTH = struct.Struct(">i")
 
 
-class Connection:
+class BlockingConnection:
     """One TCP connection to ``host:port``; not for use by several threads at once."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 5.0) -> None:
@@ -34,7 +34,7 @@ class Connection:
             raise WireError(f"{self.peer} cannot be reached: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, request: Any, answered_by: type[Response]) -> Response:
+    def request(self, request: Any, answered_by: type[Response]) -> Response:
         """kio's response, of the class given, to a kio request of the same API version.
 
         Raises:

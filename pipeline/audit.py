@@ -22,8 +22,8 @@ from pipeline.audit_compare import (
     VERDICTS,
     findings,
 )
-from pipeline.audit_order import in_question, in_some_order
-from pipeline.audit_view import AUDITED, View, state_of_tables, view
+from pipeline.audit_order import disputed_clusters, reorderable_clusters
+from pipeline.audit_view import AUDITED, LakeView, pin_view, state_of_tables
 from pipeline.gold_tables import AUDIT
 from pipeline.lake import Lake
 
@@ -31,7 +31,7 @@ LATE_S: Final = 10.0
 """The time in which the worker says what follows from a message, in seconds."""
 
 
-class Counts(NamedTuple):
+class TableCounts(NamedTuple):
     """The findings of one table. ``late`` and ``twice`` count among the others.
 
     ``verdicts`` has each of `VERDICTS`; ``late_ms`` is how late the latest was (0: none was).
@@ -44,7 +44,7 @@ class Counts(NamedTuple):
     twice: int
 
 
-class Difference(NamedTuple):
+class OutputDifference(NamedTuple):
     """One output on which the sides differ; ``fields`` are those that do, in a `DIFFERENT` one.
 
     ``live`` and ``lake`` are what each side says, as JSON.
@@ -59,7 +59,7 @@ class Difference(NamedTuple):
     lake: str | None = None
 
 
-class Report(NamedTuple):
+class AuditReport(NamedTuple):
     """What an audit found.
 
     ``folded`` is the round of bronze up to which gold has come (-1: nothing was folded yet),
@@ -68,8 +68,8 @@ class Report(NamedTuple):
     """
 
     folded: int = -1
-    counts: tuple[Counts, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    counts: tuple[TableCounts, ...] = ()
+    differences: tuple[OutputDifference, ...] = ()
     unknown: tuple[str, ...] = ()
     replayed: int = 0
 
@@ -95,16 +95,18 @@ def audit(
     *,
     save: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-) -> Report:
+) -> AuditReport:
     """Compares the two sides of a lake; it may be filled meanwhile.
 
     ``late_s``: an output must be said so many seconds after its cause. ``limit``: so many
     differences are in the report. ``save``: all of them replace what is in the table `AUDIT`.
     ``limits`` are those of the worker and of gold.
     """
-    seen = view(lake)
+    seen = pin_view(lake)
     if seen is None:
-        return Report(unknown=("the lake holds nothing that was folded: run the pipeline first",))
+        return AuditReport(
+            unknown=("the lake holds nothing that was folded: run the pipeline first",)
+        )
     # As rows, and not as the plan that leads to them, which every later step would go through anew.
     found = findings(seen, late_s).localCheckpoint()
     judged = _reordered(seen, found, late_s, limits)
@@ -119,7 +121,7 @@ def follow(
     stop: Event,
     late_s: float = LATE_S,
     limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[Report]:
+) -> Iterator[AuditReport]:
     """An audit every so many seconds until ``stop`` is set, whenever the lake has changed.
 
     The first one is at once. Each looks at the whole lake: what was missing may come yet.
@@ -133,11 +135,11 @@ def follow(
         stop.wait(every_s)
 
 
-def _reordered(seen: View, found: DataFrame, late_s: float, limits: Limits) -> DataFrame:
+def _reordered(seen: LakeView, found: DataFrame, late_s: float, limits: Limits) -> DataFrame:
     """The findings, with those told apart that go back to the order between topics."""
     is_bad = fn.col("verdict").isin(*BAD)
     bad = found.where(is_bad).select("cluster").distinct()
-    clusters = in_question(seen.messages, found.join(bad, "cluster", "left_semi"))
+    clusters = disputed_clusters(seen.messages, found.join(bad, "cluster", "left_semi"))
     clusters = clusters.localCheckpoint()
     if clusters.isEmpty():
         return found
@@ -145,7 +147,7 @@ def _reordered(seen: View, found: DataFrame, late_s: float, limits: Limits) -> D
     said = found.where("said_at IS NOT NULL").withColumn("due", is_due)
     folded = seen.messages.where(fn.col("round") <= seen.folded)
     settled_ms = round((seen.clock.timestamp() - late_s) * 1000)
-    right = in_some_order(folded, clusters, said, settled_ms, limits)
+    right = reorderable_clusters(folded, clusters, said, settled_ms, limits)
     right = right.withColumn("right", fn.lit(True))
     # Where an order is found all is known: what was not said then was not to be said.
     is_open = fn.col("verdict").isin(*BAD, UNKNOWN)
@@ -157,11 +159,11 @@ def _reordered(seen: View, found: DataFrame, late_s: float, limits: Limits) -> D
 def _save(lake: Lake, judged: DataFrame) -> None:
     rows = judged.where(fn.col("verdict").isin(*BAD, UNKNOWN))
     rows = rows.withColumn("audited_at", fn.lit(datetime.now(UTC)))
-    path = lake.make(AUDIT)
+    path = lake.ensure_table(AUDIT)
     rows.select(*AUDIT.columns).write.format("delta").mode("overwrite").save(path)
 
 
-def _report(seen: View, judged: DataFrame, late_s: float, limit: int) -> Report:
+def _report(seen: LakeView, judged: DataFrame, late_s: float, limit: int) -> AuditReport:
     late = fn.col("late_ms") > round(late_s * 1000)
     rows = (
         judged.groupBy("table", "verdict")
@@ -177,7 +179,7 @@ def _report(seen: View, judged: DataFrame, late_s: float, limit: int) -> Report:
     for table in AUDITED.values():
         mine = [row for row in rows if row["table"] == table.name]
         counts.append(
-            Counts(
+            TableCounts(
                 table.name,
                 dict.fromkeys(VERDICTS, 0) | {row["verdict"]: row["number"] for row in mine},
                 sum(row["late"] for row in mine),
@@ -185,19 +187,21 @@ def _report(seen: View, judged: DataFrame, late_s: float, limit: int) -> Report:
                 sum(row["twice"] for row in mine),
             )
         )
-    report = Report(seen.folded, tuple(counts), tuple(_first(judged, limit)), replayed=seen.replays)
+    report = AuditReport(
+        seen.folded, tuple(counts), tuple(_first(judged, limit)), replayed=seen.replays
+    )
     return report._replace(unknown=tuple(_unknown(seen, report)))
 
 
-def _first(judged: DataFrame, limit: int) -> Iterator[Difference]:
+def _first(judged: DataFrame, limit: int) -> Iterator[OutputDifference]:
     bad = judged.where(fn.col("verdict").isin(*BAD)).orderBy("cluster", "said_at", "table", "id")
     for row in bad.limit(limit).collect():
         fields = tuple(row["fields"] or ()) if row["verdict"] == DIFFERENT else ()
         told = (row["table"], row["cluster"], row["id"], row["verdict"])
-        yield Difference(*told, fields, row["live"], row["lake"])
+        yield OutputDifference(*told, fields, row["live"], row["lake"])
 
 
-def _unknown(seen: View, report: Report) -> Iterator[str]:
+def _unknown(seen: LakeView, report: AuditReport) -> Iterator[str]:
     if report.count(UNKNOWN):
         yield from seen.lost_inputs.values()
         for name in sorted(seen.lost):

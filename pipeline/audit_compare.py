@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline.audit_live import causes, lake_rows, live_rows
-from pipeline.audit_view import AUDITED, View
+from pipeline.audit_view import AUDITED, LakeView
 from pipeline.gold_tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from pipeline.registry import Table
 
@@ -95,7 +95,7 @@ def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:
     )
 
 
-def findings(view: View, late_s: float) -> DataFrame:
+def findings(view: LakeView, late_s: float) -> DataFrame:
     """`sides` of a look at the lake, with the verdicts that hold, and how late each was said.
 
     ``late_s`` is the time in which an output must have been said after its cause stood on its
@@ -124,7 +124,7 @@ def _of_clusters(found: DataFrame) -> DataFrame:
     return found.groupBy("cluster").agg(home)
 
 
-def _verdict(view: View, late_s: float) -> Column:
+def _verdict(view: LakeView, late_s: float) -> Column:
     raw = fn.col("verdict")
     due = fn.lit(view.clock - timedelta(seconds=late_s))
     ahead = (fn.col("round") > view.folded) | (fn.col("cause_round") > view.folded)
@@ -142,7 +142,7 @@ def _verdict(view: View, late_s: float) -> Column:
     )
 
 
-def _inputs_lost(view: View) -> Column:
+def _inputs_lost(view: LakeView) -> Column:
     """Whether messages may be gone that led to an output, so that gold cannot know it."""
     if not view.lost_inputs:
         return fn.lit(False)
@@ -150,7 +150,7 @@ def _inputs_lost(view: View) -> Column:
     return home.isNull() | home.isin([*view.lost_inputs])
 
 
-def _output_lost(view: View) -> Column:
+def _output_lost(view: LakeView) -> Column:
     """Whether an output may have been on its topic and is gone.
 
     An alert is keyed by its own id, so that its partition is not its cluster's: any one counts.

@@ -11,9 +11,9 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as ty
 
 from pipeline.audit_view import AUDITED
-from pipeline.gold import TABLES, Made
+from pipeline.gold import TABLES, GoldTableSpec
 from pipeline.gold_tables import ALERTS, FEATURE_CHANGES
-from pipeline.reading import of_inputs, short_topic
+from pipeline.reading import input_messages, short_topic
 from pipeline.registry import Table
 from streams import topics
 
@@ -40,14 +40,14 @@ def place() -> Column:
     return fn.concat("topic", fn.lit(" partition "), number[0], fn.lit(" offset "), number[1])
 
 
-def said_of() -> Column:
+def output_cluster() -> Column:
     """The cluster of which an output tells."""
     named = fn.get_json_object(fn.col("value").cast("string"), "$.cluster")
     return fn.coalesce(named, fn.col("key").cast("string"), fn.lit("unknown"))
 
 
-def said_live(messages: DataFrame) -> DataFrame:
-    """The messages on the output topics as rows of `spark_fold.SAID`.
+def live_outputs(messages: DataFrame) -> DataFrame:
+    """The messages on the output topics as rows of `spark_fold.OUTPUT_SCHEMA`.
 
     ``id`` is a struct: the ``ce_id`` (a message without one is named by its place), and where and
     when it was said. What deletes a key says nothing.
@@ -59,7 +59,7 @@ def said_live(messages: DataFrame) -> DataFrame:
     ]
     outputs = messages.where(short_topic().isin([*AUDITED]) & fn.col("value").isNotNull())
     return outputs.select(
-        said_of().alias("cluster"),
+        output_cluster().alias("cluster"),
         fn.create_map(*kinds)[short_topic()].alias("kind"),
         fn.struct(
             fn.coalesce(header("ce_id"), place()).alias("id"),
@@ -71,13 +71,13 @@ def said_live(messages: DataFrame) -> DataFrame:
     )
 
 
-def _of(table: Table) -> Made:
+def _of(table: Table) -> GoldTableSpec:
     return next(made for made in TABLES if made.table is table)
 
 
 def live_rows(messages: DataFrame, table: Table) -> DataFrame:
     """What was said live for a table: one row for each id and content, and how often it was."""
-    made = _of(table).made(said_live(messages))
+    made = _of(table).build(live_outputs(messages))
     rows = (
         comparable(made, table).withColumn("place", fn.col("id")).withColumn("id", fn.col("id.id"))
     )
@@ -157,7 +157,7 @@ def causes(messages: DataFrame) -> DataFrame:
     ``cluster``, ``cause``, and of the first message with it ``cause_at`` (Kafka's time),
     ``cause_round`` and ``cause_partition``. Only keys and headers are read.
     """
-    named = of_inputs(messages).select(
+    named = input_messages(messages).select(
         fn.coalesce(fn.col("key").cast("string"), fn.lit("unknown")).alias("cluster"),
         fn.explode(cause_names()).alias("cause"),
         *("kafka_time", "round", "partition"),

@@ -14,15 +14,15 @@ from pyspark.sql import functions as fn
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.audit_live import cause_names
-from pipeline.audit_search import Saying, Search, Taken, queued
-from pipeline.folding import Message
+from pipeline.audit_search import LiveOutput, OrderSearch, TimedMessage, queued
+from pipeline.folding import InputMessage
 from pipeline.spark_fold import by_cluster
 
-_MESSAGE: Final = Message._fields
+_MESSAGE: Final = InputMessage._fields
 _PLACE: Final = ("topic", "partition", "offset")
 
 
-def in_question(messages: DataFrame, found: DataFrame) -> DataFrame:
+def disputed_clusters(messages: DataFrame, found: DataFrame) -> DataFrame:
     """The clusters of some findings whose messages may have been folded otherwise and rightly.
 
     More than one topic tells of them, or something was said with several words: what a topic says
@@ -36,7 +36,7 @@ def in_question(messages: DataFrame, found: DataFrame) -> DataFrame:
     return several.union(reworded.select("cluster")).distinct()
 
 
-def in_some_order(
+def reorderable_clusters(
     messages: DataFrame,
     clusters: DataFrame,
     said: DataFrame,
@@ -78,13 +78,15 @@ def _search(limits: Limits, inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.D
         said = (None if pd.isna(at) else int(at) for at in rows["said_ms"])
         fields = rows[[*_MESSAGE]].itertuples(index=False, name=None)
         found = zip(fields, said, rows["settled"], strict=True)
-        queues.append(queued([Taken(Message(*one), at, bool(done)) for one, at, done in found]))
+        queues.append(
+            queued([TimedMessage(InputMessage(*one), at, bool(done)) for one, at, done in found])
+        )
     live = {
         str(id_): [
-            Saying(orjson.loads(text), int(at), bool(due))
+            LiveOutput(orjson.loads(text), int(at), bool(due))
             for text, at, due in rows[["live", "said_ms", "due"]].itertuples(index=False, name=None)
         ]
         for id_, rows in outputs.groupby("id")
     }
-    names = [cluster] if Search(cluster, queues, live, limits).succeeds() else []
+    names = [cluster] if OrderSearch(cluster, queues, live, limits).finds_order() else []
     return pd.DataFrame({"cluster": names}, dtype=object)

@@ -17,14 +17,14 @@ from immutables import Map
 
 from controller.monitor import MonitorState
 from controller.readiness.times import DEFAULT_LIMITS, Limits
-from pipeline.folding import ALERT, CHANGE, SNAPSHOT, Message, fold_message, state_of
+from pipeline.folding import ALERT, CHANGE, SNAPSHOT, InputMessage, fold_message, restore_state
 
 _SAID: Final = (CHANGE, ALERT, SNAPSHOT)
 _SKEW_MS: Final = 5_000
 """How far the clocks of sources and workers may be apart."""
 
 
-class Saying(NamedTuple):
+class LiveOutput(NamedTuple):
     """What was said live under an id, and when it was said with these words the first time (ms).
 
     ``due``: gold has folded its cause, so that an order has to come to it.
@@ -35,40 +35,40 @@ class Saying(NamedTuple):
     due: bool
 
 
-Said = Map[tuple[str, int], int]
+ProducedOutputs = Map[tuple[str, int], int]
 """What an order has come to so far: sayings by their id and number, with their time (ms)."""
 
 
-class Taken(NamedTuple):
+class TimedMessage(NamedTuple):
     """A message, and when the worker said what followed from it (ms; None: nothing is known).
 
     ``settled``: what follows from it has been said, or never will be.
     """
 
-    message: Message
+    message: InputMessage
     said_ms: int | None
     settled: bool
 
 
-class Queued(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message of a topic, and when the worker may have taken it in (ms).
 
     It did at ``from_ms`` at the earliest. If it was behind with the topic, it did by ``until_ms``,
     when it spoke of this message or of the next one of the topic of which it spoke at all.
     """
 
-    message: Message
+    message: InputMessage
     from_ms: int
     until_ms: int
     settled: bool
 
 
-def queued(messages: Sequence[Taken]) -> list[Queued]:
+def queued(messages: Sequence[TimedMessage]) -> list[QueuedMessage]:
     """The messages of one topic, in its order, with the times that follow from each other."""
     found, now = [], 0
     for one in messages:
         now = max(now, one.message.time_ms, one.said_ms or 0)
-        found.append(Queued(one.message, now, now, one.settled))
+        found.append(QueuedMessage(one.message, now, now, one.settled))
     spoken: int | None = None
     for n in range(len(found) - 1, -1, -1):
         times = [ms for ms in (spoken, messages[n].said_ms) if ms is not None]
@@ -82,15 +82,15 @@ class _Step(NamedTuple):
 
     at: tuple[int, ...]
     known: MonitorState
-    said: Said
+    said: ProducedOutputs
     heads: Iterator[int]
 
 
-_Key = Callable[[Queued], int]
+_Key = Callable[[QueuedMessage], int]
 """What is less for the message to try first."""
 
 
-class Search:
+class OrderSearch:
     """The orders of a cluster's messages, tried one after the other.
 
     ``live`` has the sayings by their ids. An id may be said with other words later on: a log that
@@ -104,17 +104,17 @@ class Search:
     def __init__(
         self,
         cluster: str,
-        queues: Sequence[Sequence[Queued]],
-        live: Mapping[str, Sequence[Saying]],
+        queues: Sequence[Sequence[QueuedMessage]],
+        live: Mapping[str, Sequence[LiveOutput]],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._start = state_of(cluster, {})
+        self._start = restore_state(cluster, {})
         self._queues = queues
         self._live = live
         self._limits = limits
         self._times = sorted(one.said_ms for each in live.values() for one in each if one.due)
 
-    def succeeds(self) -> bool:
+    def finds_order(self) -> bool:
         """Whether an order was found that says what was said live."""
         # An order is found at once or after some corrections; a search through all is endless.
         number = sum(map(len, self._queues))
@@ -126,7 +126,7 @@ class Search:
         """Whether so many steps lead to such an order, each to the message first that is least."""
         start = (0,) * len(self._queues)
         path = [_Step(start, self._start.monitor, Map(), self._heads(start, key))]
-        tried: dict[tuple[int, ...], list[tuple[MonitorState, Said]]] = {}
+        tried: dict[tuple[int, ...], list[tuple[MonitorState, ProducedOutputs]]] = {}
         while path:
             last = path[-1]
             for head in last.heads:
@@ -160,11 +160,13 @@ class Search:
     def _is_end(self, at: tuple[int, ...]) -> bool:
         return all(n == len(queue) for n, queue in zip(at, self._queues, strict=True))
 
-    def _is_late(self, one: Queued, said: int) -> bool:
+    def _is_late(self, one: QueuedMessage, said: int) -> bool:
         """Whether a message came after something was said that has not come out yet."""
         return said < len(self._times) and one.message.time_ms > self._times[said] + _SKEW_MS
 
-    def _with(self, said: Said, found: Sequence[tuple[str, Any]], one: Queued) -> Said | None:
+    def _with(
+        self, said: ProducedOutputs, found: Sequence[tuple[str, Any]], one: QueuedMessage
+    ) -> ProducedOutputs | None:
         """What was said after a message too; None if that is not what was said live.
 
         It is if all that was said before it has come out. What is said again has been heard.

@@ -34,7 +34,7 @@ _REPLAYED: Final = "topic LIKE 'replay.%'"
 _SHORT_INPUTS: Final = frozenset(topic.short_name for topic in topics.INPUTS)
 
 
-class View(NamedTuple):
+class LakeView(NamedTuple):
     """What the lake holds at one time.
 
     ``gold`` is by a table's name, ``folded`` the last round of bronze that gold has folded, and
@@ -57,7 +57,7 @@ class View(NamedTuple):
     replays: int
 
 
-def view(lake: Lake) -> View | None:
+def pin_view(lake: Lake) -> LakeView | None:
     """A look at the lake (None: there is nothing to compare, gold has not folded anything yet)."""
     if not lake.exists(MESSAGES):
         return None
@@ -74,7 +74,7 @@ def view(lake: Lake) -> View | None:
     if clock is None:
         return None
     messages = everything.where(f"NOT {_REPLAYED}")
-    return View(
+    return LakeView(
         messages=messages,
         gold=gold,
         folded=folded,
@@ -125,7 +125,7 @@ def _folded(lake: Lake) -> int | None:
 
 
 def _lost(messages: DataFrame) -> dict[str, int]:
-    """The partitions of output topics of which messages are missing, as `View.lost` has them.
+    """The partitions of output topics of which messages are missing, as `LakeView.lost` has them.
 
     Retention and compaction make holes, and so does a lake whose oldest days were deleted.
     """

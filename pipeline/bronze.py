@@ -21,7 +21,13 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.errors import LakeError, TopicError
-from pipeline.kafka import TAKEN, Place, Span, kafka_options, topic_spans
+from pipeline.kafka import (
+    INGESTED_TOPICS,
+    OffsetRange,
+    TopicPartitionKey,
+    kafka_options,
+    offset_ranges,
+)
 from pipeline.lake import Lake
 from pipeline.registry import GAPS, MESSAGES
 from streams.bus import BusSettings
@@ -33,7 +39,7 @@ _TOLD: Final = 100
 """The gaps that one round is heard to tell of; all are in the table."""
 
 
-def taken(raw: DataFrame, held: Mapping[Place, int], round_: int) -> DataFrame:
+def new_messages(raw: DataFrame, held: Mapping[TopicPartitionKey, int], round_: int) -> DataFrame:
     """Rows of `MESSAGES` from those of Spark's Kafka source.
 
     ``held`` maps partitions to the offset that they must begin with: what lies below is in the
@@ -54,11 +60,11 @@ def taken(raw: DataFrame, held: Mapping[Place, int], round_: int) -> DataFrame:
     ).where(_beyond(held))
 
 
-def _beyond(held: Mapping[Place, int]) -> Column:
-    return fn.col("offset") >= fn.coalesce(by_place(held), fn.lit(0))
+def _beyond(held: Mapping[TopicPartitionKey, int]) -> Column:
+    return fn.col("offset") >= fn.coalesce(by_partition(held), fn.lit(0))
 
 
-def by_place(held: Mapping[Place, int]) -> Column:
+def by_partition(held: Mapping[TopicPartitionKey, int]) -> Column:
     """A row's number in a small map by partition; null where it has none."""
     if not held:
         return fn.lit(None).cast("bigint")
@@ -85,7 +91,7 @@ def check_bronze(lake: Lake) -> None:
         )
 
 
-class Extent(NamedTuple):
+class StoredRange(NamedTuple):
     """The messages that there are of a partition: from ``first``, below ``end``, in ``number``."""
 
     first: int
@@ -93,7 +99,7 @@ class Extent(NamedTuple):
     number: int
 
 
-def extents(messages: DataFrame) -> dict[Place, Extent]:
+def extents(messages: DataFrame) -> dict[TopicPartitionKey, StoredRange]:
     """What some messages cover of each partition. Collects a row a partition."""
     found = messages.groupBy("topic", "partition").agg(
         fn.min("offset").alias("first"),
@@ -101,12 +107,14 @@ def extents(messages: DataFrame) -> dict[Place, Extent]:
         fn.count("offset").alias("count"),
     )
     return {
-        (row["topic"], row["partition"]): Extent(row["first"], row["end"], row["count"])
+        (row["topic"], row["partition"]): StoredRange(row["first"], row["end"], row["count"])
         for row in found.collect()
     }
 
 
-def gaps_in(messages: DataFrame, held: Mapping[Place, int], complete: list[str]) -> DataFrame:
+def gaps_in(
+    messages: DataFrame, held: Mapping[TopicPartitionKey, int], complete: list[str]
+) -> DataFrame:
     """Rows of `GAPS`: the offsets that are missing between those of some messages.
 
     ``held`` is where each partition must begin (0 where it says nothing), and ``complete`` are the
@@ -118,7 +126,7 @@ def gaps_in(messages: DataFrame, held: Mapping[Place, int], complete: list[str])
         .select(
             "topic",
             "partition",
-            fn.coalesce(before, by_place(held), fn.lit(0)).cast("bigint").alias("from_offset"),
+            fn.coalesce(before, by_partition(held), fn.lit(0)).cast("bigint").alias("from_offset"),
             (fn.col("offset") - 1).alias("to_offset"),
             fn.col("taken_at").alias("found_at"),
         )
@@ -126,16 +134,18 @@ def gaps_in(messages: DataFrame, held: Mapping[Place, int], complete: list[str])
     )
 
 
-class Taking:
+class BronzeQuery:
     """One run that takes the topics of a bus into the lake."""
 
     def __init__(self, lake: Lake, bus: BusSettings) -> None:
         self._lake = lake
         self._bus = bus
-        self._held: dict[Place, int] = {}
+        self._held: dict[TopicPartitionKey, int] = {}
         self._round = 0
         self._complete = [
-            bus.topic(topic) for topic in TAKEN if topic.config.get("cleanup.policy") != "compact"
+            bus.topic(topic)
+            for topic in INGESTED_TOPICS
+            if topic.config.get("cleanup.policy") != "compact"
         ]
 
     def writer(self) -> DataStreamWriter:
@@ -144,11 +154,11 @@ class Taking:
         Raises:
             TopicError: The bus does not answer, or a topic was made anew.
         """
-        spans = topic_spans(self._bus)
+        spans = offset_ranges(self._bus)
         if not spans:
             LOG.info("none of featurewatch's topics is on the bus yet; they are waited for")
         self._resume(spans)
-        pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in TAKEN)
+        pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in INGESTED_TOPICS)
         raw = (
             self._lake.session.readStream.format("kafka")
             .options(**kafka_options(self._bus))
@@ -167,10 +177,10 @@ class Taking:
             .foreachBatch(self._take)
         )
 
-    def _resume(self, spans: Mapping[Place, Span]) -> None:
+    def _resume(self, spans: Mapping[TopicPartitionKey, OffsetRange]) -> None:
         messages = self._lake.read(MESSAGES)
         # The lake may have topics of a replay, or of another bus, which are none of this one's.
-        ours = fn.col("topic").isin([self._bus.topic(topic) for topic in TAKEN])
+        ours = fn.col("topic").isin([self._bus.topic(topic) for topic in INGESTED_TOPICS])
         rounds = messages.agg(
             fn.max("round").alias("all"), fn.max(fn.when(ours, fn.col("round"))).alias("ours")
         ).collect()[0]
@@ -190,7 +200,7 @@ class Taking:
 
     def _take(self, batch: DataFrame, _: int) -> None:
         """Takes a batch in; whatever part of it the table has is left out."""
-        self._lake.append(MESSAGES, taken(batch, self._held, self._round))
+        self._lake.append(MESSAGES, new_messages(batch, self._held, self._round))
         self._look(self._lake.read(MESSAGES).where(fn.col("round") == self._round))
         self._round += 1
 
@@ -204,7 +214,7 @@ class Taking:
             self._report(gaps_in(new, self._held, self._complete))
         self._held |= {place: extent.end for place, extent in found.items()}
 
-    def _is_broken(self, place: Place, extent: Extent) -> bool:
+    def _is_broken(self, place: TopicPartitionKey, extent: StoredRange) -> bool:
         return place[0] in self._complete and (
             extent.first > self._held.get(place, 0) or extent.number < extent.end - extent.first
         )
@@ -212,7 +222,7 @@ class Taking:
     def _report(self, gaps: DataFrame) -> None:
         told = self._lake.read(GAPS)
         untold = gaps.join(told, [*GAPS.key], "left_anti").limit(_TOLD).collect()
-        self._lake.add_new(GAPS, gaps)
+        self._lake.merge_new(GAPS, gaps)
         for row in untold:
             LOG.warning(
                 "%s partition %d: offsets %d to %d were deleted before they were read; they are "
@@ -221,7 +231,9 @@ class Taking:
             )
 
 
-def starting_offsets(spans: Mapping[Place, Span], held: Mapping[Place, int]) -> str:
+def starting_offsets(
+    spans: Mapping[TopicPartitionKey, OffsetRange], held: Mapping[TopicPartitionKey, int]
+) -> str:
     """Where a query without a checkpoint begins, as Spark wants it: every partition is named."""
     if not held:
         return "earliest"

@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from controller.kraft import Release, releases
-from controller.migration import under_way
-from controller.readiness import Readiness, readiness
-from pipeline.past import Word
+from controller.migration import in_progress
+from controller.readiness import ReadinessReport, assess_readiness
+from pipeline.past import HistoryRow
 from tables.image import Authority, ClusterImage
 
 STANDING: Final = "standing"
 """The kind of what is said of a day."""
 
 ROW: Final = "days"
-"""The row of the state that holds `Days`."""
+"""The row of the state that holds `CurrentDay`."""
 
 NAMED: Final = 20
 """How many of the nodes that stand in the way are named in a row."""
@@ -30,30 +30,32 @@ _DAY_MS: Final = 86_400_000
 _BEGINNING: Final = date(1970, 1, 1)
 
 
-class Days(NamedTuple):
+class CurrentDay(NamedTuple):
     """The day of the newest message, as days since the Unix epoch (-1: none came yet).
 
-    ``unsaid`` says that something changed on it of which no row tells yet.
+    ``dirty`` says that something changed on it of which no row tells yet.
     """
 
     day: int = -1
-    unsaid: bool = False
+    dirty: bool = False
 
 
-NO_DAYS: Final = Days()
+NO_DAYS: Final = CurrentDay()
 
 
-def days_of_row(value: bytes | None) -> Days:
+def days_of_row(value: bytes | None) -> CurrentDay:
     """What a row holds; of none, that no message came yet."""
-    return Days(*orjson.loads(value)) if value else NO_DAYS
+    return CurrentDay(*orjson.loads(value)) if value else NO_DAYS
 
 
-def row_of_days(days: Days) -> bytes:
+def row_of_days(days: CurrentDay) -> bytes:
     """The row that holds this."""
     return orjson.dumps([*days])
 
 
-def passed(days: Days, image: ClusterImage, time_ms: int) -> tuple[Days, list[Word]]:
+def on_message(
+    days: CurrentDay, image: ClusterImage, time_ms: int
+) -> tuple[CurrentDay, list[HistoryRow]]:
     """Takes in that a message comes at a time, before what it says: maybe a day is over.
 
     Clocks go back, days do not. A day begins with something to say. Of a day that is over nothing
@@ -62,21 +64,21 @@ def passed(days: Days, image: ClusterImage, time_ms: int) -> tuple[Days, list[Wo
     today = time_ms // _DAY_MS
     if today <= days.day:
         return days, []
-    return Days(today, unsaid=True), [*standings(image, days.day)] if days.unsaid else []
+    return CurrentDay(today, dirty=True), [*readiness_rows(image, days.day)] if days.dirty else []
 
 
-def noticed(days: Days, before: ClusterImage, after: ClusterImage) -> Days:
+def mark_changed(days: CurrentDay, before: ClusterImage, after: ClusterImage) -> CurrentDay:
     """The days after a step: did it change anything that verdicts follow from?"""
-    if days.unsaid or before is after or _parts(before) == _parts(after):
+    if days.dirty or before is after or _parts(before) == _parts(after):
         return days
-    return days._replace(unsaid=True)
+    return days._replace(dirty=True)
 
 
-def today(days: Days, image: ClusterImage) -> tuple[Days, list[Word]]:
+def flush_today(days: CurrentDay, image: ClusterImage) -> tuple[CurrentDay, list[HistoryRow]]:
     """What is to be said of the day that goes on: once for many events."""
-    if not days.unsaid:
+    if not days.dirty:
         return days, []
-    return days._replace(unsaid=False), [*standings(image, days.day)]
+    return days._replace(dirty=False), [*readiness_rows(image, days.day)]
 
 
 def _parts(image: ClusterImage) -> tuple[Any, ...]:
@@ -84,14 +86,14 @@ def _parts(image: ClusterImage) -> tuple[Any, ...]:
     status = image.sources.get(str(image.authority))
     return (
         *(image.authority, image.ready, image.gap, image.migration, image.quorum),
-        under_way(image),
+        in_progress(image),
         status and (status.state, status.detail),
         *(id(image.features.levels), id(image.nodes), id(image.answers), id(image.znodes)),
         id(image.unreadable),
     )
 
 
-def standings(image: ClusterImage, day: int) -> Iterator[Word]:
+def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
     """How a cluster stands to each release; to older ones too, which tells the way back.
 
     None before the first day, and none while nobody has told who the nodes are.
@@ -103,10 +105,10 @@ def standings(image: ClusterImage, day: int) -> Iterator[Word]:
     name = (_BEGINNING + timedelta(days=day)).isoformat()
     for release in releases().values():
         id_ = f"{image.cluster}/readiness/{name}/{release.name}"
-        yield Word(STANDING, id_, _fields(name, release, readiness(image, release)))
+        yield HistoryRow(STANDING, id_, _fields(name, release, assess_readiness(image, release)))
 
 
-def _fields(day: str, release: Release, found: Readiness) -> dict[str, Any]:
+def _fields(day: str, release: Release, found: ReadinessReport) -> dict[str, Any]:
     back = found.way_back
     return {
         "day": day,

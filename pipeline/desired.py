@@ -83,7 +83,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Named(_Strict):
+class ClusterLabels(_Strict):
     """What is said of a cluster besides its id."""
 
     name: str = ""
@@ -101,7 +101,7 @@ class Environment(_Strict):
     labels: dict[str, str] = Field(default_factory=dict)
     levels: Annotated[dict[str, Annotated[int, Field(ge=0, le=32767)]], BeforeValidator(_levels)]
 
-    def holds(self, cluster: str, named: Named) -> bool:
+    def holds(self, cluster: str, named: ClusterLabels) -> bool:
         """Whether a cluster belongs to it."""
         if self.labels and self.labels.items() <= named.labels.items():
             return True
@@ -109,13 +109,13 @@ class Environment(_Strict):
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.clusters)
 
 
-class Desired(_Strict):
+class DesiredLevels(_Strict):
     """Environments by name, and the clusters that have a name or labels by their id."""
 
     environments: dict[str, Environment] = Field(min_length=1)
-    clusters: dict[str, Named] = Field(default_factory=dict)
+    clusters: dict[str, ClusterLabels] = Field(default_factory=dict)
 
-    def named(self, cluster: str) -> Named:
+    def named(self, cluster: str) -> ClusterLabels:
         """What is said of a cluster."""
         return self.clusters.get(cluster, _NOTHING)
 
@@ -147,10 +147,10 @@ class Desired(_Strict):
         return dict(sorted(missing.items()))
 
 
-_NOTHING: Final = Named()
+_NOTHING: Final = ClusterLabels()
 
 
-def desired_of(content: str, file: str) -> Desired:
+def desired_of(content: str, file: str) -> DesiredLevels:
     """The levels that a file's text asks for; ``file`` is its name.
 
     Raises:
@@ -159,12 +159,12 @@ def desired_of(content: str, file: str) -> Desired:
     return _checked(lambda: yaml_file.parse(content, file), file)
 
 
-def read_desired(file: Path) -> Desired:
+def read_desired(file: Path) -> DesiredLevels:
     """The levels that a file asks for; raises `DesiredError`."""
     return _checked(lambda: yaml_file.read(file), str(file))
 
 
-def _checked(loading: Callable[[], Any], file: str) -> Desired:
+def _checked(loading: Callable[[], Any], file: str) -> DesiredLevels:
     try:
         loaded = loading()
     except yaml_file.YamlError as error:
@@ -172,7 +172,7 @@ def _checked(loading: Callable[[], Any], file: str) -> Desired:
     if not isinstance(loaded, dict):
         raise DesiredError(f"{file} must have the section environments on its first level")
     try:
-        return Desired.model_validate(loaded)
+        return DesiredLevels.model_validate(loaded)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from pipeline.errors import LakeError, in_a_line
+from pipeline.errors import LakeError, one_line
 
 SMALL_BYTES: Final = 64 << 20
 """What is made of messages with so many bytes has room in this process, beside all else."""
@@ -46,7 +46,9 @@ def append(path: Path, rows: DataFrame) -> None:
             deltalake.write_deltalake(path, found, mode="append")
 
 
-def merge(path: Path, rows: DataFrame, key: Sequence[str], same: str, replaced: str = "") -> None:
+def merge_new(
+    path: Path, rows: DataFrame, key: Sequence[str], same: str, replaced: str = ""
+) -> None:
     """Adds the rows, of those with one ``key`` one, that no row of the table is the ``same`` as.
 
     ``same`` and ``replaced`` are conditions on ``old`` and ``new``, as in `Lake.add_new`.
@@ -82,5 +84,5 @@ def _failing(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        told = in_a_line(str(error))
+        told = one_line(str(error))
         raise LakeError(f"the table {path} cannot be {done}: {told}") from error

@@ -72,7 +72,7 @@ def reason_in(trace: str) -> str:
     return f"{reason}; {_ROOM}" if _is_full(trace) else reason
 
 
-def in_a_line(told: str) -> str:
+def one_line(told: str) -> str:
     """What `deltalake` says of a failure, without the backtrace that may stand behind it."""
     return " ".join(_BACKTRACE.sub("", told).split())
 

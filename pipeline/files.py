@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Files:
+class HadoopFiles:
     """Files and directories by URI or path."""
 
     def __init__(self, session: "SparkSession") -> None:

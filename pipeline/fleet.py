@@ -22,7 +22,7 @@ UNKNOWN_RELEASE: Final = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterLine:
+class ClusterSummary:
     """A cluster of the fleet.
 
     ``revision`` began at ``since`` (0 and None: no level is finalized). ``releases`` counts nodes
@@ -47,7 +47,7 @@ class ClusterLine:
 class Fleet:
     """Every cluster by its id, and when the last word of any came (None: nobody says)."""
 
-    clusters: Mapping[str, ClusterLine]
+    clusters: Mapping[str, ClusterSummary]
     ends: datetime | None
 
 
@@ -67,7 +67,7 @@ def fleet(lake: LakeReader) -> Fleet:
     found = {}
     for name in sorted({*snapshots, *releases, *heard, *alerts, *_left(lake)}):
         row: Row = snapshots.get(name, {})
-        found[name] = ClusterLine(
+        found[name] = ClusterSummary(
             cluster=name,
             revision=row.get("revision", 0),
             epoch=row.get("epoch"),
@@ -83,7 +83,7 @@ def fleet(lake: LakeReader) -> Fleet:
 
 
 def _newest(lake: LakeReader) -> list[Row]:
-    return lake.ask(
+    return lake.query(
         "SELECT cluster, revision, epoch, at, finalized FROM (SELECT cluster, revision, epoch, at,"
         " finalized, row_number() OVER (PARTITION BY cluster ORDER BY revision DESC) AS nth"
         " FROM epochs) WHERE nth = 1",
@@ -115,19 +115,19 @@ _FIRING: Final = (
 def _counts(lake: LakeReader, query: str, table: str) -> defaultdict[str, dict[str, int]]:
     """Counts by cluster and kind."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for row in lake.ask(query, table):
+    for row in lake.query(query, table):
         found[row["cluster"]][row["kind"]] = row["count"]
     return found
 
 
 def _left(lake: LakeReader) -> set[str]:
     """Clusters of which all nodes are gone."""
-    rows = lake.ask("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
+    rows = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
     return {row["cluster"] for row in rows}
 
 
 def _heard(lake: LakeReader, ends: datetime) -> dict[str, datetime]:
-    rows = lake.ask(
+    rows = lake.query(
         "SELECT cluster, max(seen_at) AS at FROM source_states"
         " WHERE seen_at >= $since GROUP BY cluster",
         SOURCE_STATES,

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from pipeline.desired import Desired
-from pipeline.fleet import ClusterLine, Fleet
-from pipeline.moments import shown
+from pipeline.desired import DesiredLevels
+from pipeline.fleet import ClusterSummary, Fleet
+from pipeline.moments import format_time
 
 STALE_AFTER: Final = timedelta(days=1)
 """A lake that ends so long ago says nothing of now."""
 
 
-class Verdict(StrEnum):
+class DriftKind(StrEnum):
     """How a level, or a cluster, is not as the file says."""
 
     BEHIND = "behind"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     @property
     def known(self) -> bool:
         """Whether it is known that something differs."""
-        return self in (Verdict.BEHIND, Verdict.AHEAD, Verdict.MISSING)
+        return self in (DriftKind.BEHIND, DriftKind.AHEAD, DriftKind.MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Drift:
     cluster: str
     name: str
     environment: str | None
-    verdict: Verdict
+    verdict: DriftKind
     feature: str | None = None
     wanted: int | None = None
     found: int | None = None
     detail: str = ""
 
 
-def drift(fleet: Fleet, desired: Desired, now: datetime) -> list[Drift]:
+def drift(fleet: Fleet, desired: DesiredLevels, now: datetime) -> list[Drift]:
     """Everything that differs, by cluster and feature; ``now`` is aware.
 
     Raises:
@@ -65,17 +65,19 @@ def drift(fleet: Fleet, desired: Desired, now: datetime) -> list[Drift]:
     for name, environment in desired.expected(fleet.clusters).items():
         known = desired.named(name).name
         detail = "the lake has never heard of it"
-        found.append(Drift(name, known, environment or None, Verdict.UNHEARD, detail=detail))
+        found.append(Drift(name, known, environment or None, DriftKind.UNHEARD, detail=detail))
     if fleet.ends is not None and fleet.ends < now - STALE_AFTER:
-        detail = f"the lake ends at {shown(fleet.ends)}: run featurewatch pipeline run"
-        found.append(Drift("*", "", None, Verdict.STALE, detail=detail))
+        detail = f"the lake ends at {format_time(fleet.ends)}: run featurewatch pipeline run"
+        found.append(Drift("*", "", None, DriftKind.STALE, detail=detail))
     return found
 
 
-def _of_cluster(line: ClusterLine, fleet: Fleet, desired: Desired, cluster: str) -> Iterator[Drift]:
+def _of_cluster(
+    line: ClusterSummary, fleet: Fleet, desired: DesiredLevels, cluster: str
+) -> Iterator[Drift]:
     name, environment = desired.named(cluster).name, desired.environment_of(cluster)
     if environment is None:
-        yield Drift(cluster, name, None, Verdict.UNLISTED, detail="it is in no environment")
+        yield Drift(cluster, name, None, DriftKind.UNLISTED, detail="it is in no environment")
         return
     for feature, wanted in sorted(desired.environments[environment].levels.items()):
         level = line.levels.get(feature, 0)
@@ -85,11 +87,11 @@ def _of_cluster(line: ClusterLine, fleet: Fleet, desired: Desired, cluster: str)
                 *(feature, wanted, level),
             )
     if fleet.ends is not None and line.heard is None:
-        detail = f"nothing was heard of it in the hour before {shown(fleet.ends)}"
-        yield Drift(cluster, name, environment, Verdict.SILENT, detail=detail)
+        detail = f"nothing was heard of it in the hour before {format_time(fleet.ends)}"
+        yield Drift(cluster, name, environment, DriftKind.SILENT, detail=detail)
 
 
-def _verdict(level: int, wanted: int) -> Verdict:
+def _verdict(level: int, wanted: int) -> DriftKind:
     if level == 0:
-        return Verdict.MISSING
-    return Verdict.BEHIND if level < wanted else Verdict.AHEAD
+        return DriftKind.MISSING
+    return DriftKind.BEHIND if level < wanted else DriftKind.AHEAD

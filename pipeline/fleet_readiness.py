@@ -15,7 +15,7 @@ YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetReadiness:
     """How a cluster stands to a release by the newest word on it.
 
     ``verdict`` is yes, no or unknown; ``day`` is of whose end it is (None: nothing was ever said),
@@ -37,7 +37,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DailyCounts:
     """How many clusters could go to a release at the end of a day; ``finalized`` were there."""
 
     day: date
@@ -47,7 +47,7 @@ class Day:
     finalized: int
 
 
-def standings(lake: LakeReader, target: str) -> list[Standing]:
+def target_readiness(lake: LakeReader, target: str) -> list[TargetReadiness]:
     """How each cluster of a lake stands to a release (``4.3``), by cluster.
 
     What was not looked at since the day before the newest is unknown: it is not followed any more.
@@ -55,36 +55,40 @@ def standings(lake: LakeReader, target: str) -> list[Standing]:
     Raises:
         LakeError: The lake cannot be read, or has no such table.
     """
-    rows = lake.ask(
+    rows = lake.query(
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY cluster ORDER BY day DESC) AS nth"
         " FROM readiness_by_day WHERE target = $target) WHERE nth = 1",
         READINESS_BY_DAY,
         target=target,
     )
     newest = max((row["day"] for row in rows), default=None)
-    fields = [*Standing.__dataclass_fields__]
-    found = {row["cluster"]: Standing(**{name: row[name] for name in fields}) for row in rows}
-    known = lake.ask("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
+    fields = [*TargetReadiness.__dataclass_fields__]
+    found = {
+        row["cluster"]: TargetReadiness(**{name: row[name] for name in fields}) for row in rows
+    }
+    known = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
     for name in {row["cluster"] for row in known} - found.keys():
         reasons = ["Nothing was ever said of it that a verdict could rest on."]
-        found[name] = Standing(name, target, UNKNOWN, None, reasons=reasons)
+        found[name] = TargetReadiness(name, target, UNKNOWN, None, reasons=reasons)
     return [_aged(found[name], newest) for name in sorted(found)]
 
 
-def _aged(standing: Standing, newest: date | None) -> Standing:
+def _aged(standing: TargetReadiness, newest: date | None) -> TargetReadiness:
     if standing.day is None or newest is None or newest - standing.day <= STALE_AFTER:
         return standing
     reasons = [f"Nothing was heard of it since {standing.day}: is it still followed?"]
-    return Standing(standing.cluster, standing.target, UNKNOWN, standing.day, reasons=reasons)
+    return TargetReadiness(
+        standing.cluster, standing.target, UNKNOWN, standing.day, reasons=reasons
+    )
 
 
-def by_day(lake: LakeReader, target: str) -> list[Day]:
+def by_day(lake: LakeReader, target: str) -> list[DailyCounts]:
     """How many clusters could go to a release, for each day of which there is a word.
 
     Raises:
         LakeError: The lake cannot be read, or has no such table.
     """
-    rows = lake.ask(
+    rows = lake.query(
         "SELECT day, verdict, finalized, count(*) AS count FROM readiness_by_day"
         " WHERE target = $target GROUP BY day, verdict, finalized",
         READINESS_BY_DAY,
@@ -98,5 +102,5 @@ def by_day(lake: LakeReader, target: str) -> list[Day]:
     return [_day(day, counts) for day, counts in sorted(found.items())]
 
 
-def _day(day: date, counts: Mapping[str, int]) -> Day:
-    return Day(day, *(counts.get(name, 0) for name in (YES, NO, UNKNOWN, "finalized")))
+def _day(day: date, counts: Mapping[str, int]) -> DailyCounts:
+    return DailyCounts(day, *(counts.get(name, 0) for name in (YES, NO, UNKNOWN, "finalized")))

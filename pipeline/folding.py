@@ -4,30 +4,30 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controller.alerts import Cause
-from controller.monitor import MonitorState, Outcome, step, unreadable
+from controller.monitor import MonitorState, StepResult, step, step_unreadable
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from controller.rows import rows_of_step, states_of_rows
 from pipeline import days as by_day
-from pipeline.days import NO_DAYS, Days
-from pipeline.past import NO_PAST, Past, Word, remembered
-from pipeline.past import last_words as last_words_of
-from pipeline.past_rows import PREFIX, past_of_rows, rows_of_past
-from streams.codec import MalformedEvent, decode
+from pipeline.days import NO_DAYS, CurrentDay
+from pipeline.past import NO_PAST, HistoryRow, OpenIntervals, update_intervals
+from pipeline.past import flush_roll as last_words_of
+from pipeline.past_rows import PREFIX, interval_rows, intervals_of_rows
+from streams.codec import MalformedEventError, decode
 from streams.events import DeadLetter, Event, LogCommit, SnapshotChunk
 from streams.output_codec import Output, encode_output
 from streams.outputs import Alert, FeatureChange
 from streams.topics import INPUTS
 from streams.types import ClusterId
-from tables.image import ClusterDelta, Delivery
+from tables.image import ClusterDelta, MessagePosition
 from tables.rows import cluster_of, row_key
 
-FOLDED: Final = {topic.short_name: topic for topic in INPUTS}
+INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
 """The input topics that the fold takes in, by short name."""
 
 CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
 
 
-class Message(NamedTuple):
+class InputMessage(NamedTuple):
     """A message of an input topic; ``time_ms`` is Kafka's time of it."""
 
     topic: str
@@ -38,7 +38,7 @@ class Message(NamedTuple):
     value: bytes | None
 
 
-class Said(NamedTuple):
+class FoldOutput(NamedTuple):
     """What the fold says: an output as it goes to its topic, a row of the past, or of the state.
 
     ``id`` follows from the cause of an output (its ``ce_id``), and names a row.
@@ -55,8 +55,8 @@ class FoldState:
     """What the fold knows of a cluster: what the worker knows, and what is remembered beside it."""
 
     monitor: MonitorState
-    past: Past = NO_PAST
-    days: Days = NO_DAYS
+    past: OpenIntervals = NO_PAST
+    days: CurrentDay = NO_DAYS
 
     @property
     def cluster(self) -> ClusterId:
@@ -64,7 +64,7 @@ class FoldState:
         return self.monitor.image.cluster
 
 
-def state_of(cluster: str, rows: dict[str, bytes]) -> FoldState:
+def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
     """The state that some rows hold; before there are any, that of an unknown cluster."""
     name = ClusterId(cluster)
     known, past, days = {}, {}, None
@@ -77,10 +77,10 @@ def state_of(cluster: str, rows: dict[str, bytes]) -> FoldState:
         else:
             known[key] = value
     monitor = states_of_rows(known.items()).get(name) or MonitorState.of(name)
-    return FoldState(monitor, past_of_rows(past), by_day.days_of_row(days))
+    return FoldState(monitor, intervals_of_rows(past), by_day.days_of_row(days))
 
 
-def rows_of(state: FoldState) -> dict[str, bytes]:
+def state_rows(state: FoldState) -> dict[str, bytes]:
     """All rows of a state, as if all of it had just changed."""
     image = state.monitor.image
     everything = ClusterDelta(
@@ -90,47 +90,47 @@ def rows_of(state: FoldState) -> dict[str, bytes]:
         znodes=dict(image.znodes.nodes),
         reading=dict(image.reading.nodes.nodes) if image.reading else {},
     )
-    outcome = Outcome(state.monitor, everything, said=dict(state.monitor.firing))
+    outcome = StepResult(state.monitor, everything, alert_changes=dict(state.monitor.firing))
     rows = rows_of_step(MonitorState.of(image.cluster), outcome)
-    beside = dict(rows_of_past(state.past)) | {by_day.ROW: by_day.row_of_days(state.days)}
+    beside = dict(interval_rows(state.past)) | {by_day.ROW: by_day.row_of_days(state.days)}
     named = {row_key(image.cluster, name): value for name, value in beside.items()}
     return {name: value for name, value in rows if value is not None} | named
 
 
 def fold_message(
-    state: FoldState, message: Message, limits: Limits = DEFAULT_LIMITS
-) -> tuple[FoldState, list[Said]]:
+    state: FoldState, message: InputMessage, limits: Limits = DEFAULT_LIMITS
+) -> tuple[FoldState, list[FoldOutput]]:
     """Takes in a message of the state's cluster, as a worker with the same limits does.
 
     A message that was taken in before says nothing; one that cannot be read is counted as such.
-    After the last message `last_words` has what is not said message by message.
+    After the last message `flush_outputs` has what is not said message by message.
     """
-    topic = FOLDED[message.topic.rpartition(".")[2]]
-    delivery = Delivery(topic.short_name, message.offset, message.time_ms)
+    topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
+    delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
     before = state.monitor
-    if before.image.has_read(delivery):
+    if before.image.has_applied(delivery):
         return state, []
-    days, words = by_day.passed(state.days, before.image, message.time_ms)
+    days, words = by_day.on_message(state.days, before.image, message.time_ms)
     try:
         event = decode(topic, message.value, message.key)
-    except MalformedEvent as error:
+    except MalformedEventError as error:
         place = f"{message.topic} partition {message.partition} offset {message.offset}"
-        outcome = unreadable(before, place, str(error), delivery, limits)
-        days = by_day.noticed(days, before.image, outcome.state.image)
+        outcome = step_unreadable(before, place, str(error), delivery, limits)
+        days = by_day.mark_changed(days, before.image, outcome.state.image)
         told = _outputs(outcome) + _words(state.cluster, words)
         return FoldState(outcome.state, state.past, days), told
     assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
     outcome = step(before, event, delivery, limits)
-    days = by_day.noticed(days, before.image, outcome.state.image)
-    past, more = remembered(state.past, before, outcome, _cause(event))
+    days = by_day.mark_changed(days, before.image, outcome.state.image)
+    past, more = update_intervals(state.past, before, outcome, _cause(event))
     told = _outputs(outcome) + _words(state.cluster, words + more)
     return FoldState(outcome.state, past, days), told
 
 
-def last_words(state: FoldState) -> tuple[FoldState, list[Said]]:
+def flush_outputs(state: FoldState) -> tuple[FoldState, list[FoldOutput]]:
     """What is still to be said after some messages: once for all of them."""
     past, words = last_words_of(state.cluster, state.past)
-    days, more = by_day.today(state.days, state.monitor.image)
+    days, more = by_day.flush_today(state.days, state.monitor.image)
     return FoldState(state.monitor, past, days), _words(state.cluster, words + more)
 
 
@@ -140,21 +140,21 @@ def _cause(event: Event) -> Cause:
     return Cause(event.id, appended if appended >= 0 else event.seen_ms)
 
 
-def _words(cluster: str, words: list[Word]) -> list[Said]:
-    return [Said(cluster, word.kind, word.id, word.encoded()) for word in words]
+def _words(cluster: str, words: list[HistoryRow]) -> list[FoldOutput]:
+    return [FoldOutput(cluster, word.kind, word.id, word.encoded()) for word in words]
 
 
-def _outputs(outcome: Outcome) -> list[Said]:
+def _outputs(outcome: StepResult) -> list[FoldOutput]:
     outputs: list[Output] = [*outcome.changes, *outcome.alerts]
     if outcome.snapshot is not None:
         outputs.append(outcome.snapshot)
     return [_said(output) for output in outputs]
 
 
-def _said(output: Output) -> Said:
+def _said(output: Output) -> FoldOutput:
     message = encode_output(output)
     event_id = dict(message.headers)["ce_id"].decode()
-    return Said(output.cluster, _kind(output), event_id, message.value or b"")
+    return FoldOutput(output.cluster, _kind(output), event_id, message.value or b"")
 
 
 def _kind(output: Output) -> str:

@@ -30,11 +30,11 @@ from pipeline.gold_tables import (
     READINESS_BY_DAY,
     UPGRADES,
 )
-from pipeline.lake import Addition, Lake
+from pipeline.lake import Lake, TableWrite
 from pipeline.past import CAPABILITY, EXCLUSION, ROLL
 from pipeline.registry import EXPIRED, MESSAGES, Table
 from pipeline.shapes import ddl
-from pipeline.spark_fold import SAID, by_cluster, fold_batch, fold_stream
+from pipeline.spark_fold import OUTPUT_SCHEMA, by_cluster, fold_batch, fold_stream
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -55,14 +55,14 @@ def _columns(table: Table, *others: str) -> list[str]:
 
 
 def epochs(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.EPOCHS` from rows of `SAID`."""
+    """Rows of `gold_tables.EPOCHS` from rows of `OUTPUT_SCHEMA`."""
     return _typed(said, SNAPSHOT, {**EPOCHS.columns, "at_ms": "bigint"}).select(
         "cluster", "id", *_columns(EPOCHS, "at"), _time("said.at_ms").alias("at")
     )
 
 
 def feature_changes(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.FEATURE_CHANGES` from rows of `SAID`."""
+    """Rows of `gold_tables.FEATURE_CHANGES` from rows of `OUTPUT_SCHEMA`."""
     times = {"append_ms": "bigint", "seen_ms": "bigint"}
     return _typed(said, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
         *("cluster", "id", *_columns(FEATURE_CHANGES, "appended_at", "seen_at")),
@@ -72,7 +72,7 @@ def feature_changes(said: DataFrame) -> DataFrame:
 
 
 def alerts(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.ALERTS` from rows of `SAID`."""
+    """Rows of `gold_tables.ALERTS` from rows of `OUTPUT_SCHEMA`."""
     times = {"since_ms": "bigint", "at_ms": "bigint"}
     return _typed(said, ALERT, {**ALERTS.columns, **times}).select(
         *("cluster", "id", *_columns(ALERTS, "alert_id", "since", "at")),
@@ -101,17 +101,17 @@ def _newest(rows: DataFrame, table: Table, order: Column) -> DataFrame:
 
 
 def capability_intervals(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.CAPABILITY_INTERVALS` from rows of `SAID`."""
+    """Rows of `gold_tables.CAPABILITY_INTERVALS` from rows of `OUTPUT_SCHEMA`."""
     return _intervals(said, CAPABILITY, CAPABILITY_INTERVALS)
 
 
 def incompatibilities(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.INCOMPATIBILITIES` from rows of `SAID`."""
+    """Rows of `gold_tables.INCOMPATIBILITIES` from rows of `OUTPUT_SCHEMA`."""
     return _intervals(said, EXCLUSION, INCOMPATIBILITIES)
 
 
 def upgrades(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.UPGRADES` from rows of `SAID`."""
+    """Rows of `gold_tables.UPGRADES` from rows of `OUTPUT_SCHEMA`."""
     names = ("started", "rolled", "finalized", "ended")
     times = {f"{name}_ms": "bigint" for name in names}
     nodes = "array<struct<role: string, node_id: int, at_ms: bigint, release: string>>"
@@ -125,7 +125,7 @@ def upgrades(said: DataFrame) -> DataFrame:
 
 
 def readiness_by_day(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.READINESS_BY_DAY` from rows of `SAID`."""
+    """Rows of `gold_tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
     rows = _typed(said, STANDING, {**READINESS_BY_DAY.columns})
     return rows.select("cluster", "id", *_columns(READINESS_BY_DAY))
 
@@ -144,30 +144,30 @@ CLOSES: Final = "old.until IS NULL AND new.until IS NOT NULL"
 """An interval that ended stays as it is, whatever is said of it again."""
 
 
-class Made(NamedTuple):
+class GoldTableSpec(NamedTuple):
     """How a table's rows are made, and of which kind of what is said.
 
-    ``replaced`` is when a row takes the place of the one with its key (empty: never).
+    ``replace_when`` is when a row takes the place of the one with its key (empty: never).
     """
 
     table: Table
-    made: Callable[[DataFrame], DataFrame]
+    build: Callable[[DataFrame], DataFrame]
     kind: str
-    replaced: str = ""
+    replace_when: str = ""
 
 
 TABLES: Final = (
-    Made(EPOCHS, epochs, SNAPSHOT),
-    Made(FEATURE_CHANGES, feature_changes, CHANGE),
-    Made(ALERTS, alerts, ALERT),
-    Made(CAPABILITY_INTERVALS, capability_intervals, CAPABILITY, CLOSES),
-    Made(INCOMPATIBILITIES, incompatibilities, EXCLUSION, CLOSES),
-    Made(UPGRADES, upgrades, ROLL, "TRUE"),
-    Made(READINESS_BY_DAY, readiness_by_day, STANDING, "TRUE"),
+    GoldTableSpec(EPOCHS, epochs, SNAPSHOT),
+    GoldTableSpec(FEATURE_CHANGES, feature_changes, CHANGE),
+    GoldTableSpec(ALERTS, alerts, ALERT),
+    GoldTableSpec(CAPABILITY_INTERVALS, capability_intervals, CAPABILITY, CLOSES),
+    GoldTableSpec(INCOMPATIBILITIES, incompatibilities, EXCLUSION, CLOSES),
+    GoldTableSpec(UPGRADES, upgrades, ROLL, "TRUE"),
+    GoldTableSpec(READINESS_BY_DAY, readiness_by_day, STANDING, "TRUE"),
 )
 
 
-class Telling:
+class GoldQuery:
     """The query that makes gold of bronze.
 
     ``limits`` are the worker's: with others it would say other alerts than gold holds.
@@ -183,7 +183,7 @@ class Telling:
         """The query; it wants a trigger and to be started. Without a checkpoint it folds what lies
         there first."""
         options = {} if self._has_begun() else {"startingVersion": str(self.rebuild())}
-        start = self._lake.session.read.schema(SAID).parquet(self._start)
+        start = self._lake.session.read.schema(OUTPUT_SCHEMA).parquet(self._start)
         messages = by_cluster(self._lake.follow(MESSAGES, **options))
         return (
             fold_stream(messages, start, self._limits)
@@ -199,7 +199,7 @@ class Telling:
             LakeError: Bronze no longer has the beginning, without which the fold comes to another
                 end.
         """
-        path = self._lake.make(MESSAGES)
+        path = self._lake.ensure_table(MESSAGES)
         version, properties = self._lake.newest(MESSAGES)
         if EXPIRED in properties:
             raise LakeError(
@@ -212,7 +212,9 @@ class Telling:
         try:
             self._add(said)
             for each in TABLES:
-                self._lake.make(each.table)  # readers find all of them, with rows or without
+                self._lake.ensure_table(
+                    each.table
+                )  # readers find all of them, with rows or without
             rows = said.where(fn.col("kind") == STATE_ROW)
             rows.write.mode("overwrite").parquet(self._start)
         finally:
@@ -226,7 +228,7 @@ class Telling:
         all.
         """
         files = self._lake.files()
-        self._lake.make(MESSAGES)
+        self._lake.ensure_table(MESSAGES)
         if files.has_any(f"{self._checkpoint}/commits"):
             missing = [each.table for each in TABLES if not self._lake.exists(each.table)]
             if not missing:
@@ -239,7 +241,7 @@ class Telling:
                     names,
                 )
                 for table in missing:
-                    self._lake.make(table)
+                    self._lake.ensure_table(table)
                 return True
             LOG.info("the lake had no %s: gold is folded anew from the beginning", names)
         files.remove(self._checkpoint)
@@ -255,9 +257,9 @@ class Telling:
     def _add(self, said: DataFrame) -> None:
         size = fn.sum(fn.length("value")).alias("size")
         sizes = {row["kind"]: row["size"] for row in said.groupBy("kind").agg(size).collect()}
-        self._lake.add_all(
-            Addition(
-                *(each.table, each.made(said), (), bool(each.replaced), each.replaced),
+        self._lake.merge_all(
+            TableWrite(
+                *(each.table, each.build(said), (), bool(each.replace_when), each.replace_when),
                 size=sizes[each.kind],
             )
             for each in TABLES

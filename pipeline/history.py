@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.history_cuts import OFFSET, Cut, found
-from pipeline.moments import AtTime, Moment, MomentError, UnknownMomentError, shown
+from pipeline.history_cuts import OFFSET, HistoryCut, resolve_moment
+from pipeline.moments import AtTime, Moment, MomentError, UnknownMomentError, format_time
 from pipeline.reader import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -47,7 +47,7 @@ class NodeClass:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class HistoricalState:
     """A cluster at a moment.
 
     ``revision`` began at ``since``; ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
@@ -74,7 +74,7 @@ class State:
 
 def clusters(lake: LakeReader) -> list[str]:
     """The ids of all clusters that the lake has heard of, sorted."""
-    found = lake.ask(
+    found = lake.query(
         "SELECT cluster FROM epochs UNION SELECT cluster FROM capability_intervals",
         *(EPOCHS, CAPABILITY_INTERVALS),
     )
@@ -108,17 +108,17 @@ def _named(found: list[str]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def show(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> State:
+def state_at(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> HistoricalState:
     """A cluster at a moment; ``now`` is aware.
 
     Raises:
         UnknownMomentError: The history does not reach there.
         LakeError: The lake cannot be read.
     """
-    cut, row = found(lake, cluster, at, now)
+    cut, row = resolve_moment(lake, cluster, at, now)
     row = row or {}
     provenance = row.get("provenance") or {}
-    return State(
+    return HistoricalState(
         cluster=cluster,
         at=cut.time,
         moment=str(at),
@@ -160,24 +160,24 @@ def classes_of(intervals: Iterable[Row]) -> tuple[NodeClass, ...]:
     return tuple(sorted(found, key=lambda each: (each.role, each.nodes)))
 
 
-def _intervals(lake: LakeReader, cluster: str, cut: Cut) -> Iterator[Row]:
-    rows = lake.ask(
+def _intervals(lake: LakeReader, cluster: str, cut: HistoryCut) -> Iterator[Row]:
+    rows = lake.query(
         "SELECT role, node_id, ranges, complete, release, since, until, since_cause, until_cause"
         " FROM capability_intervals WHERE cluster = $cluster AND $near",
         CAPABILITY_INTERVALS,
-        parts={"near": cut.near()},
+        parts={"near": cut.interval_filter()},
         cluster=cluster,
     )
     return filter(cut.open, rows)
 
 
-def _incompatible(lake: LakeReader, cluster: str, cut: Cut) -> tuple[Row, ...]:
-    rows = lake.ask(
+def _incompatible(lake: LakeReader, cluster: str, cut: HistoryCut) -> tuple[Row, ...]:
+    rows = lake.query(
         "SELECT role, node_id, feature, level, range, verdict, why, since, until, since_cause,"
         " until_cause FROM incompatibilities WHERE cluster = $cluster AND $near"
         " ORDER BY role, node_id, feature",
         INCOMPATIBILITIES,
-        parts={"near": cut.near()},
+        parts={"near": cut.interval_filter()},
         cluster=cluster,
     )
     left_out = ("until", "since_cause", "until_cause")
@@ -187,7 +187,7 @@ def _incompatible(lake: LakeReader, cluster: str, cut: Cut) -> tuple[Row, ...]:
     )
 
 
-def firing(lake: LakeReader, cluster: str, cut: Cut) -> list[Row]:
+def firing(lake: LakeReader, cluster: str, cut: HistoryCut) -> list[Row]:
     """The alerts that had begun and not ended, the critical ones first.
 
     The same alert that fires anew is told by its ``since``. When it was resolved does not follow
@@ -196,7 +196,7 @@ def firing(lake: LakeReader, cluster: str, cut: Cut) -> list[Row]:
     where = sql("since <= $at AND at <= $at", at=cut.time)
     if cut.offset is not None:
         where = Sql(f"{where} AND coalesce({OFFSET}, -1) <= {cut.offset}")
-    return lake.ask(
+    return lake.query(
         "SELECT alert_id AS id, rule, severity, subject, summary, since FROM ("
         " SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY since DESC, at DESC) AS nth"
         " FROM (SELECT *, max(state) OVER (PARTITION BY alert_id, since) AS ended"
@@ -208,8 +208,8 @@ def firing(lake: LakeReader, cluster: str, cut: Cut) -> list[Row]:
     )
 
 
-def _doubt(lake: LakeReader, cut: Cut) -> str | None:
+def _doubt(lake: LakeReader, cut: HistoryCut) -> str | None:
     newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
     if newest is None or cut.time <= newest + _LAG:
         return None
-    return f"the lake ends at {shown(newest)}: what happened after it is not known"
+    return f"the lake ends at {format_time(newest)}: what happened after it is not known"

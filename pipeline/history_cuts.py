@@ -1,6 +1,6 @@
 """Where a moment is in a cluster's history.
 
-`Cut` says what had happened by then: where the moment and a cause both have a place in the metadata
+`HistoryCut` says what had happened by then: where the moment and a cause both have a place in the metadata
 log the places decide, and times otherwise.
 """
 
@@ -16,7 +16,7 @@ from pipeline.moments import (
     AtTime,
     Moment,
     UnknownMomentError,
-    shown,
+    format_time,
 )
 from pipeline.reader import (
     ALERTS,
@@ -58,7 +58,7 @@ def log_offset(cause: str | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class HistoryCut:
     """Up to where the history counts: a time, and a place in the log where that is known."""
 
     time: datetime
@@ -78,7 +78,7 @@ class Cut:
         began = self.has(row["since"], row["since_cause"])
         return began and not self.has(row["until"], row["until_cause"])
 
-    def near(self) -> Sql:
+    def interval_filter(self) -> Sql:
         """What narrows intervals down to those that may be open."""
         skew = timedelta(0) if self.offset is None else _SKEW
         return sql(
@@ -88,7 +88,9 @@ class Cut:
         )
 
 
-def found(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> tuple[Cut, Row | None]:
+def resolve_moment(
+    lake: LakeReader, cluster: str, at: Moment, now: datetime
+) -> tuple[HistoryCut, Row | None]:
     """Where a moment is, and the snapshot of the revision that it falls into (None: of none)."""
     match at:
         case AtTime(time):
@@ -106,7 +108,7 @@ def found(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> tuple[Cu
 
 def _revision(lake: LakeReader, cluster: str, where: Sql) -> Row | None:
     """The newest snapshot for which something holds."""
-    found = lake.ask(
+    found = lake.query(
         "SELECT revision, epoch, at, leader_id, leader_epoch, finalized, provenance, digest"
         " FROM epochs WHERE cluster = $cluster AND $where ORDER BY revision DESC LIMIT 1",
         EPOCHS,
@@ -116,28 +118,28 @@ def _revision(lake: LakeReader, cluster: str, where: Sql) -> Row | None:
     return found[0] if found else None
 
 
-def _cut(row: Row) -> Cut:
-    return Cut(row["at"], (row["provenance"] or {}).get("offset"))
+def _cut(row: Row) -> HistoryCut:
+    return HistoryCut(row["at"], (row["provenance"] or {}).get("offset"))
 
 
 def _at_time(
     lake: LakeReader, cluster: str, time: datetime, now: datetime
-) -> tuple[Cut, Row | None]:
+) -> tuple[HistoryCut, Row | None]:
     if time > now:
-        raise UnknownMomentError(f"{shown(time)} lies ahead: it is {shown(now)}")
-    begins = lake.ask(
+        raise UnknownMomentError(f"{format_time(time)} lies ahead: it is {format_time(now)}")
+    begins = lake.query(
         "SELECT min(at) AS at FROM ($causes)",
         *(EPOCHS, CAPABILITY_INTERVALS, ALERTS),
         parts={"causes": sql(_CAUSES, cluster=cluster)},
     )[0]["at"]
     if begins is None or time < begins:
-        since = "is empty" if begins is None else f"begins at {shown(begins)}"
-        raise UnknownMomentError(f"{_story(cluster)} {since}: {shown(time)} is not in it")
-    return Cut(time), _revision(lake, cluster, sql("at <= $time", time=time))
+        since = "is empty" if begins is None else f"begins at {format_time(begins)}"
+        raise UnknownMomentError(f"{_story(cluster)} {since}: {format_time(time)} is not in it")
+    return HistoryCut(time), _revision(lake, cluster, sql("at <= $time", time=time))
 
 
-def _at_offset(lake: LakeReader, cluster: str, offset: int) -> tuple[Cut, Row | None]:
-    found = lake.ask(
+def _at_offset(lake: LakeReader, cluster: str, offset: int) -> tuple[HistoryCut, Row | None]:
+    found = lake.query(
         "SELECT min(place) AS first, max(place) AS last, max(at) FILTER (WHERE place <= $offset)"
         " AS at FROM (SELECT at, coalesce(place, $placed) AS place FROM ($causes))",
         *(EPOCHS, CAPABILITY_INTERVALS, ALERTS),
@@ -152,10 +154,10 @@ def _at_offset(lake: LakeReader, cluster: str, offset: int) -> tuple[Cut, Row | 
     if offset > last and offset > (read := max(last, _read_to(lake, cluster))):
         raise UnknownMomentError(f"{_story(cluster)} ends at offset {read}")
     row = _revision(lake, cluster, sql("provenance['offset'] <= $offset", offset=offset))
-    return Cut(time, offset), row
+    return HistoryCut(time, offset), row
 
 
-def _at_epoch(lake: LakeReader, cluster: str, epoch: int) -> tuple[Cut, Row | None]:
+def _at_epoch(lake: LakeReader, cluster: str, epoch: int) -> tuple[HistoryCut, Row | None]:
     same = _revision(lake, cluster, sql("epoch = $epoch", epoch=epoch))
     row = same or _revision(lake, cluster, sql("epoch <= $epoch", epoch=epoch))
     if row is None:
@@ -173,7 +175,7 @@ def _read_to(lake: LakeReader, cluster: str) -> int:
     newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
     if newest is None:
         return -1
-    found = lake.ask(
+    found = lake.query(
         "SELECT max(log_offset) AS last FROM source_states"
         " WHERE cluster = $cluster AND seen_at >= $since",
         SOURCE_STATES,

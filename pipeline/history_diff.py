@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipeline.history import NodeClass, State
+from pipeline.history import HistoricalState, NodeClass
 from pipeline.reader import UPGRADES, LakeReader, Row, Sql, sql
 
 
@@ -55,7 +55,7 @@ class Diff:
         )
 
 
-def diff(before: State, after: State) -> Diff:
+def diff(before: HistoricalState, after: HistoricalState) -> Diff:
     """What differs between two states of one cluster, from the first to the second."""
     features = sorted({*before.levels, *after.levels})
     levels = [
@@ -77,7 +77,7 @@ def diff(before: State, after: State) -> Diff:
 _BAD = ("role", "node_id", "feature", "level")
 
 
-def _end(state: State) -> Mapping[str, Any]:
+def _end(state: HistoricalState) -> Mapping[str, Any]:
     names = ("moment", "at", "revision", "epoch", "leader_id", "digest", "doubt")
     return {name: getattr(state, name) for name in names}
 
@@ -125,7 +125,7 @@ def upgrades(
         where = Sql(where + sql(" AND (ended IS NULL OR ended >= $since)", since=since))
     if until is not None:
         where = Sql(where + sql(" AND started <= $until", until=until))
-    return lake.ask(
+    return lake.query(
         "SELECT cluster, id, direction, state, from_releases, to_releases, started, rolled,"
         " finalized, ended, duration_s, nodes, levels, way_back FROM upgrades WHERE $where"
         " ORDER BY started, cluster, id",

@@ -11,7 +11,7 @@ from streams.bus import BusSettings
 from streams.bus.settings import LOG
 from streams.topics import ALL, STATE
 
-TAKEN: Final = tuple(topic for topic in ALL if topic is not STATE)
+INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
 """The topics that the lake holds: all but the one that says again what ``epochs`` said."""
 
 _REACH_S: Final = 15.0
@@ -31,11 +31,11 @@ _LOGIN: Final = {
 }
 
 
-Place = tuple[str, int]
+TopicPartitionKey = tuple[str, int]
 """A topic's full name, and a partition."""
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """The offsets that a partition has: from ``start``, below ``end``."""
 
     start: int
@@ -70,7 +70,7 @@ def _java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def topic_spans(bus: BusSettings) -> dict[Place, Span]:
+def offset_ranges(bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
     """What each partition of the taken topics has now; topics that do not exist are not there.
 
     Raises:
@@ -93,13 +93,13 @@ def topic_spans(bus: BusSettings) -> dict[Place, Span]:
         consumer.close()
 
 
-def _spans(consumer: Consumer, bus: BusSettings) -> dict[Place, Span]:
+def _spans(consumer: Consumer, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
     there = consumer.list_topics(timeout=_REACH_S).topics
-    found: dict[Place, Span] = {}
-    for topic in TAKEN:
+    found: dict[TopicPartitionKey, OffsetRange] = {}
+    for topic in INGESTED_TOPICS:
         name = bus.topic(topic)
         for partition in there[name].partitions if name in there else ():
             place = TopicPartition(name, partition)
             low, high = consumer.get_watermark_offsets(place, timeout=_REACH_S)
-            found[name, partition] = Span(low, high)
+            found[name, partition] = OffsetRange(low, high)
     return found

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from pipeline import direct
 from pipeline.errors import LakeError
-from pipeline.files import Files
+from pipeline.files import HadoopFiles
 from pipeline.registry import Table
 from pipeline.session import jvm
 
@@ -29,8 +29,8 @@ _LOCK_S: Final = 30.0
 _LOCK_POLL_S: Final = 0.2
 
 
-class Addition(NamedTuple):
-    """New rows of a table, as `Lake.add_new` takes them."""
+class TableWrite(NamedTuple):
+    """New rows of a table, as `Lake.merge_new` takes them."""
 
     table: Table
     rows: DataFrame
@@ -40,7 +40,7 @@ class Addition(NamedTuple):
     size: int | None = None
 
 
-class Newest(NamedTuple):
+class TableVersion(NamedTuple):
     """The newest version of a table, and the properties that it has."""
 
     version: int
@@ -72,15 +72,15 @@ class Lake:
         """Where a query keeps how far it has come."""
         return f"{self.root}/checkpoints/{query}"
 
-    def files(self) -> Files:
+    def files(self) -> HadoopFiles:
         """The files beside the tables."""
-        return Files(self.session)
+        return HadoopFiles(self.session)
 
     def exists(self, table: Table) -> bool:
         """Whether a table has been made."""
         return DeltaTable.isDeltaTable(self.session, self.path(table))
 
-    def make(self, table: Table) -> str:
+    def ensure_table(self, table: Table) -> str:
         """The path of a table, which is made if it is not there; raises `LakeError`."""
         path = self.path(table)
         if table.path not in self._known:
@@ -104,16 +104,16 @@ class Lake:
 
     def read(self, table: Table) -> DataFrame:
         """A table's rows."""
-        return self.session.read.format("delta").load(self.make(table))
+        return self.session.read.format("delta").load(self.ensure_table(table))
 
-    def newest(self, table: Table) -> Newest:
+    def newest(self, table: Table) -> TableVersion:
         """How a table that is there stands now; raises `LakeError` if it cannot be read."""
         if self.directory is not None:
-            return Newest(*direct.newest(self.directory / table.path))
+            return TableVersion(*direct.newest(self.directory / table.path))
         delta = DeltaTable.forPath(self.session, self.path(table))  # which takes two jobs
         version = delta.history(1).select("version").collect()[0]["version"]
         properties = delta.detail().select("properties").collect()[0]["properties"]
-        return Newest(version, properties)
+        return TableVersion(version, properties)
 
     def follow(self, table: Table, **options: str) -> DataFrame:
         """A table's rows as a stream.
@@ -121,17 +121,17 @@ class Lake:
         What maintenance rewrites or removes is no news, and is passed over.
         """
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
-        return reader.options(**options).load(self.make(table))
+        return reader.options(**options).load(self.ensure_table(table))
 
     def append(self, table: Table, rows: DataFrame, size: int | None = None) -> None:
-        """Adds rows in one commit; ``size`` as in `add_new`."""
-        path = self.make(table)
+        """Adds rows in one commit; ``size`` as in `merge_new`."""
+        path = self.ensure_table(table)
         if (directory := self._here(table, size)) is not None:
             direct.append(directory, rows)
         else:
             rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
 
-    def add_new(
+    def merge_new(
         self,
         table: Table,
         rows: DataFrame,
@@ -147,14 +147,14 @@ class Lake:
         condition on ``old`` and ``new`` under which a row takes the place of the one with its key.
         ``size`` is that of the messages of which the rows come, in bytes (None: not known).
         """
-        path = self.make(table)
+        path = self.ensure_table(table)
         conditions = [f"(old.{name} IS NOT DISTINCT FROM new.{name})" for name in table.key]
         if table.pruned and days:
             listed = ", ".join(f"DATE '{day}'" for day in sorted(days))
             conditions.append(f"old.day IN ({listed})")
         same = " AND ".join(conditions)
         if (directory := self._here(table, size)) is not None:
-            direct.merge(directory, rows, table.key, same, replaced)
+            direct.merge_new(directory, rows, table.key, same, replaced)
             return
         new = rows if distinct else rows.dropDuplicates([*table.key])
         if self.is_empty(table):
@@ -176,20 +176,22 @@ class Lake:
         """Whether nothing was ever written to a table. Another process may at any time, so that
         only its having been written is remembered."""
         if table.path not in self._filled:
-            if not self.files().has_any(f"{self.make(table)}/_delta_log", besides=_MADE):
+            if not self.files().has_any(f"{self.ensure_table(table)}/_delta_log", besides=_MADE):
                 return True
             self._filled.add(table.path)
         return False
 
-    def add_all(self, additions: Iterable[Addition]) -> None:
-        """Adds to several tables as `add_new` does, side by side; each table stands once at most.
+    def merge_all(self, additions: Iterable[TableWrite]) -> None:
+        """Adds to several tables as `merge_new` does, side by side; each table stands once at most.
 
         All are waited for. The first error is raised then: what was added stays, and adding all of
         it again adds what is missing.
         """
         todo = [*additions]
         for addition in todo:
-            self.make(addition.table)  # one by one: tables are made rarely, and remembered here
+            self.ensure_table(
+                addition.table
+            )  # one by one: tables are made rarely, and remembered here
         waiting = todo[::-1]
         failed: list[BaseException] = []
 
@@ -200,7 +202,7 @@ class Lake:
                 except IndexError:
                     return
                 try:
-                    self.add_new(*addition)
+                    self.merge_new(*addition)
                 except BaseException as error:  # raised where all are waited for
                     failed.append(error)
 

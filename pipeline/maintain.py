@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from delta.tables import DeltaTable
 from pyspark.sql import functions as fn
 
-from pipeline.bronze import by_place, extents
+from pipeline.bronze import by_partition, extents
 from pipeline.errors import LakeError
 from pipeline.gold_tables import AUDIT, GOLD
 from pipeline.lake import Lake
@@ -26,7 +26,7 @@ and a query that stood still has to read what it missed."""
 _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
-class Upkeep(NamedTuple):
+class MaintenanceResult(NamedTuple):
     """What was done to a table; ``files_before`` were there before rows were deleted."""
 
     table: Table
@@ -38,7 +38,7 @@ class Upkeep(NamedTuple):
 
 def maintain(
     lake: Lake, keep_days: int | None = None, vacuum_h: float = VACUUM_H
-) -> Iterator[Upkeep]:
+) -> Iterator[MaintenanceResult]:
     """Maintains each table that there is, and says what was done.
 
     ``keep_days``: rows of bronze and silver of earlier days are deleted; the newest message of each
@@ -56,10 +56,12 @@ def maintain(
             yield _maintain(lake, table, keep_days, vacuum_h)
 
 
-def _maintain(lake: Lake, table: Table, keep_days: int | None, vacuum_h: float) -> Upkeep:
+def _maintain(
+    lake: Lake, table: Table, keep_days: int | None, vacuum_h: float
+) -> MaintenanceResult:
     added = _add_columns(lake, table)
     if lake.is_empty(table):
-        return Upkeep(table, added, 0, 0, 0)  # each step would take its second
+        return MaintenanceResult(table, added, 0, 0, 0)  # each step would take its second
     delta = DeltaTable.forPath(lake.session, lake.path(table))
     before = _files(delta)
     deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
@@ -70,7 +72,7 @@ def _maintain(lake: Lake, table: Table, keep_days: int | None, vacuum_h: float) 
         delta.vacuum(vacuum_h)
     finally:
         lake.session.conf.unset(_CHECK)
-    return Upkeep(table, added, deleted, before, _files(delta))
+    return MaintenanceResult(table, added, deleted, before, _files(delta))
 
 
 def _files(delta: DeltaTable) -> int:
@@ -96,7 +98,7 @@ def _expire(lake: Lake, table: Table, keep_days: int) -> int:
     rows = lake.session.read.format("delta").load(path)
     if table is MESSAGES:
         ends = {place: extent.end for place, extent in extents(rows).items()}
-        old &= fn.col("offset") + 1 < by_place(ends)
+        old &= fn.col("offset") + 1 < by_partition(ends)
     count = rows.where(old).count()
     if count:
         if table is MESSAGES:

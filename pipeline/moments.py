@@ -24,7 +24,7 @@ class AtTime:
     time: datetime
 
     def __str__(self) -> str:
-        return shown(self.time)
+        return format_time(self.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ WAYS: Final = (
 )
 
 
-def shown(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """A time in UTC, to the millisecond where it has any."""
     utc = at.astimezone(UTC)
     fraction = f".{utc.microsecond // 1000:03d}" if utc.microsecond >= 1000 else ""
     return f"{utc:%Y-%m-%d %H:%M:%S}{fraction}"
 
 
-def time_of(given: str, now: datetime) -> datetime:
+def parse_time(given: str, now: datetime) -> datetime:
     """The time that somebody wrote, in UTC.
 
     ISO 8601 with a zone, or UTC without one; a date is its first moment; ``2 days ago``, ``3h``,
@@ -106,7 +106,7 @@ def time_of(given: str, now: datetime) -> datetime:
     return at
 
 
-def moment_of(given: str, now: datetime) -> Moment:
+def parse_moment(given: str, now: datetime) -> Moment:
     """A moment as one argument: a time, ``offset:N``, ``epoch:N`` or ``revision:N``.
 
     Raises:
@@ -115,6 +115,6 @@ def moment_of(given: str, now: datetime) -> Moment:
     if found := _NUMBERED.fullmatch(given.strip().lower()):
         return _NAMED[found[1]](int(found[2]))
     try:
-        return AtTime(time_of(given, now))
+        return AtTime(parse_time(given, now))
     except MomentError as error:
         raise MomentError(f"{error}, or offset:N, epoch:N, revision:N") from None

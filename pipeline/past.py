@@ -13,11 +13,11 @@ import orjson
 from immutables import Map
 
 from controller.alerts import Cause
-from controller.monitor import MonitorState, Outcome
-from controller.roll import NO_ROLLS, Moved, Roll, Rolls, moved_nodes
-from controller.rolls import roll_on
+from controller.monitor import MonitorState, StepResult
+from controller.roll import NO_ROLLS, CapabilityChange, Roll, RollHistory, capability_changes
+from controller.rolls import track_rolls
 from controller.rules import Subject, SubjectKind
-from controller.software import release_of_node, software_name
+from controller.software import release_name, software_name
 from streams.outputs import Alert
 from streams.types import ClusterId, FeatureName
 from tables.nodes import Capabilities, NodeKey
@@ -29,7 +29,7 @@ EXCLUDING: Final = frozenset({"incompatible-node", "missing-feature"})
 """The rules by which a finalized level excludes a node."""
 
 
-class Since(NamedTuple):
+class IntervalStart(NamedTuple):
     """Where an interval begins: when, and by which event."""
 
     at_ms: int
@@ -43,31 +43,31 @@ class Exclusion(NamedTuple):
     range: tuple[int, int] | None
     verdict: str
     why: str
-    since: Since
+    since: IntervalStart
 
 
 Exclusions = Mapping[FeatureName, Exclusion]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class OpenIntervals:
     """The beginnings of what is still so, and the rolls.
 
-    ``unsaid`` says that the current roll is further than it was last said. ``words`` counts what
+    ``dirty`` says that the current roll is further than it was last said. ``words`` counts what
     was said of rolls: of two words on one roll the later counts.
     """
 
-    nodes: Map[NodeKey, Since] = field(default_factory=Map)
+    nodes: Map[NodeKey, IntervalStart] = field(default_factory=Map)
     excluded: Map[NodeKey, Exclusions] = field(default_factory=Map)
-    rolls: Rolls = NO_ROLLS
-    unsaid: bool = False
+    rolls: RollHistory = NO_ROLLS
+    dirty: bool = False
     words: int = 0
 
 
-NO_PAST: Final = Past()
+NO_PAST: Final = OpenIntervals()
 
 
-class Word(NamedTuple):
+class HistoryRow(NamedTuple):
     """Something that is said of the past: a row of a table, times in milliseconds."""
 
     kind: str
@@ -79,65 +79,69 @@ class Word(NamedTuple):
         return orjson.dumps(self.fields, default=list)
 
 
-def remembered(
-    past: Past, before: MonitorState, outcome: Outcome, cause: Cause
-) -> tuple[Past, list[Word]]:
+def update_intervals(
+    past: OpenIntervals, before: MonitorState, outcome: StepResult, cause: Cause
+) -> tuple[OpenIntervals, list[HistoryRow]]:
     """The past after a step, and what the step says of it. Pure; the cost follows what changed."""
     delta = outcome.delta
-    touched = [subject for subject in outcome.said if subject.kind is SubjectKind.NODE]
+    touched = [subject for subject in outcome.alert_changes if subject.kind is SubjectKind.NODE]
     if not (delta.nodes or delta.levels or touched):
         return past, []
     after = outcome.state
-    found = moved_nodes(before.image, after.image, delta)
+    found = capability_changes(before.image, after.image, delta)
     if not (found or delta.levels or touched):
         return past, []  # a fencing, the ordinary case
-    words: list[Word] = []
+    words: list[HistoryRow] = []
     nodes = past.nodes.mutate()
     for moved in found:
         words += _boundary(after, moved, nodes.pop(moved.key, None), cause)
         if moved.after is not None:
-            nodes[moved.key] = Since(cause.at_ms, cause.id)
+            nodes[moved.key] = IntervalStart(cause.at_ms, cause.id)
     excluded = past.excluded
     for subject in touched:
         excluded, more = _exclusions(after, excluded, subject, cause)
         words += more
     past = replace(past, nodes=nodes.finish() if found else past.nodes, excluded=excluded)
     if found or delta.levels:
-        rolls, ended = roll_on(past.rolls, after.image, found, delta.levels, cause)
+        rolls, ended = track_rolls(past.rolls, after.image, found, delta.levels, cause)
         cluster, number = after.image.cluster, past.words
         words += [_roll_word(cluster, roll, number + at) for at, roll in enumerate(ended)]
-        unsaid = past.unsaid or rolls.current != past.rolls.current
-        past = replace(past, rolls=rolls, unsaid=unsaid, words=number + len(ended))
+        unsaid = past.dirty or rolls.current != past.rolls.current
+        past = replace(past, rolls=rolls, dirty=unsaid, words=number + len(ended))
     return past, words
 
 
-def last_words(cluster: ClusterId, past: Past) -> tuple[Past, list[Word]]:
+def flush_roll(cluster: ClusterId, past: OpenIntervals) -> tuple[OpenIntervals, list[HistoryRow]]:
     """The roll that goes on, if it is further than it was last said.
 
     It is said once for many events: a row holds all its nodes.
     """
-    if not past.unsaid or past.rolls.current is None:
+    if not past.dirty or past.rolls.current is None:
         return past, []
     word = _roll_word(cluster, past.rolls.current, past.words)
-    return replace(past, unsaid=False, words=past.words + 1), [word]
+    return replace(past, dirty=False, words=past.words + 1), [word]
 
 
 def _boundary(
-    state: MonitorState, moved: Moved, since: Since | None, cause: Cause
-) -> Iterator[Word]:
+    state: MonitorState, moved: CapabilityChange, since: IntervalStart | None, cause: Cause
+) -> Iterator[HistoryRow]:
     if moved.before is not None and since is not None:
         yield _capability(state, moved.key, moved.before, since, cause)
     if moved.after is not None:
-        yield _capability(state, moved.key, moved.after, Since(cause.at_ms, cause.id), None)
+        yield _capability(state, moved.key, moved.after, IntervalStart(cause.at_ms, cause.id), None)
 
 
 def _capability(
-    state: MonitorState, key: NodeKey, known: Capabilities, since: Since, until: Cause | None
-) -> Word:
+    state: MonitorState,
+    key: NodeKey,
+    known: Capabilities,
+    since: IntervalStart,
+    until: Cause | None,
+) -> HistoryRow:
     fields = {
         "ranges": known.ranges,
         "complete": known.complete,
-        "release": release_of_node(known),
+        "release": release_name(known),
         **_span(since, until),
     }
     return _of_node(CAPABILITY, f"{state.image.cluster}/supports/{key}", key, fields)
@@ -145,7 +149,7 @@ def _capability(
 
 def _exclusions(
     state: MonitorState, known: Map[NodeKey, Exclusions], subject: Subject, cause: Cause
-) -> tuple[Map[NodeKey, Exclusions], list[Word]]:
+) -> tuple[Map[NodeKey, Exclusions], list[HistoryRow]]:
     """The levels that exclude a node now; one whose level, range or verdict differs is another."""
     key = subject.key
     assert isinstance(key, NodeKey)  # noqa: S101 - only nodes are touched
@@ -178,13 +182,13 @@ def _exclusion(alert: Alert, cause: Cause) -> Exclusion:
         range=None if bounds is None else (bounds[0], bounds[1]),
         verdict=alert.evidence["verdict"],
         why=alert.summary,
-        since=Since(cause.at_ms, cause.id),
+        since=IntervalStart(cause.at_ms, cause.id),
     )
 
 
 def _exclusion_word(
     state: MonitorState, key: NodeKey, feature: FeatureName, found: Exclusion, until: Cause | None
-) -> Word:
+) -> HistoryRow:
     fields = {
         "feature": feature,
         "level": found.level,
@@ -196,13 +200,13 @@ def _exclusion_word(
     return _of_node(EXCLUSION, f"{state.image.cluster}/excluded/{key}/{feature}", key, fields)
 
 
-def _of_node(kind: str, about: str, key: NodeKey, fields: dict[str, Any]) -> Word:
+def _of_node(kind: str, about: str, key: NodeKey, fields: dict[str, Any]) -> HistoryRow:
     """A word on a node; the id has the time too, since a log that went back uses offsets again."""
     id_ = f"{about}/{fields['since_cause']}@{fields['since_ms']}"
-    return Word(kind, id_, {"role": key.role, "node_id": key.node_id, **fields})
+    return HistoryRow(kind, id_, {"role": key.role, "node_id": key.node_id, **fields})
 
 
-def _span(since: Since, until: Cause | None) -> dict[str, Any]:
+def _span(since: IntervalStart, until: Cause | None) -> dict[str, Any]:
     """From when to when; clocks of two causes may differ, and nothing ends before it began."""
     return {
         "since_ms": since.at_ms,
@@ -212,7 +216,7 @@ def _span(since: Since, until: Cause | None) -> dict[str, Any]:
     }
 
 
-def _roll_word(cluster: ClusterId, roll: Roll, number: int) -> Word:
+def _roll_word(cluster: ClusterId, roll: Roll, number: int) -> HistoryRow:
     duration_ms = roll.duration_ms
     fields = {
         "number": number,
@@ -229,4 +233,4 @@ def _roll_word(cluster: ClusterId, roll: Roll, number: int) -> Word:
         "levels": dict(sorted(roll.levels.items())),
         "way_back": roll.way_back,
     }
-    return Word(ROLL, f"{cluster}/{roll.direction}/{roll.cause}@{roll.started_ms}", fields)
+    return HistoryRow(ROLL, f"{cluster}/{roll.direction}/{roll.cause}@{roll.started_ms}", fields)

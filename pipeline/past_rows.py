@@ -10,12 +10,12 @@ from typing import Any, Final
 import orjson
 from immutables import Map
 
-from controller.roll import Arrival, Roll, Rolls
-from controller.roll_back import WayBack
+from controller.roll import Roll, RolledNode, RollHistory
+from controller.roll_back import RollbackPath
 from controller.software import Direction
-from pipeline.past import Exclusion, Exclusions, Past, Since
+from pipeline.past import Exclusion, Exclusions, IntervalStart, OpenIntervals
 from streams.types import FeatureName, NodeId, Role
-from tables.nodes import Capabilities, NodeKey, capabilities
+from tables.nodes import Capabilities, NodeKey, intern_capabilities
 
 PAGE: Final = 64
 PREFIX: Final = "past/"
@@ -24,7 +24,7 @@ PREFIX: Final = "past/"
 _ROLLS: Final = f"{PREFIX}rolls"
 
 
-def rows_of_past(past: Past) -> Iterator[tuple[str, bytes]]:
+def interval_rows(past: OpenIntervals) -> Iterator[tuple[str, bytes]]:
     """All rows of a past, by name."""
     pages: dict[tuple[Role, int], list[Any]] = {}
     # A node that left before all was read is not there, and still counted as excluded.
@@ -40,7 +40,7 @@ def rows_of_past(past: Past) -> Iterator[tuple[str, bytes]]:
         "before": rolls.before and _roll_fields(rolls.before),
         "lowered": rolls.lowered,
         "last": [(key, _fields(known)) for key, known in rolls.last.items()],
-        "unsaid": past.unsaid,
+        "unsaid": past.dirty,
         "words": past.words,
     }
     yield _ROLLS, _dumps(content)
@@ -50,9 +50,9 @@ def _dumps(content: Any) -> bytes:
     return orjson.dumps(content, default=list)  # of named tuples
 
 
-def past_of_rows(rows: Mapping[str, bytes]) -> Past:
+def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
     """The past that some rows hold; the empty one where there are none."""
-    nodes: dict[NodeKey, Since] = {}
+    nodes: dict[NodeKey, IntervalStart] = {}
     excluded: dict[NodeKey, Exclusions] = {}
     for name, value in rows.items():
         if name == _ROLLS:
@@ -61,26 +61,26 @@ def past_of_rows(rows: Mapping[str, bytes]) -> Past:
         for node_id, since, found in orjson.loads(value):
             key = NodeKey(role, NodeId(node_id))
             if since:
-                nodes[key] = Since(*since)
+                nodes[key] = IntervalStart(*since)
             if found:
                 excluded[key] = {FeatureName(name): _exclusion(one) for name, one in found.items()}
     content = orjson.loads(rows[_ROLLS]) if _ROLLS in rows else None
     if content is None:
-        return Past(Map(nodes), Map(excluded))
+        return OpenIntervals(Map(nodes), Map(excluded))
     last = {NodeKey(Role(key[0]), key[1]): _capabilities(one) for key, one in content["last"]}
-    rolls = Rolls(
+    rolls = RollHistory(
         current=_roll(content["current"]),
         before=_roll(content["before"]),
         lowered=_levels(content["lowered"]),
         last=last,
     )
-    return Past(Map(nodes), Map(excluded), rolls, content["unsaid"], content["words"])
+    return OpenIntervals(Map(nodes), Map(excluded), rolls, content["unsaid"], content["words"])
 
 
 def _exclusion(fields: list[Any]) -> Exclusion:
     level, bounds, verdict, why, since = fields
     found = None if bounds is None else (bounds[0], bounds[1])
-    return Exclusion(level, found, verdict, why, Since(*since))
+    return Exclusion(level, found, verdict, why, IntervalStart(*since))
 
 
 def _fields(known: Capabilities) -> tuple[Any, ...]:
@@ -90,7 +90,7 @@ def _fields(known: Capabilities) -> tuple[Any, ...]:
 def _capabilities(fields: list[Any]) -> Capabilities:
     ranges, complete = fields
     found = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
-    return capabilities(found, complete=complete)
+    return intern_capabilities(found, complete=complete)
 
 
 def _roll_fields(roll: Roll) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def _roll(content: dict[str, Any] | None) -> Roll | None:
         "direction": Direction(content["direction"]),
         "old": tuple(map(_capabilities, content["old"])),
         "new": tuple(map(_capabilities, content["new"])),
-        "nodes": tuple(Arrival(Role(role), *rest) for role, *rest in content["nodes"]),
+        "nodes": tuple(RolledNode(Role(role), *rest) for role, *rest in content["nodes"]),
         "levels": _levels(content["levels"]),
-        "way_back": None if back is None else WayBack(**back),
+        "way_back": None if back is None else RollbackPath(**back),
     }
     return Roll(**{**content, **typed})
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from controller.levels import level_name
 from pipeline.history_diff import upgrades
-from pipeline.moments import UnknownMomentError, shown
+from pipeline.moments import UnknownMomentError, format_time
 from pipeline.reader import (
     CAPABILITY_INTERVALS,
     EPOCHS,
@@ -33,7 +33,7 @@ MAX_RUNS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class LevelSteps:
     """A feature's level over time: from each time on, the level; 0: not finalized."""
 
     feature: str
@@ -41,7 +41,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Software:
+class SoftwareLabel:
     """What nodes run, as far as their ranges tell: a release, or the ranges themselves.
 
     ``newest`` is the highest metadata.version (-1: none); software is ordered by it.
@@ -57,7 +57,7 @@ class Bar:
 
     begin: datetime
     end: datetime
-    software: Software
+    software: SoftwareLabel
     why: str = ""
 
 
@@ -76,7 +76,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class RollBar:
     """A roll to other software."""
 
     begin: datetime
@@ -92,12 +92,12 @@ class Picture:
     cluster: str
     begin: datetime
     end: datetime
-    levels: tuple[Steps, ...]
+    levels: tuple[LevelSteps, ...]
     lanes: tuple[Lane, ...]
-    rolls: tuple[Roll, ...]
+    rolls: tuple[RollBar, ...]
 
     @property
-    def software(self) -> list[Software]:
+    def software(self) -> list[SoftwareLabel]:
         """All software, oldest first."""
         return sorted(
             {bar.software for lane in self.lanes for bar in lane.bars},
@@ -136,14 +136,14 @@ def picture(
         UnknownMomentError: The lake holds nothing of that time.
         LakeError: The lake cannot be read.
     """
-    snapshots = lake.ask(
+    snapshots = lake.query(
         "SELECT at, finalized FROM epochs WHERE cluster = $cluster ORDER BY revision",
         EPOCHS,
         cluster=cluster,
     )
     end = min(until or now, _end(lake, now))
     first = [row["at"] for row in snapshots[:1]]
-    intervals = lake.ask(
+    intervals = lake.query(
         "SELECT role, node_id, ranges, release, since, until FROM capability_intervals"
         " WHERE cluster = $cluster AND since < $end ORDER BY role, node_id, since",
         CAPABILITY_INTERVALS,
@@ -154,10 +154,10 @@ def picture(
     begin = max(since, begins) if since else begins
     if begin >= end:
         raise UnknownMomentError(
-            f"the history of cluster {cluster} has nothing between {shown(since or begins)} and "
-            f"{shown(end)}"
+            f"the history of cluster {cluster} has nothing between {format_time(since or begins)} and "
+            f"{format_time(end)}"
         )
-    incompatible = lake.ask(
+    incompatible = lake.query(
         "SELECT role, node_id, why, since, until FROM incompatibilities"
         " WHERE cluster = $cluster AND since < $end ORDER BY since",
         INCOMPATIBILITIES,
@@ -180,13 +180,13 @@ def _end(lake: LakeReader, now: datetime) -> datetime:
     return min(newest, now) if newest else now
 
 
-def _roll(row: Row, begin: datetime, end: datetime) -> Roll:
+def _roll(row: Row, begin: datetime, end: datetime) -> RollBar:
     ends = row["finalized"] or row["rolled"] or row["ended"] or end
     releases = (", ".join(row[name] or ["?"]) for name in ("from_releases", "to_releases"))
-    return Roll(max(row["started"], begin), min(ends, end), " → ".join(releases), row["state"])
+    return RollBar(max(row["started"], begin), min(ends, end), " → ".join(releases), row["state"])
 
 
-def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[Steps]:
+def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[LevelSteps]:
     """How each feature's level went; metadata.version comes first, the others by name."""
     found: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
     for row in snapshots:
@@ -203,7 +203,9 @@ def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[Ste
             if not steps or steps[-1][1] != level:
                 steps.append((at, level))
     ordered = sorted(found.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0]))
-    return [Steps(feature, tuple(steps)) for feature, steps in ordered if any(s[1] for s in steps)]
+    return [
+        LevelSteps(feature, tuple(steps)) for feature, steps in ordered if any(s[1] for s in steps)
+    ]
 
 
 def lanes(
@@ -216,7 +218,7 @@ def lanes(
         if (bar := _bar(row, software(row["release"], row["ranges"]), begin, end)) is not None:
             nodes[(row["role"], row["node_id"])].append(bar)
     for row in incompatible:
-        if (bar := _bar(row, Software(-1, ""), begin, end, row["why"] or "")) is not None:
+        if (bar := _bar(row, SoftwareLabel(-1, ""), begin, end, row["why"] or "")) is not None:
             bad[(row["role"], row["node_id"])].append(bar)
     for key, spans in bad.items():
         nodes.setdefault(key, [])
@@ -230,16 +232,20 @@ def lanes(
     return sorted(found, key=lambda lane: (lane.role, lane.nodes))
 
 
-def software(release: str | None, ranges: Mapping[str, Sequence[int]] | None) -> Software:
+def software(release: str | None, ranges: Mapping[str, Sequence[int]] | None) -> SoftwareLabel:
     """What a node runs: the name of its release, or what it supports."""
     bounds = (ranges or {}).get(METADATA_VERSION)
     newest = bounds[1] if bounds else -1
     if release:
-        return Software(newest, release)
-    return Software(newest, f"level {bounds[0]}-{bounds[1]}" if bounds else "no metadata.version")
+        return SoftwareLabel(newest, release)
+    return SoftwareLabel(
+        newest, f"level {bounds[0]}-{bounds[1]}" if bounds else "no metadata.version"
+    )
 
 
-def _bar(row: Row, runs_on: Software, begin: datetime, end: datetime, why: str = "") -> Bar | None:
+def _bar(
+    row: Row, runs_on: SoftwareLabel, begin: datetime, end: datetime, why: str = ""
+) -> Bar | None:
     first, last = max(row["since"], begin), min(row["until"] or end, end)
     return Bar(first, last, runs_on, why) if first < last else None
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from math import log10
 from typing import Final
 
-from pipeline.moments import shown
-from pipeline.plot import MAX_RUNS, Lane, Picture, Software, Steps, level_label
+from pipeline.moments import format_time
+from pipeline.plot import MAX_RUNS, Lane, LevelSteps, Picture, SoftwareLabel, level_label
 from pipeline.plot_shapes import Drawing, Line, Rect, Shape, Text, Tone, on, shades, text_width
 from pipeline.plot_time import ticks
 
@@ -78,7 +78,7 @@ def _head(page: _Page) -> None:
     changes = sum(len(steps.steps) - 1 for steps in picture.levels)
     bad = sum(len(lane.nodes) for lane in picture.lanes if lane.bad)
     parts = [
-        f"{shown(picture.begin).partition('.')[0]} to {shown(picture.end).partition('.')[0]} UTC",
+        f"{format_time(picture.begin).partition('.')[0]} to {format_time(picture.end).partition('.')[0]} UTC",
         _count(picture.nodes, "node"),
         _count(changes, "change") + " of levels",
         _count(len(picture.rolls), "roll"),
@@ -104,7 +104,7 @@ def _nothing(page: _Page, text: str) -> None:
     page.y += 16
 
 
-def _levels(page: _Page, steps: Steps) -> None:
+def _levels(page: _Page, steps: LevelSteps) -> None:
     """A step line; its rows are the levels that there were, at equal distances."""
     picture = page.picture
     rows = sorted({level for _, level in steps.steps})
@@ -133,8 +133,10 @@ def _levels(page: _Page, steps: Steps) -> None:
 
 
 def _span(begin: datetime, end: datetime, picture: Picture) -> str:
-    since = f"since {shown(begin)}" if begin > picture.begin else f"before {shown(begin)}"
-    return since if end >= picture.end else f"{since}, until {shown(end)}"
+    since = (
+        f"since {format_time(begin)}" if begin > picture.begin else f"before {format_time(begin)}"
+    )
+    return since if end >= picture.end else f"{since}, until {format_time(end)}"
 
 
 def _lanes(page: _Page) -> None:
@@ -204,7 +206,7 @@ def _bars(page: _Page, lane: Lane, height: float) -> None:
         page.shapes.append(Rect(x, page.y, width, height, Tone.BAD, hatched=True, tip=tip))
 
 
-def _supports(software: Software) -> str:
+def _supports(software: SoftwareLabel) -> str:
     return f"Kafka {software.name}" if software.name[:1].isdigit() else software.name
 
 
@@ -213,7 +215,7 @@ def _bands(page: _Page, top: float, bottom: float) -> None:
     free = 0.0
     for roll in page.picture.rolls:
         x, end = page.x(roll.begin), page.x(roll.end)
-        took = f"{roll.title}: {roll.state}\n{shown(roll.begin)} to {shown(roll.end)}"
+        took = f"{roll.title}: {roll.state}\n{format_time(roll.begin)} to {format_time(roll.end)}"
         box = (x - 1, top, max(end - x, 1) + 2, bottom - top)
         page.back.append(Rect(*box, Tone.BAND, tip=took))
         half = text_width(roll.title, _SMALL) / 2

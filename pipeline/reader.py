@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final, NewType
 
-from pipeline.errors import LakeError, in_a_line
+from pipeline.errors import LakeError, one_line
 
 Row = dict[str, Any]
 """A row by column: maps are dictionaries, times are aware (UTC)."""
@@ -64,7 +64,7 @@ class LakeReader:
         self.root = root.rstrip("/")
         self._tables: dict[str, Any] = {}
 
-    def ask(
+    def query(
         self,
         query: str,
         *tables: str,
@@ -136,7 +136,7 @@ class LakeReader:
         """The one line for what `deltalake` raised: it has errors of its own, and lets through
         those of the file system."""
         names = ", ".join(tables)
-        told = in_a_line(str(error))
+        told = one_line(str(error))
         if type(error).__name__ == _NO_TABLE and len(tables) == 1:
             return self._missing(tables[0])
         if _OTHER_SCHEMA in told:

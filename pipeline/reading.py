@@ -20,7 +20,7 @@ from pyspark.sql import functions as fn
 
 from pipeline.shapes import CONTROL_RECORD, EVENT, LEVEL_RECORD, NODE_RECORD, ddl
 from pipeline.typing_records import WANTED
-from streams.codec import MalformedEvent, decode, kind_of
+from streams.codec import MalformedEventError, decode, kind_of
 from streams.events import UNREADABLE, LogCommit, SnapshotChunk
 from streams.topics import INPUTS
 
@@ -44,12 +44,12 @@ def short_topic() -> Column:
     return fn.substring_index("topic", ".", -1)
 
 
-def of_inputs(messages: DataFrame) -> DataFrame:
+def input_messages(messages: DataFrame) -> DataFrame:
     """The messages of the input topics."""
     return messages.where(short_topic().isin([*_TOPICS]))
 
 
-class Judged(NamedTuple):
+class DecodedMessage(NamedTuple):
     """The id of the event that a message holds and what tables hold of it, as JSON; or the reason
     why it holds none."""
 
@@ -58,15 +58,15 @@ class Judged(NamedTuple):
     content: bytes | None
 
 
-def judge(topic: str, key: bytes | None, value: bytes | None) -> Judged:
+def decode_message(topic: str, key: bytes | None, value: bytes | None) -> DecodedMessage:
     """Reads a message of a topic, which is its full or its short name, as the worker does."""
     try:
         event = decode(_TOPICS[topic.rpartition(".")[2]], value, key)
-    except MalformedEvent as error:
-        return Judged(None, str(error), None)
+    except MalformedEventError as error:
+        return DecodedMessage(None, str(error), None)
     if isinstance(event, (LogCommit, SnapshotChunk)):
-        return Judged(event.id, None, _content(event))
-    return Judged(event.id, None, value)
+        return DecodedMessage(event.id, None, _content(event))
+    return DecodedMessage(event.id, None, value)
 
 
 def _content(event: LogCommit | SnapshotChunk) -> bytes:
@@ -98,7 +98,7 @@ def _judge_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
         messages = [*zip(*columns, strict=True)]
-        judged = [judge(*message) for message in messages]
+        judged = [decode_message(*message) for message in messages]
         refused = pa.array([one.reason is not None for one in judged], pa.bool_())
         none = pa.nulls(len(judged), pa.binary())
         found = [

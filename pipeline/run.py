@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
-from pipeline.bronze import Taking
+from pipeline.bronze import BronzeQuery
 from pipeline.errors import RunError, reason_in
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.lake import Lake
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 from streams.bus import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -34,7 +34,7 @@ def stages(lake: Lake, bus: BusSettings, limits: Limits = DEFAULT_LIMITS) -> lis
 
     ``limits`` are the worker's.
     """
-    return [Taking(lake, bus).writer, Typing(lake).writer, Telling(lake, limits).writer]
+    return [BronzeQuery(lake, bus).writer, SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
 
 
 def run_once(lake: Lake, stages: Iterable[Stage]) -> None:

@@ -16,37 +16,37 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import silver_tables as to
 from pipeline import typing_events as by_event
 from pipeline import typing_records as by_record
-from pipeline.lake import Addition, Lake
-from pipeline.reading import of_inputs, read_events
+from pipeline.lake import Lake, TableWrite
+from pipeline.reading import input_messages, read_events
 from pipeline.registry import EXPIRED, MESSAGES, Table
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
-class Made(NamedTuple):
+class SilverTableSpec(NamedTuple):
     """How a table's rows are made, and from which kinds of events or types of records."""
 
     table: Table
-    made: Callable[[DataFrame], DataFrame]
+    build: Callable[[DataFrame], DataFrame]
     of: tuple[str, ...]
 
 
 FROM_RECORDS: Final = (
-    Made(to.REGISTRATIONS, by_record.registrations, by_record.REGISTRATION_TYPES),
-    Made(to.FENCING, by_record.fencing, by_record.FENCING_TYPES),
-    Made(to.LEVELS, by_record.levels, by_record.LEVEL_TYPES),
-    Made(to.CONTROL_RECORDS, by_record.control_records, by_record.CONTROL_TYPES),
+    SilverTableSpec(to.REGISTRATIONS, by_record.registrations, by_record.REGISTRATION_TYPES),
+    SilverTableSpec(to.FENCING, by_record.fencing, by_record.FENCING_TYPES),
+    SilverTableSpec(to.LEVELS, by_record.levels, by_record.LEVEL_TYPES),
+    SilverTableSpec(to.CONTROL_RECORDS, by_record.control_records, by_record.CONTROL_TYPES),
 )
 FROM_EVENTS: Final = (
-    Made(to.LOG_GAPS, by_event.log_gaps, ("gap",)),
-    Made(to.ZNODE_CHANGES, by_event.znode_changes, ("znode-change", "znode-snapshot")),
-    Made(to.ANSWERS, by_event.answers, ("node-answer", "node-silent")),
-    Made(to.DISAGREEMENTS, by_event.disagreements, ("disagreement",)),
-    Made(to.SOURCE_STATES, by_event.source_states, ("status",)),
+    SilverTableSpec(to.LOG_GAPS, by_event.log_gaps, ("gap",)),
+    SilverTableSpec(to.ZNODE_CHANGES, by_event.znode_changes, ("znode-change", "znode-snapshot")),
+    SilverTableSpec(to.ANSWERS, by_event.answers, ("node-answer", "node-silent")),
+    SilverTableSpec(to.DISAGREEMENTS, by_event.disagreements, ("disagreement",)),
+    SilverTableSpec(to.SOURCE_STATES, by_event.source_states, ("status",)),
 )
 
 
-class Summary(NamedTuple):
+class BatchSummary(NamedTuple):
     """What a batch holds: all of it small, however many rows it has."""
 
     kinds: frozenset[str]
@@ -55,13 +55,13 @@ class Summary(NamedTuple):
     kafka_days: tuple[str, ...]
     broken: int
     """Messages and records that could not be read."""
-    doubled: bool
+    has_duplicates: bool
     """Whether a cause came twice."""
     size: int
     """Of all messages, in bytes."""
 
 
-def summary(events: DataFrame) -> Summary:
+def summary(events: DataFrame) -> BatchSummary:
     """One look at what `read_events` gave, and one at its ids. Collects two rows."""
     types = fn.transform("records", lambda one: one["type"])
     why = fn.transform("records", lambda one: by_record.why_broken(one["type"], one["found"]))
@@ -75,18 +75,18 @@ def summary(events: DataFrame) -> Summary:
         fn.sum("size").alias("size"),
     ).collect()[0]
     ids = events.agg(fn.count("id").alias("all"), fn.count_distinct("id").alias("own")).collect()[0]
-    return Summary(
+    return BatchSummary(
         kinds=frozenset(found["kinds"]),
         types=frozenset(found["types"]),
         days=(*found["days"],),
         kafka_days=(*found["kafka_days"],),
         broken=found["broken"] or 0,
-        doubled=ids["all"] > ids["own"],
+        has_duplicates=ids["all"] > ids["own"],
         size=found["size"] or 0,
     )
 
 
-class Typing:
+class SilverQuery:
     """The query that makes silver of bronze."""
 
     def __init__(self, lake: Lake) -> None:
@@ -96,10 +96,10 @@ class Typing:
     def writer(self) -> DataStreamWriter:
         """The query; it wants a trigger and to be started. Where a table is missing it types all of
         bronze again."""
-        self._lake.make(MESSAGES)
+        self._lake.ensure_table(MESSAGES)
         self._make_tables()
         return (
-            of_inputs(self._lake.follow(MESSAGES))
+            input_messages(self._lake.follow(MESSAGES))
             .writeStream.queryName("silver")
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(lambda batch, _: self.take(batch))
@@ -126,7 +126,7 @@ class Typing:
             # Before the tables are made: after a kill in between it is still seen what to do.
             files.remove(self._checkpoint)
         for table in missing:
-            self._lake.make(table)
+            self._lake.ensure_table(table)
 
     def take(self, messages: DataFrame) -> None:
         """Adds what some input messages say; those that were added before say nothing new."""
@@ -137,19 +137,23 @@ class Typing:
             made = [(t, make(records)) for t, make, of in FROM_RECORDS if found.types & {*of}]
             made += [(t, make(events)) for t, make, of in FROM_EVENTS if found.kinds & {*of}]
             additions = [
-                Addition(table, rows, found.days, not found.doubled, size=found.size)
+                TableWrite(table, rows, found.days, not found.has_duplicates, size=found.size)
                 for table, rows in made
             ]
             broken = self._broken(events, records, found)
             if broken is not None:
-                additions.append(Addition(to.QUARANTINE, broken, found.kafka_days, size=found.size))
-            self._lake.add_all(additions)
+                additions.append(
+                    TableWrite(to.QUARANTINE, broken, found.kafka_days, size=found.size)
+                )
+            self._lake.merge_all(additions)
             if broken is not None and (count := broken.count()):
                 LOG.warning("%d messages or records could not be read: see table quarantine", count)
         finally:
             events.unpersist()
 
-    def _broken(self, events: DataFrame, records: DataFrame, found: Summary) -> DataFrame | None:
+    def _broken(
+        self, events: DataFrame, records: DataFrame, found: BatchSummary
+    ) -> DataFrame | None:
         """Rows of the quarantine (None: there can be none)."""
         rows = None
         if found.broken:

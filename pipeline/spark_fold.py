@@ -16,23 +16,23 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.folding import (
-    FOLDED,
+    INPUT_TOPICS,
     STATE_ROW,
+    FoldOutput,
     FoldState,
-    Message,
-    Said,
+    InputMessage,
+    flush_outputs,
     fold_message,
-    last_words,
-    rows_of,
-    state_of,
+    restore_state,
+    state_rows,
 )
 from pipeline.reading import short_topic
 
-SAID: Final = "cluster string, kind string, id string, value binary"
+OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
 ORDER: Final = ("round", "time_ms", "topic", "offset")
 """The order of a cluster's messages."""
 
-_MESSAGE: Final = Message._fields
+_MESSAGE: Final = InputMessage._fields
 _SAID_ARROW: Final = pa.schema(
     [("cluster", pa.string()), ("kind", pa.string()), ("id", pa.string()), ("value", pa.binary())]
 )
@@ -47,7 +47,7 @@ def by_cluster(messages: DataFrame) -> DataFrame:
     named = fn.when(fn.length("key") > 0, fn.make_valid_utf8(fn.col("key").cast("string"))).when(
         fn.col("key").isNull(), said
     )
-    return messages.where(short_topic().isin([*FOLDED])).select(
+    return messages.where(short_topic().isin([*INPUT_TOPICS])).select(
         fn.coalesce(named, fn.lit("unknown")).alias("cluster"),
         "round",
         *("topic", "partition", "offset"),
@@ -59,11 +59,11 @@ def by_cluster(messages: DataFrame) -> DataFrame:
 def fold_batch(messages: DataFrame, limits: Limits = DEFAULT_LIMITS) -> DataFrame:
     """What the fold says of all messages, and the rows of the states that it ends with.
 
-    Takes what `by_cluster` gives, and gives rows of `SAID`.
+    Takes what `by_cluster` gives, and gives rows of `OUTPUT_SCHEMA`.
     """
     ordered = messages.repartition("cluster").sortWithinPartitions("cluster", *ORDER)
     return ordered.select("cluster", *_MESSAGE).mapInArrow(
-        lambda batches: _fold_sorted(batches, limits), SAID
+        lambda batches: _fold_sorted(batches, limits), OUTPUT_SCHEMA
     )
 
 
@@ -72,32 +72,32 @@ def _fold_sorted(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[
     cluster: str | None = None
     state: FoldState | None = None
     for batch in batches:
-        said: list[Said] = []
+        said: list[FoldOutput] = []
         columns = (batch.column(name).to_pylist() for name in ("cluster", *_MESSAGE))
         for name, *fields in zip(*columns, strict=True):
             if name != cluster or state is None:
                 said += _at_end(state)
-                cluster, state = name, state_of(name, {})
-            state, more = fold_message(state, Message(*fields), limits)
+                cluster, state = name, restore_state(name, {})
+            state, more = fold_message(state, InputMessage(*fields), limits)
             said += more
         yield _as_batch(said)
     yield _as_batch(_at_end(state))
 
 
-def _at_end(state: FoldState | None) -> list[Said]:
+def _at_end(state: FoldState | None) -> list[FoldOutput]:
     """The last words of a cluster, and its state."""
     if state is None:
         return []
-    state, said = last_words(state)
-    rows = rows_of(state).items()
-    return said + [Said(state.cluster, STATE_ROW, name, value) for name, value in rows]
+    state, said = flush_outputs(state)
+    rows = state_rows(state).items()
+    return said + [FoldOutput(state.cluster, STATE_ROW, name, value) for name, value in rows]
 
 
-def _as_batch(said: list[Said]) -> pa.RecordBatch:
+def _as_batch(said: list[FoldOutput]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([one._asdict() for one in said], schema=_SAID_ARROW)
 
 
-class Fold(StatefulProcessor):
+class FoldProcessor(StatefulProcessor):
     """The fold in a stream: one cluster's new messages, with its state as rows of a map."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -112,21 +112,21 @@ class Fold(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """A cluster's messages of one batch, in any order; only rows that changed are written."""
         before = {name: bytes(value) for (name,), (value,) in self._rows.iterator()}
-        state = state_of(key[0], before)
-        said: list[Said] = []
+        state = restore_state(key[0], before)
+        said: list[FoldOutput] = []
         messages = pd.concat([*rows]).sort_values([*ORDER])
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
-            state, more = fold_message(state, Message(*fields), self._limits)
+            state, more = fold_message(state, InputMessage(*fields), self._limits)
             said += more
-        state, more = last_words(state)
+        state, more = flush_outputs(state)
         said += more
-        after = rows_of(state)
+        after = state_rows(state)
         for name in before.keys() - after.keys():
             self._rows.removeKey((name,))
         for name, value in after.items():
             if before.get(name) != value:
                 self._rows.updateValue((name,), (value,))
-        yield pd.DataFrame(said, columns=Said._fields)
+        yield pd.DataFrame(said, columns=FoldOutput._fields)
 
     def handleInitialState(  # noqa: N802 - Spark's name
         self, _key: Any, start: pd.DataFrame, _timers: Any
@@ -142,10 +142,14 @@ class Fold(StatefulProcessor):
 def fold_stream(
     messages: DataFrame, start: DataFrame, limits: Limits = DEFAULT_LIMITS
 ) -> DataFrame:
-    """What the fold says of a stream of what `by_cluster` gives, as rows of `SAID`.
+    """What the fold says of a stream of what `by_cluster` gives, as rows of `OUTPUT_SCHEMA`.
 
     ``start`` has the rows of the states to begin with, as `fold_batch` gives them.
     """
     return messages.groupBy("cluster").transformWithStateInPandas(
-        Fold(limits), SAID, "Append", "None", initialState=start.groupBy("cluster")
+        FoldProcessor(limits),
+        OUTPUT_SCHEMA,
+        "Append",
+        "None",
+        initialState=start.groupBy("cluster"),
     )

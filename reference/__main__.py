@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
-from reference.node import Ended, NodeSettings, ReferenceNode
-from reference.seats import EnsembleError
+from reference.node import NodeExit, NodeSettings, ReferenceNode
+from reference.seats import ZookeeperUnavailableError
 from streams.types import Range
 
 FAILED = 1
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
         return asyncio.run(_run(_settings(options)))
-    except (EnsembleError, OSError) as error:
+    except (ZookeeperUnavailableError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
     except TimeoutError as error:
@@ -50,7 +50,7 @@ async def _run(settings: ClusterSettings) -> int:
         if not stopped.done():
             stopped.set_result(code)
 
-    def ended(node: ReferenceNode, how: Ended) -> None:
+    def ended(node: ReferenceNode, how: NodeExit) -> None:
         sys.stderr.write(f"{node.name} ended with {how.code}: {how.reason}\n")
         if all(each.ended is not None for each in cluster.nodes):
             finish(how.code)

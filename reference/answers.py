@@ -12,10 +12,10 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
-from controller.reference.requests import FeaturesAnswer, UpdateResponse
+from controller.reference.requests import FeaturesResponse, UpdateResponse
 from reference import drafts
-from reference.calls import Call, make, response_classes
-from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED, Speech
+from reference.calls import WireRequest, build_message, response_classes
+from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
 
 FEATURES_SINCE: Final = 3
 """The version of ApiVersions that brought features."""
@@ -44,7 +44,7 @@ class ClusterView:
     brokers: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
-def api_versions(call: Call, speech: Speech, answer: FeaturesAnswer) -> Any:
+def api_versions(call: WireRequest, speech: ApiDialect, answer: FeaturesResponse) -> Any:
     """The answer to ApiVersions of a version that is offered."""
     released = response_classes(API_VERSIONS, call.version)
     offered = OFFERED[speech].items()
@@ -54,10 +54,10 @@ def api_versions(call: Call, speech: Speech, answer: FeaturesAnswer) -> Any:
         "throttle_time": _NO_THROTTLE,
     }
     if call.version < FEATURES_SINCE:
-        return make(released.ApiVersionsResponse, **common)
-    if speech is not Speech.RELEASED:
+        return build_message(released.ApiVersionsResponse, **common)
+    if speech is not ApiDialect.RELEASED:
         return _drafts_api_versions(speech, answer, common)
-    return make(
+    return build_message(
         released.ApiVersionsResponse,
         **common,
         supported_features=tuple(
@@ -76,27 +76,27 @@ def api_versions(call: Call, speech: Speech, answer: FeaturesAnswer) -> Any:
     )
 
 
-def refused_api_versions(error: ErrorCode) -> Any:
+def api_versions_error(error: ErrorCode) -> Any:
     """The answer to ApiVersions that cannot be given, in the form of version 0 (KIP-511).
 
     Of an unknown version it lists the versions that are known.
     """
     released = response_classes(API_VERSIONS, 0)
-    known = OFFERED[Speech.RELEASED][API_VERSIONS]
+    known = OFFERED[ApiDialect.RELEASED][API_VERSIONS]
     keys = _api_keys(released, [(API_VERSIONS, known)])
     return released.ApiVersionsResponse(
         error_code=error, api_keys=keys if error is ErrorCode.unsupported_version else ()
     )
 
 
-def metadata(call: Call, view: ClusterView) -> Any:
+def metadata(call: WireRequest, view: ClusterView) -> Any:
     """The answer to Metadata: brokers and controller, and no topic, whichever were asked for."""
     classes = response_classes(call.key, call.version)
-    return make(
+    return build_message(
         classes.MetadataResponse,
         throttle_time=_NO_THROTTLE,
         brokers=tuple(
-            make(
+            build_message(
                 classes.MetadataResponseBroker,
                 node_id=broker_id,
                 host=endpoint.host,
@@ -108,7 +108,7 @@ def metadata(call: Call, view: ClusterView) -> Any:
         cluster_id=view.cluster_id,
         controller_id=view.controller_id,
         topics=tuple(
-            make(
+            build_message(
                 classes.MetadataResponseTopic,
                 error_code=ErrorCode.unknown_topic_or_partition,
                 name=topic.name,
@@ -120,13 +120,13 @@ def metadata(call: Call, view: ClusterView) -> Any:
     )
 
 
-def describe_cluster(call: Call, view: ClusterView) -> Any:
+def describe_cluster(call: WireRequest, view: ClusterView) -> Any:
     """The answer to DescribeCluster, refused where controllers are asked for (AuthHelper)."""
     classes = response_classes(call.key, call.version)
     asked = getattr(call.body, "endpoint_type", _BROKERS)
     error, message = _endpoint_error(asked)
     known = error is ErrorCode.none
-    return make(
+    return build_message(
         classes.DescribeClusterResponse,
         throttle_time=_NO_THROTTLE,
         error_code=error,
@@ -143,7 +143,7 @@ def describe_cluster(call: Call, view: ClusterView) -> Any:
     )
 
 
-def update_features(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
+def update_features(call: WireRequest, speech: ApiDialect, answer: UpdateResponse) -> Any:
     """The answer to an update or, in the early draft, a deletion."""
     if call.key == DRAFT_UPDATE:
         return _drafts_update(call, speech, answer)
@@ -154,7 +154,7 @@ def update_features(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
     # From version 2 on there are no results (KIP-1022).
     item: Any = getattr(classes, "UpdatableFeatureResult", None)
     results = () if item is None else answer.results
-    return make(
+    return build_message(
         classes.UpdateFeaturesResponse,
         throttle_time=_NO_THROTTLE,
         error_code=ErrorCode(int(answer.error)),
@@ -175,10 +175,10 @@ def update_metadata() -> Any:
     return drafts.update_metadata().response(error_code=0)
 
 
-def _drafts_update(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
+def _drafts_update(call: WireRequest, speech: ApiDialect, answer: UpdateResponse) -> Any:
     classes = drafts.update_features(speech, call.version)
     told = {"error_code": int(answer.error), "error_message": answer.message}
-    if speech is not Speech.EARLY_DRAFT_STRUCK:
+    if speech is not ApiDialect.EARLY_DRAFT_STRUCK:
         return classes.response(**told)
     whole = answer.finalized
     return classes.response(
@@ -191,7 +191,9 @@ def _drafts_update(call: Call, speech: Speech, answer: UpdateResponse) -> Any:
     )
 
 
-def _drafts_api_versions(speech: Speech, answer: FeaturesAnswer, common: Mapping[str, Any]) -> Any:
+def _drafts_api_versions(
+    speech: ApiDialect, answer: FeaturesResponse, common: Mapping[str, Any]
+) -> Any:
     classes = drafts.api_versions(speech)
     level = drafts.level_field(speech)
     return classes.response(

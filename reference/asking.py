@@ -13,8 +13,8 @@ from controller.reference.requests import (
     UpdateMetadata,
     UpgradeType,
 )
-from reference.calls import Call
-from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, Speech
+from reference.calls import WireRequest
+from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, ApiDialect
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -28,7 +28,7 @@ def is_valid_software(body: Any) -> bool:
     return all(name is None or _SOFTWARE.fullmatch(name) is not None for name in names)
 
 
-def update_features(call: Call, speech: Speech) -> UpdateFeatures | DeleteFeatures:
+def read_update_features(call: WireRequest, speech: ApiDialect) -> UpdateFeatures | DeleteFeatures:
     """What an update or a deletion asks of the controller."""
     body = call.body
     if call.key == DRAFT_DELETE:
@@ -43,7 +43,7 @@ def update_features(call: Call, speech: Speech) -> UpdateFeatures | DeleteFeatur
     )
 
 
-def update_metadata(call: Call) -> UpdateMetadata:
+def read_update_metadata(call: WireRequest) -> UpdateMetadata:
     """What the controller pushes to a broker."""
     body = call.body
     features = {each.name: int(each.version) for each in body.features}
@@ -59,9 +59,9 @@ def _released(item: Any) -> ReleasedUpdate:
     )
 
 
-def _drafts_updates(body: Any, speech: Speech) -> tuple[Update, ...]:
+def _drafts_updates(body: Any, speech: ApiDialect) -> tuple[Update, ...]:
     """Each item of the drafts has a list of features, which share how they are updated."""
-    if speech is Speech.LATER_DRAFT:
+    if speech is ApiDialect.LATER_DRAFT:
         return tuple(
             LaterUpdate(each.name, int(each.version_level), update.allow_downgrade)
             for update in body.feature_update

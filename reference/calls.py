@@ -23,9 +23,9 @@ from reference.dialects import (
     DRAFT_UPDATE,
     OFFERED,
     UPDATE_METADATA,
-    Speech,
+    ApiDialect,
 )
-from streams.net.decode import UnreadableError, read_entity, skip_header
+from streams.net.decode import DecodeError, read_entity, skip_header
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
@@ -37,12 +37,12 @@ _ENTITY_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-class BadRequestError(ValueError):
+class MalformedRequestError(ValueError):
     """Bytes that are no request that this listener takes: one line, for its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WireRequest:
     """One request: ``body`` is kio's or a draft's message; none: an ApiVersions version unknown."""
 
     key: int
@@ -51,22 +51,22 @@ class Call:
     body: Any
 
 
-def read_call(frame: bytes, speech: Speech) -> Call:
+def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
     """The request in a frame (without its length), of a version that ``speech`` offers.
 
     Raises:
         BadRequestError: if it is not one.
     """
     if len(frame) < _START.size:
-        raise BadRequestError(f"a request of {len(frame)} bytes is too short for its header")
+        raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
     key, version, correlation_id = _START.unpack_from(frame)
     offered = OFFERED[speech].get(key)
     if offered is None:
-        raise BadRequestError(f"{_named(key)} is not served here")
+        raise MalformedRequestError(f"{_named(key)} is not served here")
     if not offered[0] <= version <= offered[1]:
         if key == API_VERSIONS:
-            return Call(key, version, correlation_id, None)
-        raise BadRequestError(
+            return WireRequest(key, version, correlation_id, None)
+        raise MalformedRequestError(
             f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
             f"{offered[1]}"
         )
@@ -75,14 +75,14 @@ def read_call(frame: bytes, speech: Speech) -> Call:
         start = skip_header(frame, _START.size, flexible=kind.__flexible__)
         # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
         body, _ = read_entity(kind, frame, start)
-    except UnreadableError as error:
-        raise BadRequestError(
+    except DecodeError as error:
+        raise MalformedRequestError(
             f"an unreadable {_named(key)} of version {version}: {error}"
         ) from None
-    return Call(key, version, correlation_id, body)
+    return WireRequest(key, version, correlation_id, body)
 
 
-def write_frame(correlation_id: int, answer: Any) -> bytes:
+def write_response(correlation_id: int, answer: Any) -> bytes:
     """The frame of an answer, its length first."""
     header = answer.__header_schema__
     buffer = io.BytesIO()
@@ -111,7 +111,7 @@ def write_request(request: Any, client_id: str) -> bytes:
 
 
 @cache
-def request_class(speech: Speech, key: int, version: int) -> Any:
+def request_class(speech: ApiDialect, key: int, version: int) -> Any:
     """The class of a request that is offered."""
     if key == DRAFT_UPDATE:
         return drafts.update_features(speech, version).request
@@ -129,7 +129,7 @@ def response_classes(key: int, version: int) -> ModuleType:
     return _module(api_key_map[key], version, "response")
 
 
-def make(kind: Any, **values: Any) -> Any:
+def build_message(kind: Any, **values: Any) -> Any:
     """A message of kio's with those of the values that this version of it has."""
     return kind(**{name: values[name] for name in _field_names(kind) if name in values})
 

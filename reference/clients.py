@@ -25,12 +25,12 @@ class _AtOnce:
             _log.exception("kazoo's answer could not be handed on")
 
 
-class LinkedResult:
+class CallbackResult:
     """What kazoo sets once: a value or an exception. Nobody waits for it, so it has no locks."""
 
     __slots__ = ("_answered", "exception", "value")
 
-    def __init__(self, answered: Callable[["LinkedResult"], None]) -> None:
+    def __init__(self, answered: Callable[["CallbackResult"], None]) -> None:
         self._answered = answered
         self.value: Any = None
         self.exception: BaseException | None = None
@@ -83,7 +83,7 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
         if answered is None:
             return super().async_result()
         self._here.answered = None
-        return LinkedResult(answered)
+        return CallbackResult(answered)
 
     def start(self) -> None:
         """There are no workers to start."""
@@ -125,7 +125,7 @@ def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
     )
 
 
-def wall_clock() -> Callable[[], float]:
+def monotonic_wall_clock() -> Callable[[], float]:
     """Milliseconds since 1970 that never go back."""
     began, started = time.time(), time.monotonic()
     return lambda: (began + time.monotonic() - started) * 1000

@@ -8,11 +8,11 @@ from typing import Final
 
 from controller.reference.encoding import encode_broker
 from controller.reference.identity import BrokerIdentity
-from reference.clients import wall_clock
-from reference.directory import Directory
-from reference.ensemble import EnsembleSession
+from reference.clients import monotonic_wall_clock
+from reference.directory import BrokerDirectory
+from reference.ensemble import MachineSession
 from reference.light import LightBrokers
-from reference.node import LISTENER, Ended, NodeSettings, ReferenceNode
+from reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
 from streams.types import Range
 
 FULL_NODES: Final = 3
@@ -56,16 +56,16 @@ class ReferenceCluster:
     """A running cluster; `start` it, `close` it."""
 
     settings: ClusterSettings
-    on_end: Callable[[ReferenceNode, Ended], None] | None = None
+    on_end: Callable[[ReferenceNode, NodeExit], None] | None = None
     nodes: list[ReferenceNode] = field(default_factory=list)
-    directory: Directory = field(init=False)
+    directory: BrokerDirectory = field(init=False)
     light: LightBrokers | None = None
     light_seconds: float = 0.0
     """How long the light brokers took to register."""
-    _sessions: list[EnsembleSession] = field(default_factory=list)
+    _sessions: list[MachineSession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.directory = Directory(self.settings.cluster_id)
+        self.directory = BrokerDirectory(self.settings.cluster_id)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -146,7 +146,7 @@ class ReferenceCluster:
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Each says that it listens where one of the whole nodes does."""
-        first, now_ms = self.settings.first, int(wall_clock()())
+        first, now_ms = self.settings.first, int(monotonic_wall_clock()())
         ranges = self.settings.light_ranges or (lambda _: first.supported)
         addresses = [node.address.rsplit(":", 1) for node in self.nodes]
         contents: dict[int, bytes] = {}
@@ -156,15 +156,15 @@ class ReferenceCluster:
             contents[broker_id] = encode_broker(first.dialect, identity, ranges(broker_id), now_ms)
         return contents
 
-    async def _seat(self, name: str, machine: Directory | LightBrokers) -> None:
+    async def _seat(self, name: str, machine: BrokerDirectory | LightBrokers) -> None:
         first = self.settings.first
-        session = EnsembleSession(
+        session = MachineSession(
             first.connect,
             session_timeout_s=first.session_timeout_s,
             name=name,
             on_exit=lambda _code, _reason: None,
         )
-        session.seat(machine)
+        session.attach(machine)
         await session.open()
         self._sessions.append(session)
 

@@ -14,7 +14,7 @@ from controller.reference.dialect import Dialect
 from streams.znodes import FeaturesForm
 
 
-class Speech(StrEnum):
+class ApiDialect(StrEnum):
     """How a listener speaks."""
 
     RELEASED = "released"
@@ -40,23 +40,23 @@ Versions = tuple[int, int]
 _COMMON: dict[int, Versions] = {METADATA: (0, 12), DESCRIBE_CLUSTER: (0, 1)}
 _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0, 1)}
 
-OFFERED: Final[Mapping[Speech, Mapping[int, Versions]]] = MappingProxyType(
+OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
     {
-        Speech.RELEASED: {**_COMMON, API_VERSIONS: (0, 4), UPDATE_FEATURES: (0, 2)},
-        Speech.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},
-        Speech.EARLY_DRAFT_STRUCK: {**_DRAFT, DRAFT_DELETE: (0, 1), UPDATE_METADATA: (6, 6)},
-        Speech.LATER_DRAFT: _DRAFT,
+        ApiDialect.RELEASED: {**_COMMON, API_VERSIONS: (0, 4), UPDATE_FEATURES: (0, 2)},
+        ApiDialect.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},
+        ApiDialect.EARLY_DRAFT_STRUCK: {**_DRAFT, DRAFT_DELETE: (0, 1), UPDATE_METADATA: (6, 6)},
+        ApiDialect.LATER_DRAFT: _DRAFT,
     }
 )
 """API key → (oldest, newest version): what ApiVersions lists, and all that is read."""
 
 
-def speech_of(dialect: Dialect) -> Speech:
+def api_dialect_of(dialect: Dialect) -> ApiDialect:
     """How the nodes of a dialect speak."""
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
-            return Speech.EARLY_DRAFT_STRUCK if dialect.pushes else Speech.EARLY_DRAFT
+            return ApiDialect.EARLY_DRAFT_STRUCK if dialect.pushes else ApiDialect.EARLY_DRAFT
         case FeaturesForm.LATER_DRAFT:
-            return Speech.LATER_DRAFT
+            return ApiDialect.LATER_DRAFT
         case _:
-            return Speech.RELEASED
+            return ApiDialect.RELEASED

@@ -13,33 +13,33 @@ import orjson
 
 from controller.reference.encoding import BROKER_IDS, broker_path
 from controller.reference.protocol import (
-    Answered,
-    Ask,
-    Children,
     Create,
-    Data,
     Disconnected,
     Effect,
     Event,
-    Get,
-    Names,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     NodeExists,
     NoNode,
     Operation,
-    Outcome,
+    OperationCompleted,
+    OperationResult,
     Reconnected,
     SessionLost,
     SessionStarted,
     Tick,
     WatchFired,
     WatchKind,
+    ZookeeperRequest,
 )
 from reference.answers import Endpoint
 
 CLUSTER_ID: Final = "/cluster/id"
 
 
-class Directory:
+class BrokerDirectory:
     """The brokers whose znodes stand, and the cluster id, which it makes where there is none.
 
     ``new_id`` is what a new cluster is called. Changes of the list are read at the next `Tick`,
@@ -66,41 +66,44 @@ class Directory:
         match event:
             case SessionStarted() | Reconnected():
                 self._known.clear()
-                return [self._ask(Get(CLUSTER_ID)), self._ask(Children(BROKER_IDS, watch=True))]
-            case Answered(token, outcome):
+                return [
+                    self._ask(GetData(CLUSTER_ID)),
+                    self._ask(GetChildren(BROKER_IDS, watch=True)),
+                ]
+            case OperationCompleted(token, outcome):
                 operation = self._asked.pop(token, None)
                 return [] if operation is None else self._answered(operation, outcome)
             case WatchFired(path, kind):
                 return self._fired(path, kind)
             case Tick() if self._stale:
                 self._stale = False
-                return [self._ask(Children(BROKER_IDS, watch=True))]
+                return [self._ask(GetChildren(BROKER_IDS, watch=True))]
             case Disconnected() | SessionLost():
                 self._asked.clear()
                 self._stale = False
         return []
 
-    def _ask(self, operation: Operation) -> Ask:
+    def _ask(self, operation: Operation) -> ZookeeperRequest:
         self._token += 1
         self._asked[self._token] = operation
-        return Ask(self._token, operation)
+        return ZookeeperRequest(self._token, operation)
 
-    def _answered(self, operation: Operation, outcome: Outcome) -> list[Effect]:
+    def _answered(self, operation: Operation, outcome: OperationResult) -> list[Effect]:
         match operation, outcome:
-            case Get(path), Data(data) if path == CLUSTER_ID:
+            case GetData(path), GetDataResult(data) if path == CLUSTER_ID:
                 self.cluster_id = _cluster_id(data)
-            case Get(path), NoNode() if path == CLUSTER_ID:
+            case GetData(path), NoNode() if path == CLUSTER_ID:
                 content = orjson.dumps({"version": "1", "id": self._new_id})
                 return [self._ask(Create(CLUSTER_ID, content))]
             case Create(), NodeExists():
-                return [self._ask(Get(CLUSTER_ID))]
+                return [self._ask(GetData(CLUSTER_ID))]
             case Create(), _:
                 self.cluster_id = self._new_id
-            case Children(), Names(names):
+            case GetChildren(), GetChildrenResult(names):
                 return self._listed({int(name) for name in names if name.isdecimal()})
-            case Get(path), Data(data):
+            case GetData(path), GetDataResult(data):
                 self._read(_broker_id(path), data)
-            case Get(path), NoNode():
+            case GetData(path), NoNode():
                 self._gone(_broker_id(path))
         return []
 
@@ -109,7 +112,7 @@ class Directory:
             self._gone(broker_id)
         new = sorted(there - self._known)
         self._known |= there
-        return [self._ask(Get(broker_path(broker_id), watch=True)) for broker_id in new]
+        return [self._ask(GetData(broker_path(broker_id), watch=True)) for broker_id in new]
 
     def _fired(self, path: str, kind: WatchKind) -> list[Effect]:
         if path == BROKER_IDS:
@@ -117,7 +120,7 @@ class Directory:
         elif kind is WatchKind.DELETED:
             self._gone(_broker_id(path))
         else:
-            return [self._ask(Get(path, watch=True))]
+            return [self._ask(GetData(path, watch=True))]
         return []
 
     def _read(self, broker_id: int, data: bytes) -> None:

@@ -21,7 +21,7 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
-from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, UPDATE_METADATA, Speech
+from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, UPDATE_METADATA, ApiDialect
 
 SUPPORTED_TAG: Final = 10000
 EPOCH_TAG: Final = 10001
@@ -31,7 +31,7 @@ _DEFAULT_TIMEOUT: Final = i32Timedelta.parse(datetime.timedelta(milliseconds=60_
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessageClasses:
     """The classes of one API version: a request's and a response's, and those nested in them."""
 
     request: Any
@@ -90,41 +90,41 @@ _TIMEOUT = (
 )
 
 
-def level_field(speech: Speech) -> str:
+def level_field(speech: ApiDialect) -> str:
     """What the drafts call a feature's level."""
-    return "version_level" if speech is Speech.LATER_DRAFT else "version"
+    return "version_level" if speech is ApiDialect.LATER_DRAFT else "version"
 
 
 @cache
-def update_features(speech: Speech, version: int) -> Messages:
+def update_features(speech: ApiDialect, version: int) -> MessageClasses:
     """UpdateFeatures, key 48."""
     make = _Maker(DRAFT_UPDATE, version, flexible=version >= 1)
     feature = make.item("FeatureKey", [_NAME, _of(level_field(speech), i64, "int64")])
     how = (
         _of("allow_downgrade", bool, "bool")
-        if speech is Speech.LATER_DRAFT
+        if speech is ApiDialect.LATER_DRAFT
         else _of("feature_update_type", i16, "int16")
     )
     update = make.item("FeatureUpdateKey", [how, ("feature", _many(feature))])
     request = make.request("UpdateFeaturesRequest", [_TIMEOUT, ("feature_update", _many(update))])
     answered: list[Any] = [*_ERROR]
-    if speech is Speech.EARLY_DRAFT_STRUCK:
+    if speech is ApiDialect.EARLY_DRAFT_STRUCK:
         answered += [_of("features_epoch", i64, "int64"), ("features", _many(feature))]
     response = make.response("UpdateFeaturesResponse", answered)
-    return Messages(request, response, update, feature)
+    return MessageClasses(request, response, update, feature)
 
 
 @cache
-def delete_features(version: int) -> Messages:
+def delete_features(version: int) -> MessageClasses:
     """DeleteFeatures, key 49; the early draft's text gives 48 for the response, which has none."""
     make = _Maker(DRAFT_DELETE, version, flexible=version >= 1)
     feature = make.item("FeatureKey", [_NAME])
     request = make.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _many(feature))])
-    return Messages(request, make.response("DeleteFeaturesResponse", _ERROR), feature=feature)
+    return MessageClasses(request, make.response("DeleteFeaturesResponse", _ERROR), feature=feature)
 
 
 @cache
-def update_metadata() -> Messages:
+def update_metadata() -> MessageClasses:
     """UpdateMetadata version 6, of which only what the early draft's struck-out side adds is used.
 
     Topics and brokers are lists that stay empty: what they would hold, nobody here needs.
@@ -149,11 +149,11 @@ def update_metadata() -> Messages:
         ],
     )
     response = make.response("UpdateMetadataResponse", [_of("error_code", i16, "int16")])
-    return Messages(request, response, feature=feature)
+    return MessageClasses(request, response, feature=feature)
 
 
 @cache
-def api_versions(speech: Speech) -> Messages:
+def api_versions(speech: ApiDialect) -> MessageClasses:
     """ApiVersions version 3; its response keeps the old header, like Kafka's."""
     make = _Maker(API_VERSIONS, 3, flexible=True)
     supported = make.item(
@@ -185,4 +185,4 @@ def api_versions(speech: Speech) -> Messages:
         ],
         OldResponseHeader,
     )
-    return Messages(ApiVersionsRequest, response, supported=supported, finalized=finalized)
+    return MessageClasses(ApiVersionsRequest, response, supported=supported, finalized=finalized)

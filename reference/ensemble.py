@@ -18,44 +18,44 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 
 from controller.reference.encoding import BROKER_IDS
 from controller.reference.protocol import (
-    Answered,
-    Ask,
-    Asked,
-    Children,
     Create,
     Disconnected,
     Effect,
     Event,
     Exists,
-    Exit,
-    Get,
+    ExitProcess,
+    GetChildren,
+    GetData,
     Machine,
     NoNode,
     Operation,
-    Outcome,
+    OperationCompleted,
+    OperationResult,
+    OutcomeUnknown,
     Reconnected,
-    Reply,
-    Say,
+    RequestReceived,
+    SendResponse,
+    SendUpdateMetadata,
     SessionLost,
     SessionStarted,
-    Tell,
     Tick,
     Token,
-    Unknown,
     WatchFired,
+    WriteLog,
+    ZookeeperRequest,
 )
 from controller.reference.requests import Request, Response
-from reference.clients import kazoo_client, wall_clock
+from reference.clients import kazoo_client, monotonic_wall_clock
 from reference.operations import WATCH_KINDS, outcome, request
-from reference.seats import EndedError, EnsembleError, Place, Seat
-from reference.watches import Watches
+from reference.seats import MachineExitedError, MachineSlot, SlotToken, ZookeeperUnavailableError
+from reference.watches import WatchRegistry
 
 TICK_S: Final = 0.1
 
 _log = logging.getLogger("reference")
 
 
-class EnsembleSession:
+class MachineSession:
     """One ZooKeeper session at a time, and the machines on it.
 
     ``on_exit`` is called once, with the code and the reason, when a machine exits: the session is
@@ -71,7 +71,7 @@ class EnsembleSession:
         name: str = "reference",
         on_exit: Callable[[int, str], None],
         on_step: Callable[[], None] = lambda: None,
-        on_tell: Callable[[Tell], None] | None = None,
+        on_tell: Callable[[SendUpdateMetadata], None] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.connect = connect
@@ -79,11 +79,11 @@ class EnsembleSession:
         self._on_exit = on_exit
         self._on_step = on_step
         self._on_tell = on_tell
-        self._clock = clock or wall_clock()
+        self._clock = clock or monotonic_wall_clock()
         self._client = kazoo_client(connect, session_timeout_s)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._seats: list[Seat] = []
-        self._events: deque[tuple[Seat, Event]] = deque()
+        self._seats: list[MachineSlot] = []
+        self._events: deque[tuple[MachineSlot, Event]] = deque()
         self._pumping = False
         self._open = False
         self._ended = False
@@ -94,9 +94,9 @@ class EnsembleSession:
         """What the loop was told; ``_up`` is what kazoo's thread knows, a moment earlier."""
         self._up = threading.Event()
         self._ticker: asyncio.TimerHandle | None = None
-        self._reads: dict[Operation, list[Place]] = {}
+        self._reads: dict[Operation, list[SlotToken]] = {}
         """Reads under way, sent after the last write: who asks for one too, shares its answer."""
-        self._watches: Watches[Seat] = Watches()
+        self._watches: WatchRegistry[MachineSlot] = WatchRegistry()
 
     # -- for the node --
 
@@ -118,14 +118,14 @@ class EnsembleSession:
             # Not start(): it warns of a chroot that is not there yet.
             if not await asyncio.to_thread(self._client.start_async().wait, timeout_s):
                 await self._close_client()
-                raise EnsembleError(
+                raise ZookeeperUnavailableError(
                     f"no ZooKeeper server is reached at {self.connect} in {timeout_s:g} s: "
                     "check the connect string"
                 )
             await asyncio.to_thread(self._client.ensure_path, BROKER_IDS)
         except KazooException as error:
             await self._close_client()
-            raise EnsembleError(
+            raise ZookeeperUnavailableError(
                 f"{BROKER_IDS} cannot be made at {self.connect}: ZooKeeper says "
                 f"{type(error).__name__}: check the chroot and its rights"
             ) from None
@@ -133,31 +133,31 @@ class EnsembleSession:
         self._tick()
         self._told(self._client.state, self._client.client_id)
 
-    def seat(self, machine: Machine, gate: Callable[[], bool] = lambda: True) -> Seat:
+    def attach(self, machine: Machine, gate: Callable[[], bool] = lambda: True) -> MachineSlot:
         """Puts a machine on the session."""
-        seat = Seat(machine, gate)
+        seat = MachineSlot(machine, gate)
         self._seats.append(seat)
         if self._connected:
             self._begin()
             self._pump()
         return seat
 
-    def ask(self, seat: Seat, asked: Request) -> "asyncio.Future[Response]":
-        """A client's request; the answer to come raises `EndedError` if the machine ends first."""
+    def request(self, slot: MachineSlot, asked: Request) -> "asyncio.Future[Response]":
+        """A client's request; the answer to come raises `MachineExitedError` if the machine ends first."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         if self._ended:
-            future.set_exception(EndedError(f"{self.name} has ended"))
+            future.set_exception(MachineExitedError(f"{self.name} has ended"))
             return future
         self._request_id += 1
-        seat.asked[self._request_id] = future
-        self._events.append((seat, Asked(self._request_id, asked)))
+        slot.asked[self._request_id] = future
+        self._events.append((slot, RequestReceived(self._request_id, asked)))
         self._pump()
         return future
 
-    def tell(self, seat: Seat, event: Event) -> None:
+    def deliver(self, slot: MachineSlot, event: Event) -> None:
         """Something that a machine hears from elsewhere, if it has a session."""
-        if seat.started:
-            self._events.append((seat, event))
+        if slot.started:
+            self._events.append((slot, event))
             self._pump()
 
     async def close(self) -> None:
@@ -174,7 +174,7 @@ class EnsembleSession:
             self._up.clear()
         self._hand(self._told, state, self._client.client_id)
 
-    def _answered(self, places: list[Place], operation: Operation, result: Any) -> None:
+    def _answered(self, places: list[SlotToken], operation: Operation, result: Any) -> None:
         self._hand(self._take, places, operation, outcome(self._client, operation, result))
 
     def _watched(self, event: WatchedEvent) -> None:
@@ -210,10 +210,10 @@ class EnsembleSession:
     def _disconnect(self) -> None:
         for seat in self._seats:
             for token in sorted(seat.under_way):
-                self._events.append((seat, Answered(token, Unknown())))
+                self._events.append((seat, OperationCompleted(token, OutcomeUnknown())))
             seat.under_way.clear()
         self._reads.clear()
-        self._watches = Watches()
+        self._watches = WatchRegistry()
         self._tell_all(Disconnected())
 
     def _forget_session(self) -> None:
@@ -234,7 +234,7 @@ class EnsembleSession:
     def _tell_all(self, event: Event) -> None:
         self._events.extend((seat, event) for seat in self._seats if seat.started)
 
-    def _take(self, places: list[Place], operation: Operation, result: Outcome) -> None:
+    def _take(self, places: list[SlotToken], operation: Operation, result: OperationResult) -> None:
         if self._reads.get(operation) is places:
             del self._reads[operation]
         for seat, token in places:
@@ -245,10 +245,10 @@ class EnsembleSession:
                 return
             self._watches.add(seat, operation, result)
             seat.under_way.discard(token)
-            self._events.append((seat, Answered(token, result)))
+            self._events.append((seat, OperationCompleted(token, result)))
         self._pump()
 
-    def _make_parents(self, places: list[Place], operation: Create) -> None:
+    def _make_parents(self, places: list[SlotToken], operation: Create) -> None:
         parent = operation.path.rpartition("/")[0] or "/"
 
         def made(result: Any) -> None:
@@ -291,41 +291,41 @@ class EnsembleSession:
         if not self._ended:
             self._on_step()
 
-    def _do(self, seat: Seat, effect: Effect) -> None:
+    def _do(self, slot: MachineSlot, effect: Effect) -> None:
         match effect:
-            case Ask(token, operation):
-                seat.under_way.add(token)
-                self._send(seat, token, operation)
-            case Reply(request_id, response):
-                future = seat.asked.pop(request_id)
+            case ZookeeperRequest(token, operation):
+                slot.under_way.add(token)
+                self._send(slot, token, operation)
+            case SendResponse(request_id, response):
+                future = slot.asked.pop(request_id)
                 if not future.done():
                     future.set_result(response)
-            case Say(line, warning):
+            case WriteLog(line, warning):
                 _log.log(logging.WARNING if warning else logging.INFO, "%s: %s", self.name, line)
-            case Tell():
+            case SendUpdateMetadata():
                 if self._on_tell is not None:
                     self._on_tell(effect)
-            case Exit(code, reason):
+            case ExitProcess(code, reason):
                 if not self._ended:
                     self._end()
                     self._on_exit(code, reason)
 
-    def _send(self, seat: Seat, token: Token, operation: Operation) -> None:
-        if token not in seat.under_way:
+    def _send(self, slot: MachineSlot, token: Token, operation: Operation) -> None:
+        if token not in slot.under_way:
             return
         # Kazoo would keep it for a later connection, where nobody expects it any more.
         if not self._connected or not self._up.is_set():
-            seat.under_way.discard(token)
-            self._events.append((seat, Answered(token, Unknown())))
+            slot.under_way.discard(token)
+            self._events.append((slot, OperationCompleted(token, OutcomeUnknown())))
             return
-        if isinstance(operation, Get | Exists | Children):
+        if isinstance(operation, GetData | Exists | GetChildren):
             if (shared := self._reads.get(operation)) is not None:
-                shared.append((seat, token))
+                shared.append((slot, token))
                 return
-            places = self._reads[operation] = [(seat, token)]
+            places = self._reads[operation] = [(slot, token)]
         else:
             self._reads.clear()
-            places = [(seat, token)]
+            places = [(slot, token)]
         self._client.handler.send(
             partial(request, self._client, operation, self._watched),
             partial(self._answered, places, operation),

@@ -10,24 +10,24 @@ from typing import Final
 
 from controller.reference.encoding import broker_path
 from controller.reference.protocol import (
-    Answered,
-    Ask,
     Create,
     Disconnected,
-    Done,
     Effect,
     Event,
     Exists,
     NodeExists,
     NoNode,
     Operation,
-    Outcome,
+    OperationCompleted,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
     Reconnected,
-    Refused,
-    Say,
     SessionLost,
     SessionStarted,
     Tick,
+    WriteLog,
+    ZookeeperRequest,
 )
 
 IN_FLIGHT: Final = 256
@@ -73,19 +73,19 @@ class LightBrokers:
                 self._connected = False
                 self._to_do.extendleft(self._asked.values())
                 self._asked.clear()
-            case Answered(token, outcome):
+            case OperationCompleted(token, outcome):
                 said = self._answered(token, outcome)
             case Tick():
                 self._to_do.extend(self._later)
                 self._later.clear()
         return said + self._more()
 
-    def _answered(self, token: int, outcome: Outcome) -> list[Effect]:
+    def _answered(self, token: int, outcome: OperationResult) -> list[Effect]:
         broker_id = self._asked.pop(token, None)
         if broker_id is None:
             return []
         match outcome:
-            case Done(stats):
+            case OperationDone(stats):
                 owner = stats[0].owner if stats and stats[0] is not None else self._session_id
                 if owner != self._session_id:  # of a session that will expire
                     self._later.append(broker_id)
@@ -93,9 +93,9 @@ class LightBrokers:
                     self.registered.add(broker_id)
             case NodeExists():
                 return [self._ask(broker_id, Exists(broker_path(broker_id)))]
-            case Refused(reason):
+            case OperationRefused(reason):
                 self.refused[broker_id] = reason
-                return [Say(f"light broker {broker_id} is refused: {reason}", warning=True)]
+                return [WriteLog(f"light broker {broker_id} is refused: {reason}", warning=True)]
             case NoNode():
                 self._to_do.append(broker_id)
             case _:
@@ -112,7 +112,7 @@ class LightBrokers:
             )
         return effects
 
-    def _ask(self, broker_id: int, operation: Operation) -> Ask:
+    def _ask(self, broker_id: int, operation: Operation) -> ZookeeperRequest:
         self._token += 1
         self._asked[self._token] = broker_id
-        return Ask(self._token, operation)
+        return ZookeeperRequest(self._token, operation)

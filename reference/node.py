@@ -11,22 +11,22 @@ from controller.reference.broker import ReferenceBroker
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import RELEASED, Dialect
 from controller.reference.identity import BrokerIdentity
-from controller.reference.protocol import Tell, Told
-from controller.reference.requests import ApiVersions, FeaturesAnswer, Response, UpdateResponse
+from controller.reference.protocol import SendUpdateMetadata, UpdateMetadataReceived
+from controller.reference.requests import ApiVersions, FeaturesResponse, Response, UpdateResponse
 from reference import answers, asking
 from reference.answers import ClusterView
-from reference.calls import Call
+from reference.calls import WireRequest
 from reference.dialects import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     METADATA,
     UPDATE_METADATA,
-    speech_of,
+    api_dialect_of,
 )
-from reference.directory import Directory
-from reference.ensemble import EnsembleSession
-from reference.push import Pushes
-from reference.seats import EndedError
+from reference.directory import BrokerDirectory
+from reference.ensemble import MachineSession
+from reference.push import UpdateMetadataSender
+from reference.seats import MachineExitedError
 from reference.wire import WireServer
 from streams.types import Range
 
@@ -48,7 +48,7 @@ class NodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class NodeExit:
     """How a node ended by itself."""
 
     code: int
@@ -64,18 +64,18 @@ class ReferenceNode:
     def __init__(
         self,
         settings: NodeSettings,
-        directory: Directory,
-        on_end: Callable[["ReferenceNode", Ended], None] | None = None,
+        directory: BrokerDirectory,
+        on_end: Callable[["ReferenceNode", NodeExit], None] | None = None,
     ) -> None:
         self.settings = settings
         self.name = f"node {settings.node_id}"
-        self.ended: Ended | None = None
+        self.ended: NodeExit | None = None
         self._directory = directory
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._speech = speech_of(settings.dialect)
-        self._pushes = Pushes(settings.node_id, self.name, directory.brokers.get)
+        self._speech = api_dialect_of(settings.dialect)
+        self._pushes = UpdateMetadataSender(settings.node_id, self.name, directory.brokers.get)
         self._server = WireServer(
             self._speech,
             self._answer,
@@ -83,7 +83,7 @@ class ReferenceNode:
             port=settings.port,
             name=self.name,
         )
-        self._session = EnsembleSession(
+        self._session = MachineSession(
             settings.connect,
             session_timeout_s=settings.session_timeout_s,
             name=self.name,
@@ -101,7 +101,7 @@ class ReferenceNode:
         return f"{self._server.host}:{self._server.port}"
 
     @property
-    def session(self) -> EnsembleSession:
+    def session(self) -> MachineSession:
         """Its ZooKeeper session."""
         return self._session
 
@@ -143,8 +143,8 @@ class ReferenceNode:
             settings.dialect,
             settings.supported,
         )
-        self._broker_seat = self._session.seat(self._broker)
-        self._controller_seat = self._session.seat(
+        self._broker_seat = self._session.attach(self._broker)
+        self._controller_seat = self._session.attach(
             self._controller, gate=lambda: self._broker.registered
         )
         try:
@@ -181,15 +181,15 @@ class ReferenceNode:
         await self._pushes.close()
         await self._session.close()
 
-    def _tells(self, tell: Tell) -> None:
-        self._pushes.tell(tell.broker_id, tell.message, self._controller.epoch)
+    def _tells(self, tell: SendUpdateMetadata) -> None:
+        self._pushes.send(tell.broker_id, tell.message, self._controller.epoch)
 
     def _exits(self, code: int, reason: str) -> None:
-        self.ended = Ended(code, reason)
+        self.ended = NodeExit(code, reason)
         self._changed.set()
         self._ending = asyncio.get_running_loop().create_task(self._end(self.ended))
 
-    async def _end(self, ended: Ended) -> None:
+    async def _end(self, ended: NodeExit) -> None:
         await self._session.close()
         await self._pushes.close()
         await self._server.close()
@@ -198,13 +198,13 @@ class ReferenceNode:
 
     # -- what is asked over the wire --
 
-    async def _answer(self, call: Call) -> Any:
+    async def _answer(self, call: WireRequest) -> Any:
         try:
             return await self._answered(call)
-        except EndedError:
+        except MachineExitedError:
             return None
 
-    async def _answered(self, call: Call) -> Any:
+    async def _answered(self, call: WireRequest) -> Any:
         match call.key:
             case _ if call.key == API_VERSIONS:
                 return await self._api_versions(call)
@@ -213,21 +213,23 @@ class ReferenceNode:
             case _ if call.key == DESCRIBE_CLUSTER:
                 return answers.describe_cluster(call, self._view())
             case _ if call.key == UPDATE_METADATA:
-                self._session.tell(self._broker_seat, Told(asking.update_metadata(call)))
+                self._session.deliver(
+                    self._broker_seat, UpdateMetadataReceived(asking.read_update_metadata(call))
+                )
                 return answers.update_metadata()
-        request = asking.update_features(call, self._speech)
-        response: Response = await self._session.ask(self._controller_seat, request)
+        request = asking.read_update_features(call, self._speech)
+        response: Response = await self._session.request(self._controller_seat, request)
         assert isinstance(response, UpdateResponse)  # noqa: S101 - answers what was asked
         return answers.update_features(call, self._speech, response)
 
-    async def _api_versions(self, call: Call) -> Any:
+    async def _api_versions(self, call: WireRequest) -> Any:
         if call.body is None:
-            return answers.refused_api_versions(ErrorCode.unsupported_version)
+            return answers.api_versions_error(ErrorCode.unsupported_version)
         if not asking.is_valid_software(call.body):
-            return answers.refused_api_versions(ErrorCode.invalid_request)
+            return answers.api_versions_error(ErrorCode.invalid_request)
         asked = ApiVersions(call.version)
-        response: Response = await self._session.ask(self._broker_seat, asked)
-        assert isinstance(response, FeaturesAnswer)  # noqa: S101 - answers what was asked
+        response: Response = await self._session.request(self._broker_seat, asked)
+        assert isinstance(response, FeaturesResponse)  # noqa: S101 - answers what was asked
         return answers.api_versions(call, self._speech, response)
 
     def _view(self) -> ClusterView:

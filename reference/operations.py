@@ -23,24 +23,24 @@ from kazoo.protocol.states import EventType, ZnodeStat
 
 from controller.reference.protocol import (
     BadVersion,
-    Check,
-    Children,
+    CheckVersion,
     Create,
-    Data,
     Delete,
-    Done,
     Exists,
-    Get,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     Multi,
-    Names,
     NodeExists,
     NoNode,
     Operation,
-    Outcome,
-    Refused,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
     SetData,
     Stat,
-    Unknown,
     WatchKind,
 )
 
@@ -62,11 +62,11 @@ _LOST: Final = (
 def request(client: KazooClient, operation: Operation, watcher: Any) -> Any:
     """Sends an operation; kazoo's result to come. ``watcher`` is called where a watch is wanted."""
     match operation:
-        case Get(path, watch):
+        case GetData(path, watch):
             return client.get_async(path, watcher if watch else None)
         case Exists(path, watch):
             return client.exists_async(path, watcher if watch else None)
-        case Children(path, watch):
+        case GetChildren(path, watch):
             return client.get_children_async(path, watcher if watch else None)
         case Create(path, data, ephemeral):
             return client.create_async(path, data, ephemeral=ephemeral, include_data=True)
@@ -90,42 +90,44 @@ def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
                 transaction.set_data(path, data, version)
             case Delete(path, version):
                 transaction.delete(path, version)
-            case Check(path, version):
+            case CheckVersion(path, version):
                 transaction.check(path, version)
     return transaction
 
 
-def outcome(client: KazooClient, operation: Operation, result: Any) -> Outcome:
+def outcome(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
     """What came of an operation whose kazoo result is there; called in kazoo's thread."""
     if (error := result.exception) is not None:
         return _failure(error)
     value = result.value
     match operation:
-        case Get():
-            return Data(value[0], _stat(value[1]))
+        case GetData():
+            return GetDataResult(value[0], _stat(value[1]))
         case Exists():
-            return NoNode() if value is None else Done((_stat(value),))
-        case Children():
-            return Names(tuple(value))
+            return NoNode() if value is None else OperationDone((_stat(value),))
+        case GetChildren():
+            return GetChildrenResult(tuple(value))
         case Create():
-            return Done((_stat(value[1]),))
+            return OperationDone((_stat(value[1]),))
         case SetData():
-            return Done((_stat(value),))
+            return OperationDone((_stat(value),))
         case Delete():
-            return Done()
+            return OperationDone()
         case Multi(parts):
             return _of_transaction(client, parts, value)
         case _:
             assert_never(operation)
 
 
-def _of_transaction(client: KazooClient, parts: tuple[Any, ...], results: list[Any]) -> Outcome:
+def _of_transaction(
+    client: KazooClient, parts: tuple[Any, ...], results: list[Any]
+) -> OperationResult:
     for index, result in enumerate(results):
         if isinstance(result, Exception) and not isinstance(
             result, (RolledBackError, RuntimeInconsistency)
         ):
             return _failure(result, index)
-    return Done(
+    return OperationDone(
         tuple(_part_stat(client, part, given) for part, given in zip(parts, results, strict=True))
     )
 
@@ -140,7 +142,7 @@ def _part_stat(client: KazooClient, part: Any, given: Any) -> Stat | None:
     return Stat(0, zxid, zxid, client.client_id[0] if part.ephemeral else 0)
 
 
-def _failure(error: BaseException, index: int = 0) -> Outcome:
+def _failure(error: BaseException, index: int = 0) -> OperationResult:
     if isinstance(error, NoNodeError):
         return NoNode(index)
     if isinstance(error, NodeExistsError):
@@ -148,11 +150,11 @@ def _failure(error: BaseException, index: int = 0) -> Outcome:
     if isinstance(error, BadVersionError):
         return BadVersion(index)
     if isinstance(error, _LOST):
-        return Unknown()
+        return OutcomeUnknown()
     kind = type(error).__name__
     if isinstance(error, KazooException):
-        return Refused(f"ZooKeeper says {kind.removesuffix('Error')}")
-    return Refused(f"{kind}: {error}")
+        return OperationRefused(f"ZooKeeper says {kind.removesuffix('Error')}")
+    return OperationRefused(f"{kind}: {error}")
 
 
 def _stat(stat: ZnodeStat) -> Stat:

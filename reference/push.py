@@ -19,7 +19,7 @@ _TIMEOUT_S: Final = 5.0
 _log = logging.getLogger("reference")
 
 
-class Pushes:
+class UpdateMetadataSender:
     """Sends for one node; ``endpoint`` gives where a broker listens, none if it is not known."""
 
     def __init__(self, node_id: int, name: str, endpoint: Callable[[int], Endpoint | None]) -> None:
@@ -29,7 +29,7 @@ class Pushes:
         self._newest: dict[Endpoint, UpdateMetadata] = {}
         self._running: dict[Endpoint, asyncio.Task[None]] = {}
 
-    def tell(self, broker_id: int, message: UpdateMetadata, controller_epoch: int) -> None:
+    def send(self, broker_id: int, message: UpdateMetadata, controller_epoch: int) -> None:
         """Send this to a broker."""
         endpoint = self._endpoint(broker_id)
         if endpoint is None:

@@ -8,16 +8,16 @@ from controller.reference.protocol import Machine, Token
 from controller.reference.requests import Response
 
 
-class EnsembleError(RuntimeError):
+class ZookeeperUnavailableError(RuntimeError):
     """ZooKeeper cannot be used: one line, for people."""
 
 
-class EndedError(RuntimeError):
+class MachineExitedError(RuntimeError):
     """The machine has ended and answers no more."""
 
 
 @dataclass(eq=False)
-class Seat:
+class MachineSlot:
     """A machine's place on a session; its methods are for the loop alone.
 
     ``gate`` says from when on it may take part in a session (the candidate for the controller
@@ -37,10 +37,10 @@ class Seat:
         """Tell those who still wait that nothing will come."""
         for future in self.asked.values():
             if not future.done():
-                future.set_exception(EndedError(f"{name} has ended"))
+                future.set_exception(MachineExitedError(f"{name} has ended"))
                 future.exception()  # nobody may be waiting for it any more
         self.asked.clear()
 
 
-Place = tuple[Seat, Token]
+SlotToken = tuple[MachineSlot, Token]
 """Who waits for an answer."""

@@ -8,21 +8,21 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from controller.reference.protocol import (
-    Children,
-    Data,
     Exists,
-    Get,
-    Names,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     Operation,
-    Outcome,
-    Refused,
+    OperationRefused,
+    OperationResult,
     WatchKind,
 )
 
 _Seat = TypeVar("_Seat", bound=Hashable)
 
 
-class Watches(Generic[_Seat]):
+class WatchRegistry(Generic[_Seat]):
     """The watches of one connection."""
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class Watches(Generic[_Seat]):
         self._data: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
         self._children: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
 
-    def add(self, seat: _Seat, operation: Operation, outcome: Outcome) -> None:
+    def add(self, seat: _Seat, operation: Operation, outcome: OperationResult) -> None:
         """Note the watch that a read which was answered so has left, if it has."""
         match operation, outcome:
-            case Get(path, True), Data():
+            case GetData(path, True), GetDataResult():
                 self._data[path][seat] = None
-            case Exists(path, True), _ if not isinstance(outcome, Refused):
+            case Exists(path, True), _ if not isinstance(outcome, OperationRefused):
                 self._data[path][seat] = None
-            case Children(path, True), Names():
+            case GetChildren(path, True), GetChildrenResult():
                 self._children[path][seat] = None
 
     def fire(self, path: str, kind: WatchKind) -> list[_Seat]:

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from reference.calls import BadRequestError, Call, read_call, write_frame
-from reference.dialects import Speech
+from reference.calls import MalformedRequestError, WireRequest, read_request, write_response
+from reference.dialects import ApiDialect
 
 MAX_REQUEST_BYTES: Final = 1 << 20
 """The requests that are served are of some kilobytes at most."""
@@ -19,7 +19,7 @@ MAX_REQUEST_BYTES: Final = 1 << 20
 _LENGTH = struct.Struct(">i")
 _log = logging.getLogger("reference")
 
-Answer = Callable[[Call], Awaitable[Any]]
+Answer = Callable[[WireRequest], Awaitable[Any]]
 """Gives the message that answers a request; None: the connection is to be closed."""
 
 
@@ -28,7 +28,7 @@ class WireServer:
 
     def __init__(
         self,
-        speech: Speech,
+        speech: ApiDialect,
         answer: Answer,
         *,
         host: str = "127.0.0.1",
@@ -68,7 +68,7 @@ class WireServer:
             await self._serve(reader, writer)
         except asyncio.CancelledError:
             pass  # the server closes; nobody awaits this task's end but close()
-        except BadRequestError as error:
+        except MalformedRequestError as error:
             peer = writer.get_extra_info("peername")
             _log.warning("%s: closing the connection of %s: %s", self._name, _text(peer), error)
         except (OSError, asyncio.IncompleteReadError):
@@ -81,15 +81,15 @@ class WireServer:
         while True:
             size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
             if not 0 <= size <= MAX_REQUEST_BYTES:
-                raise BadRequestError(
+                raise MalformedRequestError(
                     f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
                     "is it a Kafka client without TLS?"
                 )
-            call = read_call(await reader.readexactly(size), self._speech)
+            call = read_request(await reader.readexactly(size), self._speech)
             answer = await self._answer(call)
             if answer is None:
                 return
-            writer.write(write_frame(call.correlation_id, answer))
+            writer.write(write_response(call.correlation_id, answer))
             await writer.drain()
 
 

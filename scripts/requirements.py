@@ -27,7 +27,7 @@ Shown = Mapping[str, Sequence[str]]
 """By id, the tests that name it: ``tests/x.py::test_y``, ``tests/x.py`` or ``tests/x.txt``."""
 
 
-class Row(NamedTuple):
+class RequirementRow(NamedTuple):
     """A row of the document: its id, its statement, and the part that it lives in."""
 
     id: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     place: str
 
 
-class Place(TypedDict):
+class AreaReport(TypedDict):
     """One part of the project: what is shown by which tests, and what is open."""
 
     place: str
@@ -44,18 +44,18 @@ class Place(TypedDict):
     open: list[str]
 
 
-class Report(TypedDict):
+class RequirementsReport(TypedDict):
     """All places, in the order of their names, and ids that no row has."""
 
     rows: int
     shown: int
-    places: list[Place]
+    places: list[AreaReport]
     unknown: dict[str, list[str]]
 
 
-def rows_of(document: str) -> list[Row]:
+def rows_of(document: str) -> list[RequirementRow]:
     """The rows of the document's tables, in order."""
-    return [Row(*(cell.strip() for cell in found)) for found in _ROW.findall(document)]
+    return [RequirementRow(*(cell.strip() for cell in found)) for found in _ROW.findall(document)]
 
 
 def ids_in(text: str) -> list[str]:
@@ -125,9 +125,9 @@ def named_under(tests: Path) -> dict[str, list[str]]:
     return found
 
 
-def report(rows: Sequence[Row], shown: Shown) -> Report:
+def report(rows: Sequence[RequirementRow], shown: Shown) -> RequirementsReport:
     """Which rows are shown and which are open, place by place."""
-    places: list[Place] = []
+    places: list[AreaReport] = []
     for place in sorted({row.place for row in rows}):
         ids = [row.id for row in rows if row.place == place]
         places.append(
@@ -147,7 +147,7 @@ def report(rows: Sequence[Row], shown: Shown) -> Report:
     }
 
 
-def lines(found: Report) -> Iterator[str]:
+def lines(found: RequirementsReport) -> Iterator[str]:
     """The report for people: a line a place, and a total."""
     width = max(len(place["place"]) for place in found["places"])
     for place in found["places"]:

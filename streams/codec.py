@@ -33,7 +33,7 @@ from streams.shapes import KINDS
 from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
 
 
-class MalformedEvent(ValueError):  # noqa: N818 (what is malformed says more than Error)
+class MalformedEventError(ValueError):
     """A message that is not JSON, or not of the schema: the text says which field and why."""
 
 
@@ -65,28 +65,30 @@ def encode(topic: Topic, event: Event | DeadLetter) -> Message:
 
 
 def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> Event | DeadLetter:
-    """The event of a message's value; raises `MalformedEvent` and nothing else, whatever the bytes.
+    """The event of a message's value; raises `MalformedEventError` and nothing else, whatever the bytes.
 
     With a ``key`` given, the event must be of the cluster that the key names.
     """
     if value is None:
-        raise MalformedEvent("the message has no value")
+        raise MalformedEventError("the message has no value")
     try:
         content = orjson.loads(value)
     except orjson.JSONDecodeError as error:
-        raise MalformedEvent(f"not JSON: {error}") from None
+        raise MalformedEventError(f"not JSON: {error}") from None
     if type(content) is not dict:
-        raise MalformedEvent("not a JSON object")
+        raise MalformedEventError("not a JSON object")
     kind = content.get("kind")
     shape = KINDS[topic.short_name].get(kind) if type(kind) is str else None
     if shape is None:
-        raise MalformedEvent(f"kind is none of {', '.join(KINDS[topic.short_name])}: {brief(kind)}")
+        raise MalformedEventError(
+            f"kind is none of {', '.join(KINDS[topic.short_name])}: {brief(kind)}"
+        )
     try:
         event = shape.decode(cast("str", kind), content)
     except ValueError as error:
-        raise MalformedEvent(str(error)) from None
+        raise MalformedEventError(str(error)) from None
     if key is not None and key != event.cluster.encode():
-        raise MalformedEvent(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
+        raise MalformedEventError(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
     return cast("Event | DeadLetter", event)
 
 

@@ -11,22 +11,22 @@ from aiohttp import web
 from streams import metrics
 from streams.errors import PortTakenError
 from streams.events import SourceState
-from streams.metrics import Reports, SourceReport
+from streams.metrics import SourceReport, SourceReporter
 
-Sources = Callable[[], Iterable[Reports]]
+Sources = Callable[[], Iterable[SourceReporter]]
 
 LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class SourceReadiness:
     """Whether every source follows its cluster, and which do not and why."""
 
     ready: bool
     waiting: tuple[dict[str, str], ...]
 
 
-def readiness(reports: Iterable[SourceReport]) -> Readiness:
+def source_readiness(reports: Iterable[SourceReport]) -> SourceReadiness:
     """Ready if there are sources and all of them follow: unknown is not ready."""
     reports = tuple(reports)
     waiting = tuple(
@@ -39,32 +39,32 @@ def readiness(reports: Iterable[SourceReport]) -> Readiness:
         for report in reports
         if report.state is not SourceState.FOLLOWING
     )
-    return Readiness(bool(reports) and not waiting, waiting)
+    return SourceReadiness(bool(reports) and not waiting, waiting)
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
+class HealthViews:
     """What is shown: the metrics as Prometheus' text, and whether all is ready with a JSON body."""
 
     metrics: Callable[[], bytes]
     readiness: Callable[[], tuple[bool, dict[str, Any]]]
 
 
-def source_views(sources: Sources) -> Views:
+def source_views(sources: Sources) -> HealthViews:
     """The views over the sources that are there at each request."""
     registry = metrics.registry_of(sources)
 
     def ready() -> tuple[bool, dict[str, Any]]:
-        state = readiness(source.report() for source in sources())
+        state = source_readiness(source.report() for source in sources())
         body: dict[str, Any] = {"ready": state.ready, "waiting": state.waiting}
         if not state.ready and not state.waiting:
             body["reason"] = "no source runs: configure at least one cluster"
         return state.ready, body
 
-    return Views(lambda: metrics.exposition(registry), ready)
+    return HealthViews(lambda: metrics.exposition(registry), ready)
 
 
-def make_app(views: Views) -> web.Application:
+def make_app(views: HealthViews) -> web.Application:
     """The web application of the three views."""
 
     async def show_metrics(_: web.Request) -> web.Response:
@@ -97,7 +97,7 @@ class HealthServer:
     the views have no authentication. Raises `PortTakenError` at start.
     """
 
-    def __init__(self, views: Views, *, port: int, host: str = LOOPBACK) -> None:
+    def __init__(self, views: HealthViews, *, port: int, host: str = LOOPBACK) -> None:
         self.host = host
         self.port = port
         self._runner = web.AppRunner(make_app(views), access_log=None)

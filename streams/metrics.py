@@ -33,7 +33,7 @@ class SourceReport:
     detail: str = ""
 
 
-class Reports(Protocol):
+class SourceReporter(Protocol):
     """A source, as metrics and health see it."""
 
     def report(self) -> SourceReport:
@@ -114,7 +114,7 @@ METRICS: Final = (
 class SourceMetrics:
     """A Prometheus collector that asks the sources when it is scraped."""
 
-    def __init__(self, sources: Callable[[], Iterable[Reports]]) -> None:
+    def __init__(self, sources: Callable[[], Iterable[SourceReporter]]) -> None:
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
@@ -142,7 +142,7 @@ def _family(metric: MetricDef) -> GaugeMetricFamily | CounterMetricFamily:
     return make(metric.name, metric.help, labels=LABELS)
 
 
-def registry_of(sources: Callable[[], Iterable[Reports]]) -> CollectorRegistry:
+def registry_of(sources: Callable[[], Iterable[SourceReporter]]) -> CollectorRegistry:
     """A registry with the metrics of the sources that are there at each scrape."""
     registry = CollectorRegistry()
     registry.register(SourceMetrics(sources))
@@ -159,9 +159,9 @@ __all__ = [
     "LABELS",
     "METRICS",
     "MetricDef",
-    "Reports",
     "SourceMetrics",
     "SourceReport",
+    "SourceReporter",
     "exposition",
     "registry_of",
 ]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from streams import cloudevents
-from streams.codec import MalformedEvent, Message
+from streams.codec import MalformedEventError, Message
 from streams.outputs import (
     Alert,
     AlertState,
@@ -52,27 +52,27 @@ def encode_output(output: Output) -> Message:
 
 
 def decode_change(value: bytes | None) -> FeatureChange:
-    """A feature change from its message's value; raises `MalformedEvent`."""
+    """A feature change from its message's value; raises `MalformedEventError`."""
     content = _content(FeatureChange, value)
     return FeatureChange(**{**content, "kind": _member(ChangeKind, content["kind"])})
 
 
 def decode_alert(value: bytes | None) -> Alert:
-    """An alert from its message's value; raises `MalformedEvent`."""
+    """An alert from its message's value; raises `MalformedEventError`."""
     content = _content(Alert, value)
     state = _member(AlertState, content["state"])
     return Alert(**{**content, "state": state, "severity": _member(Severity, content["severity"])})
 
 
 def decode_snapshot(value: bytes | None) -> Snapshot:
-    """A snapshot from its message's value; raises `MalformedEvent`."""
+    """A snapshot from its message's value; raises `MalformedEventError`."""
     content = _content(Snapshot, value)
     try:
         classes = tuple(_class(item) for item in content["classes"])
         incompatible = tuple(_incompatible(item) for item in content["incompatible"])
         parts = {name: _PARTS[name](value) for name, value in content.items() if name in _PARTS}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedEvent(f"a part of a snapshot: {error!r}") from None
+        raise MalformedEventError(f"a part of a snapshot: {error!r}") from None
     return Snapshot(**{**content, **parts, "classes": classes, "incompatible": incompatible})
 
 
@@ -80,9 +80,9 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
     try:
         content = orjson.loads(value or b"")
     except orjson.JSONDecodeError as error:
-        raise MalformedEvent(f"not JSON: {error}") from None
+        raise MalformedEventError(f"not JSON: {error}") from None
     if type(content) is not dict:
-        raise MalformedEvent("not a JSON object")
+        raise MalformedEventError("not a JSON object")
     # Fields that are not known are passed over, and those that came later may be missing: a newer
     # worker and an older reader go together, and the other way round.
     missing = [
@@ -91,7 +91,7 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
         if field.name not in content and field.default is MISSING
     ]
     if missing:
-        raise MalformedEvent(f"{shape.__name__} has no field {', '.join(missing)}")
+        raise MalformedEventError(f"{shape.__name__} has no field {', '.join(missing)}")
     return {field.name: content[field.name] for field in fields(shape) if field.name in content}
 
 
@@ -99,7 +99,7 @@ def _member(enum: Any, value: Any) -> Any:
     try:
         return enum(value)
     except ValueError as error:
-        raise MalformedEvent(str(error)) from None
+        raise MalformedEventError(str(error)) from None
 
 
 def _class(item: dict[str, Any]) -> CapabilityClass:

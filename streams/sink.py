@@ -16,5 +16,5 @@ class Sink(Protocol):
         """Wait until everything is acknowledged."""
 
     @property
-    def trouble(self) -> str | None:
+    def error(self) -> str | None:
         """Why the bus takes nothing at present, in one line."""

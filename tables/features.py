@@ -7,7 +7,7 @@ from typing import Final, Self
 from immutables import Map
 
 from streams.types import FeatureLevel, FeatureName
-from tables.provenance import NOWHERE, Provenance
+from tables.provenance import NO_PROVENANCE, Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FeaturesImage:
     revision: int
     provenance: Provenance
 
-    def changed(
+    def with_changes(
         self, changes: Mapping[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
         """This image after a commit that sets levels (0 removes a feature).
@@ -45,25 +45,25 @@ class FeaturesImage:
             return self
         return type(self)(after, epoch, self.revision + 1, provenance)
 
-    def replaced(
+    def with_snapshot(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
         """This image after the whole set was read anew: the delta against what was known counts."""
         gone = {name: FeatureLevel(0) for name in self.levels if name not in levels}
-        return self.changed({**gone, **levels}, epoch, provenance)
+        return self.with_changes({**gone, **levels}, epoch, provenance)
 
-    def read(
+    def with_znode(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
         """This image after the whole set was read with an epoch of its own, as a znode's version.
 
         The epoch then moves also where no level changes; the revision does not.
         """
-        after = self.replaced(levels, epoch, provenance)
+        after = self.with_snapshot(levels, epoch, provenance)
         return replace(after, epoch=epoch, provenance=provenance) if after is self else after
 
 
-NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NOWHERE)
+NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NO_PROVENANCE)
 
 
 @dataclass(frozen=True, slots=True)

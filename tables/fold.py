@@ -19,10 +19,10 @@ from streams.events import (
     ZnodeSnapshot,
 )
 from streams.types import Role
-from tables.fold_answers import fold_answer, fold_disagreement, fold_silence
+from tables.fold_answers import fold_disagreement, fold_node_answer, fold_node_silent
 from tables.fold_log import end_resync, fold_chunk, fold_commit, fold_gap
-from tables.fold_znodes import fold_reading, fold_znode
-from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, Unreadable
+from tables.fold_znodes import fold_znode, fold_znode_snapshot
+from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, UnreadableRecords
 from tables.nodes import NO_NODES, Node, NodeKey
 from tables.zookeeper import NO_ZOOKEEPER
 
@@ -53,9 +53,9 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
         case SourceStatus():
             return _fold_status(image, event)
         case NodeAnswer():
-            return fold_answer(image, event)
+            return fold_node_answer(image, event)
         case NodeSilent():
-            return fold_silence(image, event)
+            return fold_node_silent(image, event)
         case SnapshotChunk():
             return fold_chunk(image, event)
         case LogGap():
@@ -65,7 +65,7 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
         case ZnodeChange():
             return fold_znode(image, event)
         case ZnodeSnapshot():
-            return fold_reading(image, event)
+            return fold_znode_snapshot(image, event)
         case _:
             assert_never(event)
 
@@ -85,7 +85,7 @@ def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage
 
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after a message on a topic that could not be read at all."""
-    first = image.unreadable.get("MESSAGE", Unreadable(0, place, reason))
+    first = image.unreadable.get("MESSAGE", UnreadableRecords(0, place, reason))
     found = replace(first, count=first.count + 1)
     return replace(image, unreadable=image.unreadable.set("MESSAGE", found))
 

@@ -8,13 +8,13 @@ from streams.events import Disagreement, NodeAnswer, NodeSilent
 from streams.types import Role
 from tables.features import FeaturesImage, level_changes
 from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage
-from tables.nodes import Node, NodeKey, capabilities
+from tables.nodes import Node, NodeKey, intern_capabilities
 from tables.provenance import AnswerProvenance
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
 
-def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
+def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
     """Takes in what a node says; it is the registration where nothing else is followed."""
     node = _node(event)
     before = image.answers.get(node.key) or image.nodes.get(node.key)
@@ -27,21 +27,23 @@ def fold_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
         if node is before:
             return image, SKIPPED
         changes = {node.key: node}
-        return replace(image, answers=image.answers.changed(changes)), ClusterDelta(answers=changes)
+        return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
+            answers=changes
+        )
     features = _adopted(image, event)
     if node is before and features is image.features and image.authority is Authority.ANSWERS:
         return image, SKIPPED
     after = replace(
         image,
         authority=Authority.ANSWERS,
-        nodes=image.nodes.changed({node.key: node}),
+        nodes=image.nodes.with_changes({node.key: node}),
         features=features,
     )
     levels = level_changes(image.features, features)
     return after, ClusterDelta(nodes={node.key: node}, levels=levels)
 
 
-def fold_silence(image: ClusterImage, event: NodeSilent) -> Folded:
+def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
     """Takes in that a node does not answer, or is no longer listed."""
     key = NodeKey(event.role, event.node_id)
     as_answer = _outranked(image)
@@ -50,8 +52,10 @@ def fold_silence(image: ClusterImage, event: NodeSilent) -> Folded:
         return image, SKIPPED
     changes = {key: None if event.gone else before._replace(silent=True)}
     if as_answer:
-        return replace(image, answers=image.answers.changed(changes)), ClusterDelta(answers=changes)
-    return replace(image, nodes=image.nodes.changed(changes)), ClusterDelta(nodes=changes)
+        return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
+            answers=changes
+        )
+    return replace(image, nodes=image.nodes.with_changes(changes)), ClusterDelta(nodes=changes)
 
 
 def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
@@ -72,7 +76,7 @@ def _outranked(image: ClusterImage) -> bool:
 def _node(event: NodeAnswer) -> Node:
     return Node(
         key=NodeKey(event.role, event.node_id),
-        capabilities=capabilities(event.supported, complete=event.complete),
+        capabilities=intern_capabilities(event.supported, complete=event.complete),
         incarnation="",
         epoch=-1,
         fenced=False,
@@ -105,4 +109,4 @@ def _adopted(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
             return image.features
     provenance = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
     levels = Map({name: level for name, level in event.finalized.items() if level > 0})
-    return image.features.replaced(levels, event.epoch, provenance)
+    return image.features.with_snapshot(levels, event.epoch, provenance)

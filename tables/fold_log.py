@@ -16,11 +16,11 @@ from tables.image import (
     ClusterImage,
     Quorum,
     Resync,
-    Unreadable,
+    UnreadableRecords,
 )
 from tables.nodes import NodeKey
-from tables.provenance import NOWHERE, LogProvenance
-from tables.records import REPLAYS, OrphanError, Replay
+from tables.provenance import NO_PROVENANCE, LogProvenance
+from tables.records import REPLAYS, RecordReplay, UnregisteredBrokerError
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
@@ -42,10 +42,10 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
     else:
         # A snapshot that was begun and not ended counts for nothing: its source started over.
         resync = None
-        replay = Replay(image.nodes, provenance)
+        replay = RecordReplay(image.nodes, provenance)
         unreadable = _replay_all(replay, event.records, image.unreadable)
-        features = image.features.changed(replay.levels, event.last_offset, provenance)
-        nodes = image.nodes.changed(replay.nodes) if replay.nodes else image.nodes
+        features = image.features.with_changes(replay.levels, event.last_offset, provenance)
+        nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
         levels = level_changes(image.features, features)
         delta = ClusterDelta(nodes=replay.nodes, levels=levels)
     after = image.with_parts(
@@ -71,7 +71,7 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     if event.end_offset - 1 <= image.log.offset:
         return image, SKIPPED
     if event.index == 0:
-        image = image.read_anew(event.end_offset, event.leader_epoch)
+        image = image.start_resync(event.end_offset, event.leader_epoch)
     resync = image.resync
     if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
@@ -98,7 +98,7 @@ def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
     """
     image = _under_log(image)
     if event.reset:
-        return replace(image, gap=event.reason, log=NOWHERE).read_anew(), NOTHING
+        return replace(image, gap=event.reason, log=NO_PROVENANCE).start_resync(), NOTHING
     if event.to_offset <= image.log.offset:
         return image, SKIPPED
     return replace(image, gap=event.reason), NOTHING
@@ -110,7 +110,7 @@ def end_resync(image: ClusterImage) -> Folded:
     if resync is None:
         return image, NOTHING
     levels = Map({name: level for name, level in resync.levels.items() if level > 0})
-    features = image.features.replaced(levels, image.log.offset, image.log)
+    features = image.features.with_snapshot(levels, image.log.offset, image.log)
     after = replace(
         image,
         features=features,
@@ -136,26 +136,26 @@ def _under_log(image: ClusterImage) -> ClusterImage:
     if image.authority is Authority.LOG:
         return image
     after = replace(image, authority=Authority.LOG, znodes=image.brokers)
-    return after if image.authority is Authority.NONE else after.read_anew()
+    return after if image.authority is Authority.NONE else after.start_resync()
 
 
 def _resynced(
     resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
-) -> tuple[Resync, Replay]:
-    replay = Replay(resync.nodes, provenance)
+) -> tuple[Resync, RecordReplay]:
+    replay = RecordReplay(resync.nodes, provenance)
     unreadable = _replay_all(replay, records, resync.unreadable)
     after = replace(
         resync,
         levels=resync.levels.update(replay.levels),
-        nodes=resync.nodes.changed(replay.nodes),
+        nodes=resync.nodes.with_changes(replay.nodes),
         unreadable=unreadable,
     )
     return after, replay
 
 
 def _replay_all(
-    replay: Replay, records: Sequence[RecordJson], unreadable: Map[str, Unreadable]
-) -> Map[str, Unreadable]:
+    replay: RecordReplay, records: Sequence[RecordJson], unreadable: Map[str, UnreadableRecords]
+) -> Map[str, UnreadableRecords]:
     """Replays records, and returns ``unreadable`` with those added that could not be read."""
     # Most records of a source that passes all on mean nothing here: they are sifted out first.
     found = [record for record in records if record["type"] in _TOLD]
@@ -166,7 +166,7 @@ def _replay_all(
             continue
         try:
             REPLAYS[record["type"]](replay, record["data"])
-        except OrphanError as error:
+        except UnregisteredBrokerError as error:
             if not _unregisters(found[at + 1 :], error.key):
                 unreadable = _count(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
@@ -184,10 +184,10 @@ def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
 
 
 def _count(
-    unreadable: Map[str, Unreadable], record: RecordJson, reason: str
-) -> Map[str, Unreadable]:
+    unreadable: Map[str, UnreadableRecords], record: RecordJson, reason: str
+) -> Map[str, UnreadableRecords]:
     kind = record["type"]
-    first = unreadable.get(kind, Unreadable(0, f"offset {record['offset']}", reason))
+    first = unreadable.get(kind, UnreadableRecords(0, f"offset {record['offset']}", reason))
     return unreadable.set(kind, replace(first, count=first.count + 1))
 
 
@@ -197,11 +197,11 @@ def _belongs(event: SnapshotChunk, resync: Resync) -> bool:
 
 def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
     reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
-    found = Unreadable(1, f"snapshot {event.end_offset}", reason)
+    found = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
     return replace(image, unreadable=image.unreadable.set("SNAPSHOT", found))
 
 
-def _quorum(before: Quorum, replay: Replay, leader_epoch: int) -> Quorum:
+def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:
     leader_id = before.leader_id if replay.leader_id is None else replay.leader_id
     voters = before.voters if replay.voters is None else replay.voters
     if (leader_id, leader_epoch, voters) == (before.leader_id, before.leader_epoch, before.voters):

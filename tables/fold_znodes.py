@@ -18,17 +18,17 @@ from streams.events import ZnodeChange, ZnodeSnapshot
 from streams.types import NodeId, Role
 from streams.znodes import BrokerZnode, UnreadableZnode, Znode
 from tables.features import level_changes
-from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, Unreadable
-from tables.nodes import Node, NodeKey, NodesImage, capabilities
-from tables.provenance import ZnodeProvenance, place_of
-from tables.znode_features import adopted, peaks_of, with_jumps
+from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, UnreadableRecords
+from tables.nodes import Node, NodeKey, NodesImage, intern_capabilities
+from tables.provenance import ZnodeProvenance, znode_provenance
+from tables.znode_features import features_from_znode, max_versions, with_missed_versions
 from tables.zookeeper import (
     FEATURES_PATHS,
     HELD_PATHS,
-    Reading,
-    Remark,
+    ZnodeIssue,
+    ZnodeResync,
     ZookeeperImage,
-    remark_of,
+    issue_of,
 )
 
 Folded = tuple[ClusterImage, ClusterDelta]
@@ -52,10 +52,10 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     zookeeper = replace(
         known,
         held=_with_held(known.held, event),
-        remarks=_with_remark(known.remarks, event),
+        issues=_with_remark(known.issues, event),
         zxid=event.zxid,
     )
-    zookeeper = replace(zookeeper, peaks=peaks_of(zookeeper))
+    zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
     if nodes is image.brokers and zookeeper == known:
         return image, SKIPPED
     if image.authority is Authority.LOG:
@@ -65,7 +65,7 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     return after, ClusterDelta(nodes=changes, levels=levels)
 
 
-def fold_reading(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
+def fold_znode_snapshot(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     """Takes in a part of all that is watched; the last one makes it what is known.
 
     A reading that was begun and not ended is replaced by the next. A repeated part changes nothing,
@@ -76,7 +76,7 @@ def fold_reading(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     reading = image.reading
     if event.index == 0 and (reading is None or reading.name != event.reading):
         serial = image.resyncs + 1
-        reading = Reading(serial, event.reading)
+        reading = ZnodeResync(serial, event.reading)
         image = replace(image, resyncs=serial, reading=reading)
     if reading is None or reading.name != event.reading or event.index > reading.next_index:
         return _out_of_order(image, event), NOTHING
@@ -88,39 +88,41 @@ def fold_reading(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     return _whole(image, reading, event)
 
 
-def _gathered(reading: Reading, known: NodesImage, event: ZnodeSnapshot) -> tuple[Reading, Changes]:
+def _gathered(
+    reading: ZnodeResync, known: NodesImage, event: ZnodeSnapshot
+) -> tuple[ZnodeResync, Changes]:
     changes: Changes = {}
-    held, remarks = reading.held.mutate(), reading.remarks.mutate()
+    held, remarks = reading.held.mutate(), reading.issues.mutate()
     for znode in event.znodes:
         key = _broker_key(znode.path)
         if key is not None:
             changes[key] = _node(key, znode, known.get(key), event.seen_ms)
         elif znode.path in HELD_PATHS:
             held[znode.path] = znode
-        remark = remark_of(znode, missed=0)
+        remark = issue_of(znode, missed=0)
         if remark is not None:
             remarks[znode.path] = remark
     after = replace(
         reading,
         next_index=event.index + 1,
-        nodes=reading.nodes.changed(changes),
+        nodes=reading.nodes.with_changes(changes),
         held=held.finish(),
-        remarks=remarks.finish(),
+        issues=remarks.finish(),
     )
     return after, changes
 
 
-def _whole(image: ClusterImage, reading: Reading, event: ZnodeSnapshot) -> Folded:
+def _whole(image: ClusterImage, reading: ZnodeResync, event: ZnodeSnapshot) -> Folded:
     """Makes what was read anew the known; the delta holds what really differs."""
     known = image.zookeeper
     zookeeper = replace(
         known,
         held=reading.held,
-        remarks=with_jumps(known, reading),
+        issues=with_missed_versions(known, reading),
         reading=reading.name,
         zxid=event.zxid,
     )
-    zookeeper = replace(zookeeper, peaks=peaks_of(zookeeper))
+    zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
     unreadable = image.unreadable
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
@@ -145,7 +147,7 @@ def _under_zookeeper(
     event: ZnodeChange | ZnodeSnapshot,
 ) -> ClusterImage:
     """The image where ZooKeeper is the authority: its brokers are the nodes, its levels count."""
-    features = adopted(image.features, zookeeper, event)
+    features = features_from_znode(image.features, zookeeper, event)
     znode = zookeeper.features
     if zookeeper.disabled is not None:
         erased = image.features.levels or zookeeper.erased
@@ -169,7 +171,7 @@ def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Cha
         if node is before or _is_behind(event.znode, before):
             return nodes, {}
         changes = {key: node}
-    return nodes.changed(changes), changes
+    return nodes.with_changes(changes), changes
 
 
 def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
@@ -183,14 +185,14 @@ def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
     return held.set(event.path, event.znode)
 
 
-def _with_remark(remarks: Map[str, Remark], event: ZnodeChange) -> Map[str, Remark]:
+def _with_remark(remarks: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, ZnodeIssue]:
     """Versions that nobody saw are remarkable of the features, since levels may hide in them.
 
     Of other znodes they are the course of things: a starting broker writes its own twice, and a
     KRaft controller the migration's with every write (KIP-866). The topic has their numbers.
     """
     missed = event.missed if event.path in FEATURES_PATHS else 0
-    remark = None if event.znode is None else remark_of(event.znode, missed)
+    remark = None if event.znode is None else issue_of(event.znode, missed)
     if remark is not None:
         return remarks.set(event.path, remark)
     return remarks.delete(event.path) if event.path in remarks else remarks
@@ -202,14 +204,14 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
     Of one whose znode cannot be read it is not known what it supports, unless an earlier version of
     this life of it told.
     """
-    provenance = place_of(znode, seen_ms)
+    provenance = znode_provenance(znode, seen_ms)
     content = znode.content
     if isinstance(content, BrokerZnode):
-        known = capabilities(content.features)
+        known = intern_capabilities(content.features)
     elif before is not None and before.epoch == znode.czxid:
         known = before.capabilities
     else:
-        known = capabilities({}, complete=False)
+        known = intern_capabilities({}, complete=False)
     # What a ZooKeeper that was put back numbers again need not hold the same.
     same = before is not None and provenance.same_data(before.provenance)
     if before is not None and same and known is before.capabilities:
@@ -229,7 +231,7 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
 
 def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
     reason = f"part {event.index} of reading {event.reading} does not follow the one before"
-    found = Unreadable(1, f"reading {event.reading}", reason)
+    found = UnreadableRecords(1, f"reading {event.reading}", reason)
     return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, found))
 
 

@@ -11,8 +11,8 @@ from streams.events import FeatureView, SourceState, SourceStatus
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 from tables.features import NO_FEATURES, FeaturesImage, LevelChange
 from tables.nodes import NO_NODES, Node, NodeKey, NodesImage
-from tables.provenance import NOWHERE, LogProvenance
-from tables.zookeeper import NO_ZOOKEEPER, Reading, ZookeeperImage
+from tables.provenance import NO_PROVENANCE, LogProvenance
+from tables.zookeeper import NO_ZOOKEEPER, ZnodeResync, ZookeeperImage
 
 
 class Authority(StrEnum):
@@ -37,7 +37,7 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRecords:
     """What could not be read of one kind: how often, and the first case."""
 
     count: int
@@ -61,7 +61,7 @@ class Resync:
     next_index: int = 0
     levels: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
     nodes: NodesImage = NO_NODES
-    unreadable: Map[str, Unreadable] = field(default_factory=Map)
+    unreadable: Map[str, UnreadableRecords] = field(default_factory=Map)
 
     @property
     def reads_log(self) -> bool:
@@ -69,7 +69,7 @@ class Resync:
         return self.end_offset < 0
 
 
-class Delivery(NamedTuple):
+class MessagePosition(NamedTuple):
     """Where a message stood on the bus: an input topic, its offset there, and its time."""
 
     topic: str
@@ -98,23 +98,23 @@ class ClusterImage:
     authority: Authority = Authority.NONE
     features: FeaturesImage = NO_FEATURES
     nodes: NodesImage = NO_NODES
-    log: LogProvenance = NOWHERE
+    log: LogProvenance = NO_PROVENANCE
     log_high: int = -1
     quorum: Quorum = Quorum()
     migration: int = 0
     sources: Map[str, SourceStatus] = field(default_factory=Map)
     answers: NodesImage = NO_NODES
     disagreements: Map[FeatureName, tuple[FeatureView, ...]] = field(default_factory=Map)
-    unreadable: Map[str, Unreadable] = field(default_factory=Map)
+    unreadable: Map[str, UnreadableRecords] = field(default_factory=Map)
     resync: Resync | None = None
     znodes: NodesImage = NO_NODES
     unregistered: Map[NodeId, None] = field(default_factory=Map)
     zookeeper: ZookeeperImage = NO_ZOOKEEPER
-    reading: Reading | None = None
+    reading: ZnodeResync | None = None
     gap: str = ""
     caught_up: frozenset[str] = frozenset()
     resyncs: int = field(default=0, compare=False)
-    read: Map[str, Delivery] = field(default_factory=Map, compare=False)
+    read: Map[str, MessagePosition] = field(default_factory=Map, compare=False)
 
     @property
     def ready(self) -> bool:
@@ -141,7 +141,7 @@ class ClusterImage:
         node = self.nodes.get(key)
         return self.znodes.get(key) is not None and (node is None or not node.migrating)
 
-    def has_read(self, delivery: Delivery) -> bool:
+    def has_applied(self, delivery: MessagePosition) -> bool:
         """Whether this message was taken in before.
 
         A topic that was deleted and made anew begins at offset 0 again, with newer messages.
@@ -160,7 +160,7 @@ class ClusterImage:
         after.__dict__.update(self.__dict__, **parts)
         return after
 
-    def having_read(self, delivery: Delivery) -> Self:
+    def mark_applied(self, delivery: MessagePosition) -> Self:
         """This image with a message marked as taken in."""
         last = self.read.get(delivery.topic)
         if last is not None and last.time_ms > delivery.time_ms:
@@ -177,7 +177,7 @@ class ClusterImage:
         sources = self.sources.set(status.source, status)
         return self.with_parts(sources=sources, caught_up=caught_up)
 
-    def read_anew(self, end_offset: int = -1, leader_epoch: int = -1) -> "ClusterImage":
+    def start_resync(self, end_offset: int = -1, leader_epoch: int = -1) -> "ClusterImage":
         """This image with a new `Resync`, from a snapshot or from the log itself."""
         serial = self.resyncs + 1
         return replace(self, resyncs=serial, resync=Resync(serial, end_offset, leader_epoch))

@@ -25,7 +25,7 @@ class NodeKey(NamedTuple):
 class Capabilities:
     """The supported ranges that one or many nodes advertise.
 
-    Interned by `capabilities`: equal capabilities are one object, so that ten thousand brokers of
+    Interned by `intern_capabilities`: equal capabilities are one object, so that ten thousand brokers of
     two releases share two of them, and comparing them is comparing identities.
 
     ``complete`` is false where the answer left out features whose minimum is 0 (ApiVersions below
@@ -38,16 +38,18 @@ class Capabilities:
     broken: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        broken = not all(is_range(bounds) for bounds in self.ranges.values())
+        broken = not all(is_valid_range(bounds) for bounds in self.ranges.values())
         object.__setattr__(self, "broken", broken)
 
 
-def is_range(bounds: Range) -> bool:
+def is_valid_range(bounds: Range) -> bool:
     """Whether 0 ≤ minimum ≤ maximum, as KIP-584 asks of a supported range."""
     return 0 <= bounds[0] <= bounds[1]
 
 
-def capabilities(ranges: Mapping[FeatureName, Range], *, complete: bool = True) -> Capabilities:
+def intern_capabilities(
+    ranges: Mapping[FeatureName, Range], *, complete: bool = True
+) -> Capabilities:
     """The one object for these supported ranges."""
     key = (tuple(sorted(ranges.items())), complete)
     known = _KNOWN.get(key)
@@ -81,7 +83,7 @@ class Node(NamedTuple):
     provenance: Provenance
 
 
-class ClassKey(NamedTuple):
+class CapabilityKey(NamedTuple):
     """Nodes of one role with the same supported ranges."""
 
     role: Role
@@ -100,7 +102,7 @@ class NodesImage:
     """
 
     nodes: Map[NodeKey, Node]
-    classes: Map[ClassKey, Map[NodeId, None]]
+    classes: Map[CapabilityKey, Map[NodeId, None]]
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -109,11 +111,11 @@ class NodesImage:
         """The node, or None if it is not registered."""
         return self.nodes.get(key)
 
-    def members(self, key: ClassKey) -> Iterator[Node]:
+    def members(self, key: CapabilityKey) -> Iterator[Node]:
         """The nodes of one class."""
         return (self.nodes[NodeKey(key.role, node_id)] for node_id in self.classes.get(key, ()))
 
-    def changed(self, changes: Mapping[NodeKey, Node | None]) -> Self:
+    def with_changes(self, changes: Mapping[NodeKey, Node | None]) -> Self:
         """This image with nodes set, or removed where the value is None."""
         nodes, classes = self.nodes.mutate(), self.classes
         for key, node in changes.items():
@@ -137,18 +139,21 @@ class NodesImage:
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Self:
         """The image of these nodes."""
-        return cls(Map(), Map()).changed({node.key: node for node in nodes})
+        return cls(Map(), Map()).with_changes({node.key: node for node in nodes})
 
 
 def _moved(
-    classes: Map[ClassKey, Map[NodeId, None]], key: NodeKey, before: Node | None, after: Node | None
-) -> Map[ClassKey, Map[NodeId, None]]:
+    classes: Map[CapabilityKey, Map[NodeId, None]],
+    key: NodeKey,
+    before: Node | None,
+    after: Node | None,
+) -> Map[CapabilityKey, Map[NodeId, None]]:
     if before is not None:
-        old = ClassKey(key.role, before.capabilities)
+        old = CapabilityKey(key.role, before.capabilities)
         rest = classes[old].delete(key.node_id)
         classes = classes.set(old, rest) if rest else classes.delete(old)
     if after is not None:
-        new = ClassKey(key.role, after.capabilities)
+        new = CapabilityKey(key.role, after.capabilities)
         classes = classes.set(new, classes.get(new, _NO_NODES).set(key.node_id, None))
     return classes
 

@@ -53,12 +53,12 @@ class ZnodeProvenance:
         )
 
 
-def place_of(znode: Znode, seen_ms: int) -> ZnodeProvenance:
+def znode_provenance(znode: Znode, seen_ms: int) -> ZnodeProvenance:
     """Where a znode's content comes from."""
     return ZnodeProvenance(znode.path, znode.czxid, znode.mzxid, znode.version, seen_ms)
 
 
 Provenance = LogProvenance | AnswerProvenance | ZnodeProvenance
 
-NOWHERE: Final = LogProvenance(offset=-1, leader_epoch=-1, append_ms=-1)
+NO_PROVENANCE: Final = LogProvenance(offset=-1, leader_epoch=-1, append_ms=-1)
 """Nothing was taken in yet."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
-from tables.nodes import Capabilities, Node, NodeKey, NodesImage, capabilities
+from tables.nodes import Capabilities, Node, NodeKey, NodesImage, intern_capabilities
 from tables.provenance import LogProvenance
 
 Data = Mapping[str, Any]
 
 
-class OrphanError(ValueError):
+class UnregisteredBrokerError(ValueError):
     """A change of a broker that is not registered: a registration was missed."""
 
     def __init__(self, key: NodeKey) -> None:
@@ -24,7 +24,7 @@ class OrphanError(ValueError):
 
 
 @dataclass(slots=True)
-class Replay:
+class RecordReplay:
     """What the records of one event have changed so far, over the nodes known before it."""
 
     base: NodesImage
@@ -46,7 +46,7 @@ class Replay:
         if node is None and key not in self.nodes:
             node = self.base.nodes.get(key)
         if node is None:
-            raise OrphanError(key)
+            raise UnregisteredBrokerError(key)
         return node
 
     def set(self, node: Node) -> None:
@@ -95,10 +95,10 @@ def _ranges(data: Data) -> Capabilities:
         )
         for item in data["features"]
     }
-    return capabilities(ranges)
+    return intern_capabilities(ranges)
 
 
-def _register_broker(replay: Replay, data: Data) -> None:
+def _register_broker(replay: RecordReplay, data: Data) -> None:
     replay.set(
         Node(
             key=_broker_key(data, "brokerId"),
@@ -114,7 +114,7 @@ def _register_broker(replay: Replay, data: Data) -> None:
     )
 
 
-def _register_controller(replay: Replay, data: Data) -> None:
+def _register_controller(replay: RecordReplay, data: Data) -> None:
     replay.set(
         Node(
             key=NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId"))),
@@ -130,20 +130,20 @@ def _register_controller(replay: Replay, data: Data) -> None:
     )
 
 
-def _unregister_broker(replay: Replay, data: Data) -> None:
+def _unregister_broker(replay: RecordReplay, data: Data) -> None:
     """A broker that is not there may have been removed by this very event, before a crash."""
     replay.nodes[_broker_key(data, "brokerId")] = None
 
 
-def _fence(replay: Replay, data: Data) -> None:
+def _fence(replay: RecordReplay, data: Data) -> None:
     replay.set(replay.broker(data, "id")._replace(fenced=True))
 
 
-def _unfence(replay: Replay, data: Data) -> None:
+def _unfence(replay: RecordReplay, data: Data) -> None:
     replay.set(replay.broker(data, "id")._replace(fenced=False))
 
 
-def _change_registration(replay: Replay, data: Data) -> None:
+def _change_registration(replay: RecordReplay, data: Data) -> None:
     """Fencing is 1, unfencing -1, neither 0; a controlled shutdown begins with 1 and has no end."""
     node = replay.broker(data, "brokerId")
     fencing = data.get("fenced", 0)
@@ -154,32 +154,32 @@ def _change_registration(replay: Replay, data: Data) -> None:
     replay.set(node)
 
 
-def _set_level(replay: Replay, data: Data) -> None:
+def _set_level(replay: RecordReplay, data: Data) -> None:
     """Kafka skips such records for kraft.version, whose truth is a control record (KAFKA-18979)."""
     name, level = FeatureName(_text(data, "name")), FeatureLevel(_int(data, "featureLevel"))
     if name != KRAFT_VERSION:
         replay.levels[name] = level
 
 
-def _kraft_version(replay: Replay, data: Data) -> None:
+def _kraft_version(replay: RecordReplay, data: Data) -> None:
     replay.levels[KRAFT_VERSION] = FeatureLevel(_int(data, "kRaftVersion"))
 
 
-def _leader_change(replay: Replay, data: Data) -> None:
+def _leader_change(replay: RecordReplay, data: Data) -> None:
     leader_id = _int(data, "leaderId")
     _voters(replay, data)
     replay.leader_id = leader_id
 
 
-def _voters(replay: Replay, data: Data) -> None:
+def _voters(replay: RecordReplay, data: Data) -> None:
     replay.voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
 
 
-def _migration(replay: Replay, data: Data) -> None:
+def _migration(replay: RecordReplay, data: Data) -> None:
     replay.migration = _int(data, "zkMigrationState")
 
 
-REPLAYS: Final[Mapping[str, Callable[[Replay, Data], None]]] = {
+REPLAYS: Final[Mapping[str, Callable[[RecordReplay, Data], None]]] = {
     "REGISTER_BROKER_RECORD": _register_broker,
     "UNREGISTER_BROKER_RECORD": _unregister_broker,
     "FENCE_BROKER_RECORD": _fence,

@@ -24,15 +24,15 @@ from tables.image import (
     Authority,
     ClusterDelta,
     ClusterImage,
-    Delivery,
+    MessagePosition,
     Quorum,
     Resync,
-    Unreadable,
+    UnreadableRecords,
 )
-from tables.nodes import NO_NODES, Node, NodeKey, NodesImage, capabilities
+from tables.nodes import NO_NODES, Node, NodeKey, NodesImage, intern_capabilities
 from tables.provenance import AnswerProvenance, LogProvenance, Provenance, ZnodeProvenance
-from tables.rows_zookeeper import reading_fields, reading_of, zookeeper_fields, zookeeper_of
-from tables.zookeeper import Reading
+from tables.rows_zookeeper import resync_fields, resync_of, zookeeper_fields, zookeeper_of
+from tables.zookeeper import ZnodeResync
 
 PAGE: Final = 16
 """Nodes in a row. Measured: below, recovery grows; above, a single change does."""
@@ -40,7 +40,7 @@ PAGE: Final = 16
 Row = tuple[str, bytes | None]
 """A key and its value; None deletes the row."""
 
-Anew = Resync | Reading | None
+AnyResync = Resync | ZnodeResync | None
 """What is being read anew, of the log or of ZooKeeper."""
 
 _Pick = Callable[[ClusterImage], NodesImage | None]
@@ -110,7 +110,7 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
 
 
 def _void_pages(
-    after: ClusterImage, family: str, old: Anew, new: Anew, written: Iterable[NodeKey]
+    after: ClusterImage, family: str, old: AnyResync, new: AnyResync, written: Iterable[NodeKey]
 ) -> Iterator[Row]:
     """Deletes the pages of a reading anew that ended, or whose place another one took."""
     if old is None or (new is not None and new.serial == old.serial):
@@ -134,7 +134,7 @@ def _pages(
 
 def _tag(image: ClusterImage, family: str) -> int | None:
     """Which reading anew nodes belong to: those of one that came to nothing count no more."""
-    anew: Mapping[str, Anew] = {"pending": image.resync, "reading": image.reading}
+    anew: Mapping[str, AnyResync] = {"pending": image.resync, "reading": image.reading}
     found = anew.get(family)
     return None if found is None else found.serial
 
@@ -159,7 +159,7 @@ def _nodes(name: str, members: list[list[Any]]) -> Iterator[Node]:
     role = Role(name.split("/")[1])
     for node_id, ranges, complete, *rest, provenance in members:
         bounds = {name: (low, high) for name, (low, high) in ranges.items()}
-        known = capabilities(bounds, complete=complete)
+        known = intern_capabilities(bounds, complete=complete)
         incarnation, epoch, fenced, shutting_down, migrating, silent = rest
         yield Node(
             NodeKey(role, node_id),
@@ -220,7 +220,7 @@ def _cluster(image: ClusterImage) -> dict[str, Any]:
             "unreadable": dict(resync.unreadable.items()),
         },
         "zookeeper": zookeeper_fields(image.zookeeper),
-        "reading": reading_fields(image.reading),
+        "reading": resync_fields(image.reading),
     }
 
 
@@ -258,7 +258,7 @@ def _image(
         unreadable=_unreadable(head["unreadable"]),
         gap=head["gap"],
         caught_up=frozenset(head["caught_up"]),
-        read=Map({topic: Delivery(topic, *last) for topic, last in head["read"].items()}),
+        read=Map({topic: MessagePosition(topic, *last) for topic, last in head["read"].items()}),
         resyncs=head["resyncs"],
         resync=resync
         and Resync(
@@ -272,7 +272,7 @@ def _image(
         ),
         znodes=znodes,
         zookeeper=zookeeper_of(head.get("zookeeper")),
-        reading=reading_of(head.get("reading"), images["reading"]),
+        reading=resync_of(head.get("reading"), images["reading"]),
     )
     ids = (key.node_id for key in znodes.nodes if image.is_unregistered(key))
     return replace(image, unregistered=Map(dict.fromkeys(ids)))
@@ -282,5 +282,5 @@ def _status(item: dict[str, Any]) -> SourceStatus:
     return SourceStatus(**{**item, "state": SourceState(item["state"])})
 
 
-def _unreadable(fields: dict[str, Any]) -> Map[str, Unreadable]:
-    return Map({kind: Unreadable(**found) for kind, found in fields.items()})
+def _unreadable(fields: dict[str, Any]) -> Map[str, UnreadableRecords]:
+    return Map({kind: UnreadableRecords(**found) for kind, found in fields.items()})

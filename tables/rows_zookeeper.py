@@ -8,15 +8,15 @@ from immutables import Map
 from streams.znode_shapes import a_znode
 from streams.znodes import Znode
 from tables.nodes import NodesImage
-from tables.zookeeper import NO_ZOOKEEPER, Reading, Remark, ZookeeperImage
+from tables.zookeeper import NO_ZOOKEEPER, ZnodeIssue, ZnodeResync, ZookeeperImage
 
 
 def zookeeper_fields(known: ZookeeperImage) -> dict[str, Any]:
     """The fields of an image's single znodes."""
     return {
         "held": list(known.held.values()),
-        "remarks": dict(known.remarks.items()),
-        "peaks": dict(known.peaks.items()),
+        "remarks": dict(known.issues.items()),
+        "peaks": dict(known.max_versions.items()),
         "erased": dict(known.erased.items()),
         "reading": known.reading,
         "zxid": known.zxid,
@@ -29,15 +29,15 @@ def zookeeper_of(fields: Mapping[str, Any] | None) -> ZookeeperImage:
         return NO_ZOOKEEPER
     return ZookeeperImage(
         held=_held(fields["held"]),
-        remarks=_remarks(fields["remarks"]),
-        peaks=Map(fields["peaks"]),
+        issues=_remarks(fields["remarks"]),
+        max_versions=Map(fields["peaks"]),
         erased=Map(fields["erased"]),
         reading=fields["reading"],
         zxid=fields["zxid"],
     )
 
 
-def reading_fields(reading: Reading | None) -> dict[str, Any] | None:
+def resync_fields(reading: ZnodeResync | None) -> dict[str, Any] | None:
     """The fields of a reading that goes on, without its brokers."""
     if reading is None:
         return None
@@ -46,21 +46,21 @@ def reading_fields(reading: Reading | None) -> dict[str, Any] | None:
         "name": reading.name,
         "next_index": reading.next_index,
         "held": list(reading.held.values()),
-        "remarks": dict(reading.remarks.items()),
+        "remarks": dict(reading.issues.items()),
     }
 
 
-def reading_of(fields: Mapping[str, Any] | None, nodes: NodesImage) -> Reading | None:
+def resync_of(fields: Mapping[str, Any] | None, nodes: NodesImage) -> ZnodeResync | None:
     """The reading that fields hold, with the brokers that their rows hold."""
     if fields is None:
         return None
-    return Reading(
+    return ZnodeResync(
         serial=fields["serial"],
         name=fields["name"],
         next_index=fields["next_index"],
         nodes=nodes,
         held=_held(fields["held"]),
-        remarks=_remarks(fields["remarks"]),
+        issues=_remarks(fields["remarks"]),
     )
 
 
@@ -69,5 +69,5 @@ def _held(items: list[dict[str, Any]]) -> Map[str, Znode]:
     return Map({znode.path: znode for znode in znodes})
 
 
-def _remarks(fields: Mapping[str, dict[str, Any]]) -> Map[str, Remark]:
-    return Map({path: Remark(**found) for path, found in fields.items()})
+def _remarks(fields: Mapping[str, dict[str, Any]]) -> Map[str, ZnodeIssue]:
+    return Map({path: ZnodeIssue(**found) for path, found in fields.items()})

@@ -5,11 +5,11 @@ from immutables import Map
 from streams.events import ZnodeChange, ZnodeSnapshot
 from streams.znodes import FeaturesZnode
 from tables.features import FeaturesImage
-from tables.provenance import ZnodeProvenance, place_of
-from tables.zookeeper import FEATURES_PATHS, Reading, Remark, ZookeeperImage, remark_of
+from tables.provenance import ZnodeProvenance, znode_provenance
+from tables.zookeeper import FEATURES_PATHS, ZnodeIssue, ZnodeResync, ZookeeperImage, issue_of
 
 
-def adopted(
+def features_from_znode(
     known: FeaturesImage, zookeeper: ZookeeperImage, event: ZnodeChange | ZnodeSnapshot
 ) -> FeaturesImage:
     """The finalized levels after the features znode was read; the epoch is its version.
@@ -26,8 +26,8 @@ def adopted(
         if known.epoch < 0 and not known.levels:
             return known
         path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
-        return known.read(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
-    provenance = place_of(znode, event.seen_ms)
+        return known.with_znode(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
+    provenance = znode_provenance(znode, event.seen_ms)
     content = znode.content
     if not isinstance(content, FeaturesZnode):
         return known
@@ -40,12 +40,12 @@ def adopted(
     found = Map(levels if content.enabled else {})
     if provenance.same_data(last) and (epoch, found) == (known.epoch, known.levels):
         return known
-    return known.read(found, epoch, provenance)
+    return known.with_znode(found, epoch, provenance)
 
 
-def peaks_of(zookeeper: ZookeeperImage) -> Map[str, int]:
+def max_versions(zookeeper: ZookeeperImage) -> Map[str, int]:
     """The highest versions, after what is held now."""
-    peaks = zookeeper.peaks
+    peaks = zookeeper.max_versions
     for path in FEATURES_PATHS:
         znode = zookeeper.held.get(path)
         if znode is not None and znode.version > peaks.get(path, -1):
@@ -53,19 +53,19 @@ def peaks_of(zookeeper: ZookeeperImage) -> Map[str, int]:
     return peaks
 
 
-def with_jumps(known: ZookeeperImage, reading: Reading) -> Map[str, Remark]:
+def with_missed_versions(known: ZookeeperImage, reading: ZnodeResync) -> Map[str, ZnodeIssue]:
     """The remarks of a reading, with the versions of the features that it jumped over.
 
     A transaction of 0 says that the znode was there and might not be read.
     """
-    remarks = reading.remarks
+    remarks = reading.issues
     for path in FEATURES_PATHS:
         before, after = known.held.get(path), reading.held.get(path)
         if after is None or not known.reading or (before is not None and before.czxid == 0):
             continue
         same_life = before is not None and before.czxid == after.czxid
         last = before.version if before is not None and same_life else -1
-        remark = remark_of(after, max(0, after.version - last - 1))
+        remark = issue_of(after, max(0, after.version - last - 1))
         if remark is not None:
             remarks = remarks.set(path, remark)
     return remarks

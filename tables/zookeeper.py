@@ -31,7 +31,7 @@ HELD_PATHS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ZnodeIssue:
     """What is to be said of one znode until it is read without a remark, or is gone.
 
     ``missed`` versions of the features before ``version`` were seen by nobody; ``unreadable`` is
@@ -48,14 +48,14 @@ class ZookeeperImage:
     """The single znodes of a cluster as they were last read, by path.
 
     ``reading`` names the last whole reading (empty: there was none yet) and ``zxid`` is the
-    transaction up to which the source has told. ``peaks`` has the highest version that each
+    transaction up to which the source has told. ``max_versions`` has the highest version that each
     features znode ever had, over all its lives. ``erased`` are the levels that went when the
     features were disabled; they come back by no later enabling.
     """
 
     held: Map[str, Znode] = field(default_factory=Map)
-    remarks: Map[str, Remark] = field(default_factory=Map)
-    peaks: Map[str, int] = field(default_factory=Map)
+    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
+    max_versions: Map[str, int] = field(default_factory=Map)
     erased: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
     reading: str = ""
     zxid: int = -1
@@ -98,7 +98,7 @@ class ZookeeperImage:
 
         Of one that cannot be read it is not said: where reading is forbidden its numbers are 0.
         """
-        for path, peak in sorted(self.peaks.items()):
+        for path, peak in sorted(self.max_versions.items()):
             znode = self.held.get(path)
             if znode is None or isinstance(znode.content, UnreadableZnode):
                 continue
@@ -110,7 +110,7 @@ NO_ZOOKEEPER: Final = ZookeeperImage()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ZnodeResync:
     """All that is watched in ZooKeeper being read anew; it becomes the image at its last chunk.
 
     ``name`` tells one reading from another and ``next_index`` is the chunk that must come next.
@@ -122,11 +122,11 @@ class Reading:
     next_index: int = 0
     nodes: NodesImage = NO_NODES
     held: Map[str, Znode] = field(default_factory=Map)
-    remarks: Map[str, Remark] = field(default_factory=Map)
+    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
 
-def remark_of(znode: Znode, missed: int) -> Remark | None:
+def issue_of(znode: Znode, missed: int) -> ZnodeIssue | None:
     """What is to be said of a znode as it was read (None: nothing)."""
     content = znode.content
     reason = content.reason or "no reason is given" if isinstance(content, UnreadableZnode) else ""
-    return Remark(missed, znode.version, reason) if missed or reason else None
+    return ZnodeIssue(missed, znode.version, reason) if missed or reason else None

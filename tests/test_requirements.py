@@ -13,7 +13,7 @@ from scripts.requirements import (
     DOCUMENT,
     ROOT,
     TESTS,
-    Row,
+    RequirementRow,
     ids_in,
     lines,
     named_in_python,
@@ -110,7 +110,7 @@ def test_the_report_counts_places(tmp_path: Path) -> None:
         "| M-03 | Three. (KIP-778: x) | source | same |\n"
     )
     rows = rows_of(document)
-    assert rows[1] == Row("M-02", "Two `a|b`. (KIP-778: x)", "source")
+    assert rows[1] == RequirementRow("M-02", "Two `a|b`. (KIP-778: x)", "source")
     tests = tmp_path / "tests"
     tests.mkdir()
     tests.joinpath("test_a.py").write_text('def test_x():\n    """Shows M-02 and M-44."""\n')

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.options import AsJson
 
 
@@ -31,7 +31,7 @@ def demo(
     Exits with 1 if a change was lost or said twice.
     """
     # Here, so that the other commands start without the engines.
-    from cli.demo.narrator import Narrator
+    from cli.demo.narrator import DemoPrinter
     from cli.demo.play import play
 
     # What the parts log when all is well would stand between the acts.
@@ -41,6 +41,6 @@ def demo(
         if directory is None:
             made = tempfile.TemporaryDirectory(prefix="featurewatch-", ignore_cleanup_errors=True)
             directory = Path(stack.enter_context(made))
-        summary = play(directory, Narrator(as_json=as_json), keep=keep)
+        summary = play(directory, DemoPrinter(as_json=as_json), keep=keep)
     if summary["lost"] or summary["duplicated"]:
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from cli.demo.narrator import Narrator
+from cli.demo.narrator import DemoPrinter
 from cli.reading import LOG
 from streams.bus import BusSettings
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
@@ -17,13 +17,13 @@ from streams.types import ClusterId
 _TOPICS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
 
 
-class Feed:
+class OutputLog:
     """All outputs so far, in a thread; use it as a context.
 
     ``delays_ms`` are from Kafka's append to the moment at which the message was read here.
     """
 
-    def __init__(self, bus: BusSettings, narrator: Narrator) -> None:
+    def __init__(self, bus: BusSettings, narrator: DemoPrinter) -> None:
         self.changes: list[FeatureChange] = []
         self.alerts: list[Alert] = []
         self.snapshots: list[Snapshot] = []
@@ -56,7 +56,7 @@ class Feed:
         )
         self._thread = threading.Thread(target=self._read, name="featurewatch-feed", daemon=True)
 
-    def __enter__(self) -> "Feed":
+    def __enter__(self) -> "OutputLog":
         self._thread.start()
         return self
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from agents.worker import Worker
 from cli.settings import Settings
-from cli.watching import Watch, run_all
+from cli.watching import SourceRunner, run_all
 from streams.types import ClusterId
 from tables.image import ClusterImage
 
@@ -66,7 +66,7 @@ class Monitor:
         self._task = asyncio.current_task()
         self._worker = Worker(self._settings.worker_settings())
         worker = asyncio.ensure_future(self._worker.run())
-        watch = asyncio.ensure_future(Watch(self._settings).run())
+        watch = asyncio.ensure_future(SourceRunner(self._settings).run())
         try:
             await run_all([watch, asyncio.shield(worker)])
         finally:

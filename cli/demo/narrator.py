@@ -9,11 +9,11 @@ from rich.text import Text
 
 from cli import showing
 from cli.readiness_showing import essence
-from controller.readiness import Readiness
+from controller.readiness import ReadinessReport
 from streams.outputs import Alert, FeatureChange, Snapshot
 
 
-class Narrator:
+class DemoPrinter:
     """Prints what happens, in order; may be called from several threads, a line at a time."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -43,7 +43,7 @@ class Narrator:
         """Every node because of which something was refused."""
         self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
 
-    def verdict(self, found: Readiness) -> None:
+    def verdict(self, found: ReadinessReport) -> None:
         """What ``featurewatch readiness`` says, in short: what is to be done, and the way back."""
         if self._as_json:
             self._tell({"event": "verdict", "readiness": found}, Text())

@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
-from cli.demo.feed import Feed
+from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
+from cli.demo.feed import OutputLog
 from cli.demo.monitor import Monitor
-from cli.demo.narrator import Narrator
+from cli.demo.narrator import DemoPrinter
 from cli.demo.summary import summarize
-from cli.demo.verdict import in_the_way, now_ms
+from cli.demo.verdict import blockers_of_level, now_ms
 from cli.demo.zookeeper import play_zookeeper
-from cli.settings import Bus, Settings, Web, Worker
-from cli.settings import Cluster as WatchedCluster
+from cli.settings import BusSection, Settings, WebSection, WorkerSection
+from cli.settings import ClusterSection as WatchedCluster
 from controller.kraft.table import release_of
 from controller.levels import level_name
-from controller.readiness import readiness, way_back
+from controller.readiness import assess_readiness, downgrade_path
 from controller.snapshot import snapshot
 from deploy.artifacts import Cache, Jars, default_cache
 from deploy.cluster import Cluster
@@ -36,7 +36,7 @@ OLD_RANGE, NEW_RANGE = (1, 19), (7, 30)
 GHOST = NodeId(9)
 
 
-def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
+def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any]:
     """Plays the demo in a directory; returns the summary. Everything it starts ends with it."""
     with ExitStack() as stack:
         narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
@@ -51,11 +51,11 @@ def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
         settings = _settings(bus, cluster, directory)
         bus_settings = settings.bus_settings()
         ensure_topics(bus_settings)
-        feed = stack.enter_context(Feed(bus_settings, narrator))
+        feed = stack.enter_context(OutputLog(bus_settings, narrator))
         with Monitor(settings) as monitor:
             monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
             with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
-                _Drama(cluster, light, monitor, feed, narrator).play()
+                _DemoScript(cluster, light, monitor, feed, narrator).play()
         feed.live = False
         finalized = play_zookeeper(directory, settings, feed, narrator)
         summary = summarize(cluster, finalized, feed)
@@ -69,14 +69,14 @@ def play(directory: Path, narrator: Narrator, *, keep: bool) -> dict[str, Any]:
 def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
     watched = WatchedCluster(cluster_id=cluster.cluster_id, controllers=cluster.controllers)
     return Settings(
-        bus=Bus(bootstrap_servers=bus.bootstrap_servers, replication_factor=1, partitions=4),
+        bus=BusSection(bootstrap_servers=bus.bootstrap_servers, replication_factor=1, partitions=4),
         clusters=[watched],
-        worker=Worker(data_directory=directory / "featurewatch"),
-        web=Web(source_port=0, worker_port=0),
+        worker=WorkerSection(data_directory=directory / "featurewatch"),
+        web=WebSection(source_port=0, worker_port=0),
     )
 
 
-def _keep(narrator: Narrator, bus: BusSettings, cluster: Cluster) -> None:
+def _keep(narrator: DemoPrinter, bus: BusSettings, cluster: Cluster) -> None:
     narrator.step("Left up to play with; Ctrl-C stops everything")
     narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
     for command in ("state --follow", "changes --follow", "alerts"):
@@ -84,7 +84,7 @@ def _keep(narrator: Narrator, bus: BusSettings, cluster: Cluster) -> None:
     threading.Event().wait()
 
 
-class _Drama:
+class _DemoScript:
     """The acts; each waits until featurewatch has seen what was done."""
 
     def __init__(
@@ -92,8 +92,8 @@ class _Drama:
         cluster: Cluster,
         light: LightNodes,
         monitor: Monitor,
-        feed: Feed,
-        narrator: Narrator,
+        feed: OutputLog,
+        narrator: DemoPrinter,
     ) -> None:
         self.id = ClusterId(cluster.cluster_id)
         self._cluster = cluster
@@ -146,10 +146,10 @@ class _Drama:
         request = f"metadata.version {level_name(METADATA_VERSION, level)}"
         address = parse_addresses(self._cluster.bootstrap_servers)[0]
         try:
-            asyncio.run(update_features(address, (Update(METADATA_VERSION, level, kind),)))
+            asyncio.run(update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),)))
         except UpdateRefusedError as refusal:
             image = self._monitor.image(self.id)
-            found = in_the_way(image, METADATA_VERSION, level) if image else []
+            found = blockers_of_level(image, METADATA_VERSION, level) if image else []
             self._narrator.refused(request, str(refusal), found)
         else:
             self._narrator.did(f"Kafka accepted {request}")
@@ -158,12 +158,12 @@ class _Drama:
         """What `featurewatch readiness` says of the new release."""
         image = self._monitor.image(self.id)
         if image is not None:
-            self._narrator.verdict(readiness(image, release_of(NEW), now_ms=now_ms()))
+            self._narrator.verdict(assess_readiness(image, release_of(NEW), now_ms=now_ms()))
 
     def _way_back(self) -> None:
         """What it says, and said, of the way back."""
         image = self._monitor.image(self.id)
-        way = way_back({METADATA_VERSION: START}, image.features.levels) if image else None
+        way = downgrade_path({METADATA_VERSION: START}, image.features.levels) if image else None
         if way is not None:
             self._narrator.did(f"featurewatch readiness says so beforehand: {way.why}")
 

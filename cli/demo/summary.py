@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from cli.demo.feed import Feed
+from cli.demo.feed import OutputLog
 from deploy.artifacts import tool_command
 from deploy.cluster import Cluster
 from streams.outputs import AlertState
@@ -17,7 +17,9 @@ _RELEASE = "4.3.0"
 _LEVEL = "FEATURE_LEVEL_RECORD"
 
 
-def summarize(cluster: Cluster, finalized: Iterable[tuple[str, int]], feed: Feed) -> dict[str, Any]:
+def summarize(
+    cluster: Cluster, finalized: Iterable[tuple[str, int]], feed: OutputLog
+) -> dict[str, Any]:
     """Counts and times.
 
     ``lost`` and ``duplicated`` hold the topics against the log on a node's disk, as Kafka's own

@@ -3,16 +3,16 @@
 import time
 from typing import Any
 
-from controller.readiness import Blocker, Condition, readiness
+from controller.readiness import Blocker, NodeCondition, assess_readiness
 from streams.types import FeatureLevel, FeatureName
 from tables.image import ClusterImage
 
 
-def in_the_way(
+def blockers_of_level(
     image: ClusterImage, feature: FeatureName, level: FeatureLevel
 ) -> list[dict[str, Any]]:
     """Every node because of which a level cannot be finalized: its fields, and ``text``."""
-    found = readiness(image, None, {feature: level}, now_ms=now_ms())
+    found = assess_readiness(image, None, {feature: level}, now_ms=now_ms())
     return [_described(one, feature) for one in found.blockers]
 
 
@@ -24,8 +24,8 @@ def now_ms() -> int:
 def _described(one: Blocker, feature: FeatureName) -> dict[str, Any]:
     bounds = next((item.range for item in one.levels if item.feature == feature), None)
     spelled = "nothing of it" if bounds is None else f"{bounds[0]}-{bounds[1]}"
-    state = "" if one.condition is Condition.RUNNING else f" ({one.condition})"
-    registered = one.condition is not Condition.UNREGISTERED
+    state = "" if one.condition is NodeCondition.RUNNING else f" ({one.condition})"
+    registered = one.condition is not NodeCondition.UNREGISTERED
     said = f"{state} supports {spelled}" if registered else " never registered"
     return {
         "role": str(one.role),

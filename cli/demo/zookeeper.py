@@ -13,11 +13,11 @@ from typing import Final
 
 from kazoo.client import KazooClient
 
-from cli.demo.feed import Feed
+from cli.demo.feed import OutputLog
 from cli.demo.monitor import Monitor
-from cli.demo.narrator import Narrator
-from cli.demo.verdict import in_the_way
-from cli.settings import Cluster as WatchedCluster
+from cli.demo.narrator import DemoPrinter
+from cli.demo.verdict import blockers_of_level
+from cli.settings import ClusterSection as WatchedCluster
 from cli.settings import Settings
 from controller.reference.dialect import RELEASED
 from controller.reference.encoding import broker_path, encode_broker
@@ -27,7 +27,7 @@ from deploy.cluster import Cluster
 from deploy.ensemble_specs import EnsembleSpec
 from deploy.errors import StartError
 from deploy.polling import attempts
-from deploy.reference_nodes import ReferenceNode, reference_nodes
+from deploy.reference_nodes import ReferenceProcess, reference_nodes
 from deploy.specs import KAFKA_WITH_ZOOKEEPER, zookeeper_mode
 from deploy.znodes import read_json
 from deploy.zookeeper import Ensemble
@@ -48,7 +48,7 @@ _NEWER, _UNGUARDED = NodeId(77), NodeId(99)
 
 
 def play_zookeeper(
-    directory: Path, settings: Settings, feed: Feed, narrator: Narrator
+    directory: Path, settings: Settings, feed: OutputLog, narrator: DemoPrinter
 ) -> list[tuple[str, int]]:
     """Plays the act on the bus of ``settings``; everything that it starts ends with it.
 
@@ -78,32 +78,32 @@ def play_zookeeper(
             reference.result()
         watched = [WatchedCluster(zookeeper=f"{connect}/{name}") for name in ("reference", "kafka")]
         monitor = stack.enter_context(Monitor(settings.model_copy(update={"clusters": watched})))
-        drama = _Drama(f"{connect}/reference", nodes, kafka, monitor, feed, narrator)
+        drama = _ZookeeperScript(f"{connect}/reference", nodes, kafka, monitor, feed, narrator)
         drama.play()
         return drama.finalized
 
 
-def _start(nodes: list[ReferenceNode]) -> None:
+def _start(nodes: list[ReferenceProcess]) -> None:
     for node in nodes:
         node.start()
 
 
-def _stop(nodes: list[ReferenceNode]) -> None:
+def _stop(nodes: list[ReferenceProcess]) -> None:
     for node in nodes:
         node.kill()
 
 
-class _Drama:
+class _ZookeeperScript:
     """The scenes; each waits until featurewatch has seen what was done."""
 
     def __init__(
         self,
         connect: str,
-        nodes: list[ReferenceNode],
+        nodes: list[ReferenceProcess],
         kafka: Cluster,
         monitor: Monitor,
-        feed: Feed,
-        narrator: Narrator,
+        feed: OutputLog,
+        narrator: DemoPrinter,
     ) -> None:
         self.finalized: list[tuple[str, int]] = []
         self._connect = connect
@@ -169,18 +169,18 @@ class _Drama:
             self._wait_changes()
             return
         image = self._monitor.image(self._id)
-        found = in_the_way(image, _TRANSACTIONS, FeatureLevel(level)) if image else []
+        found = blockers_of_level(image, _TRANSACTIONS, FeatureLevel(level)) if image else []
         self._narrator.blockers(found)
 
     def _newcomer(self) -> None:
         """A broker that a finalized level excludes ends by itself before it registers."""
         directory = self._nodes[0].directory.parent / f"reference-{_NEWER}"
         features = ("--features", *_FEATURES[:1], f"{_TRANSACTIONS}=5-6", *_FEATURES[2:])
-        node = ReferenceNode(_NEWER, directory, self._connect, features, temporary=True)
+        node = ReferenceProcess(_NEWER, directory, self._connect, features, temporary=True)
         try:
             node.start()
         except StartError:
-            self._narrator.did(node.last_words)
+            self._narrator.did(node.last_log_line)
         else:
             raise RuntimeError(f"broker {_NEWER} should not have been let in")
         finally:
@@ -225,7 +225,7 @@ class _Drama:
         """The newest state of the reference cluster, as soon as it has the last level."""
         level = self.finalized[-1][1]
 
-        def newest(feed: Feed) -> bool:
+        def newest(feed: OutputLog) -> bool:
             state = feed.states.get(self._id)
             return state is not None and state.finalized.get(_TRANSACTIONS) == level
 
@@ -249,13 +249,13 @@ class _Drama:
     def _wait_changes(self) -> None:
         """Until every level that was finalized is told on its topic."""
 
-        def told(feed: Feed) -> bool:
+        def told(feed: OutputLog) -> bool:
             mine = [change for change in feed.changes if change.cluster == self._id]
             return len(mine) >= len(self.finalized)
 
         self._wait_said(told)
 
-    def _wait_said(self, done: Callable[[Feed], bool]) -> None:
+    def _wait_said(self, done: Callable[[OutputLog], bool]) -> None:
         for _ in attempts(30.0):
             if done(self._feed):
                 return

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 import typer
 
-from cli.errors import Exit
-from cli.features.target import tell
+from cli.errors import ExitCode
+from cli.features.target import print_error
 
 
-def is_asked(yes: bool) -> bool:
+def must_confirm(yes: bool) -> bool:
     """Whether there is somebody to ask: without a terminal a change goes ahead, as Kafka's does."""
     return not yes and sys.stdin.isatty()
 
 
-def agree(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
+def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
     """Says the lines and asks; returns if the answer is y or yes.
 
     Raises:
@@ -26,11 +26,11 @@ def agree(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
         with _interruptible():
             if _confirmed(lines, question):
                 return
-        code = Exit.FAILED
+        code = ExitCode.FAILED
     except KeyboardInterrupt:
         sys.stderr.write("\n")
-        code = Exit.INTERRUPTED
-    tell("nothing was sent, nothing is changed")
+        code = ExitCode.INTERRUPTED
+    print_error("nothing was sent, nothing is changed")
     raise typer.Exit(code)
 
 

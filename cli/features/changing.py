@@ -9,25 +9,25 @@ import typer
 
 from admin.features import FeatureAdmin
 from admin.metadata import FeatureMetadata
-from admin.updates import Update, UpdateResult
-from cli.errors import Exit
-from cli.features.asking import agree, is_asked
+from admin.updates import FeatureUpdate, UpdateResult
+from cli.errors import ExitCode
+from cli.features.asking import confirm, must_confirm
 from cli.features.documents import described_results, document, print_document
-from cli.features.plan import plan
-from cli.features.target import Target, fail, tell
-from cli.features.tool import Outcome, ToolError, outcome_lines
+from cli.features.plan import preview
+from cli.features.target import ClusterTarget, fail, print_error
+from cli.features.tool import FeatureOutcome, ToolError, outcome_lines
 
 _SEEN_S: Final = 5.0
 _PAUSE_S: Final = 0.05
 _NO_RIGHT: Final = 31
 """``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
 
-Parse = Callable[[Callable[[str], None]], tuple[Update, ...]]
+Parse = Callable[[Callable[[str], None]], tuple[FeatureUpdate, ...]]
 """Makes the updates of what was given, and says lines of the tool's on the way."""
 
 
-def change(
-    target: Target,
+def apply_updates(
+    target: ClusterTarget,
     operation: str,
     parse: Parse,
     *,
@@ -42,9 +42,9 @@ def change(
     try:
         updates = parse(_quiet if target.as_json else _print)
     except ToolError as error:
-        fail(str(error), Exit.FAILED)
+        fail(str(error), ExitCode.FAILED)
     if warning is not None and not dry_run:
-        tell(warning)
+        print_error(warning)
     admin = target.admin()
     result, known = target.run(
         _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
@@ -53,9 +53,9 @@ def change(
 
 
 def report(
-    target: Target,
+    target: ClusterTarget,
     operation: str,
-    updates: Iterable[Update],
+    updates: Iterable[FeatureUpdate],
     result: UpdateResult,
     known: FeatureMetadata | None,
     *,
@@ -63,41 +63,48 @@ def report(
 ) -> None:
     """Tells what came of each update, in the tool's words or as a document."""
     if any(one.error == _NO_RIGHT for one in result.refused):
-        tell("this login may not change features: grant it ALTER on the cluster")
+        print_error("this login may not change features: grant it ALTER on the cluster")
     if known is not None:
         print_document(document(known, target.dialect, described_results(updates, result)))
         if result.refused:
-            raise typer.Exit(Exit.FAILED)
+            raise typer.Exit(ExitCode.FAILED)
         return
     levels = {update.feature: int(update.level) for update in updates}
     outcomes = (
-        Outcome(one.feature, levels.get(one.feature, 0), one.text) for one in result.results
+        FeatureOutcome(one.feature, levels.get(one.feature, 0), one.text) for one in result.results
     )
     try:
         outcome_lines(operation, outcomes, dry_run=dry_run, say=_print)
     except ToolError as error:
-        fail(str(error), Exit.FAILED)
+        fail(str(error), ExitCode.FAILED)
 
 
 async def _send(
-    target: Target, admin: FeatureAdmin, updates: tuple[Update, ...], *, dry_run: bool, yes: bool
+    target: ClusterTarget,
+    admin: FeatureAdmin,
+    updates: tuple[FeatureUpdate, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
 ) -> tuple[UpdateResult, FeatureMetadata | None]:
     async with admin:
-        if not dry_run and is_asked(yes):
+        if not dry_run and must_confirm(yes):
             await show_and_ask(admin, updates)
         result = await admin.update(updates, dry_run=dry_run)
         if not target.as_json:
             return result, None
         changed = not dry_run and not result.refused
-        return result, await after(admin, updates if changed else ())
+        return result, await wait_until_applied(admin, updates if changed else ())
 
 
-async def show_and_ask(admin: FeatureAdmin, updates: Iterable[Update]) -> None:
+async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
     """Shows what will happen and asks; ends the command where the answer is not yes."""
-    agree(plan(await admin.describe(controller=True), updates))
+    confirm(preview(await admin.describe(controller=True), updates))
 
 
-async def after(admin: FeatureAdmin, updates: Iterable[Update]) -> FeatureMetadata:
+async def wait_until_applied(
+    admin: FeatureAdmin, updates: Iterable[FeatureUpdate]
+) -> FeatureMetadata:
     """What the controller's node says once it knows of a change, or after a few seconds.
 
     A node learns a level that was just finalized as it learns all metadata: a moment later.

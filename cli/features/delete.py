@@ -4,13 +4,13 @@ from typing import Final
 
 import typer
 
-from admin.dialect import Dialect
-from cli.features.changing import change
+from admin.dialect import FeatureDialect
+from cli.features.changing import apply_updates
 from cli.features.disable import split
 from cli.features.drafts import GARBAGE, delete_by_draft
-from cli.features.options import DryRun, NameComma, NameList, Unsafe, Yes, on_a_cluster
-from cli.features.target import Target
-from cli.features.wanted import DELETE, removals_wanted
+from cli.features.options import DryRun, NameComma, NameList, Unsafe, Yes, with_target
+from cli.features.target import ClusterTarget
+from cli.features.wanted import DELETE, parse_removals
 
 _COMMAND: Final = "delete"
 
@@ -20,9 +20,9 @@ def register(app: typer.Typer) -> None:
     app.command(_COMMAND)(delete)
 
 
-@on_a_cluster
+@with_target
 def delete(
-    target: Target,
+    target: ClusterTarget,
     feature: NameList = None,
     features: NameComma = None,
     unsafe: Unsafe = False,
@@ -31,13 +31,13 @@ def delete(
 ) -> None:
     """Delete finalized features: garbage collection, of junk or of what is retired."""
     names = [*(feature or ()), *split(features)]
-    if target.dialect is not Dialect.RELEASED:
+    if target.dialect is not FeatureDialect.RELEASED:
         delete_by_draft(target, names, dry_run=dry_run, yes=yes)
         return
-    change(
+    apply_updates(
         target,
         DELETE,
-        lambda _: removals_wanted(DELETE, names, unsafe=unsafe),
+        lambda _: parse_removals(DELETE, names, unsafe=unsafe),
         dry_run=dry_run,
         yes=yes,
         warning=GARBAGE,

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from admin.metadata import FeatureMetadata
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.features.documents import document, print_document
-from cli.features.options import on_a_cluster
+from cli.features.options import with_target
 from cli.features.printing import print_features
-from cli.features.target import Target, fail
+from cli.features.target import ClusterTarget, fail
 from streams.types import NodeId
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ def register(app: typer.Typer) -> None:
     app.command()(describe)
 
 
-@on_a_cluster
+@with_target
 def describe(
-    target: Target,
+    target: ClusterTarget,
     node_id: Annotated[
         int | None,
         typer.Option("--node-id", help="Ask this broker (or controller); otherwise any."),
@@ -38,13 +38,13 @@ def describe(
 ) -> None:
     """Show each feature's supported range and finalized level, as one node knows them."""
     if node_id is not None and node_id < 0:
-        fail(f"Invalid node id {node_id}: must be non-negative.", Exit.FAILED)
+        fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
     known = target.glance() if node_id is None and not controller else None
     if known is None:
         known = target.run(_describe(target.admin(), node_id, controller))
     if target.as_json:
         print_document(document(known, target.dialect))
-    elif target.dialect is not Dialect.RELEASED:
+    elif target.dialect is not FeatureDialect.RELEASED:
         print_document(document(known, target.dialect), indent=4)
     else:
         print_features(known, target.compat)

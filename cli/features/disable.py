@@ -2,13 +2,13 @@
 
 import typer
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from cli.errors import UsageError
-from cli.features.changing import change
+from cli.features.changing import apply_updates
 from cli.features.drafts import delete_by_draft
-from cli.features.options import DryRun, NameComma, NameList, Unsafe, Yes, on_a_cluster
-from cli.features.target import Target
-from cli.features.wanted import DISABLE, removals_wanted
+from cli.features.options import DryRun, NameComma, NameList, Unsafe, Yes, with_target
+from cli.features.target import ClusterTarget
+from cli.features.wanted import DISABLE, parse_removals
 
 
 def register(app: typer.Typer) -> None:
@@ -16,9 +16,9 @@ def register(app: typer.Typer) -> None:
     app.command()(disable)
 
 
-@on_a_cluster
+@with_target
 def disable(
-    target: Target,
+    target: ClusterTarget,
     feature: NameList = None,
     features: NameComma = None,
     unsafe: Unsafe = False,
@@ -26,16 +26,16 @@ def disable(
     yes: Yes = False,
 ) -> None:
     """Disable one or more features: the same as a downgrade to level 0."""
-    if target.dialect is Dialect.LATE:
+    if target.dialect is FeatureDialect.LATE:
         raise UsageError("the later draft has no disable: use delete --features")
     names = [*(feature or ()), *split(features)]
-    if target.dialect is Dialect.EARLY:
+    if target.dialect is FeatureDialect.EARLY:
         delete_by_draft(target, names, dry_run=dry_run, yes=yes)
         return
-    change(
+    apply_updates(
         target,
         DISABLE,
-        lambda _: removals_wanted(DISABLE, names, unsafe=unsafe),
+        lambda _: parse_removals(DISABLE, names, unsafe=unsafe),
         dry_run=dry_run,
         yes=yes,
     )

@@ -4,22 +4,22 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 
 if TYPE_CHECKING:
     from admin.metadata import FeatureMetadata
-    from admin.updates import Update, UpdateResult
+    from admin.updates import FeatureUpdate, UpdateResult
 
 
 def document(
-    known: "FeatureMetadata", dialect: Dialect, results: list[dict[str, Any]] | None = None
+    known: "FeatureMetadata", dialect: FeatureDialect, results: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
     """What a node supports and what is finalized, in the keys of the early or the later draft.
 
     The later draft's are taken for released Kafka too. ``status`` is OK unless a result has an
     error; the epoch is null where the node has none. ``results`` are those of a change.
     """
-    early = dialect is Dialect.EARLY
+    early = dialect is FeatureDialect.EARLY
     low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
     level = "version" if early else "version_level"
     failed = any(result["error"] is not None for result in results or ())
@@ -40,7 +40,9 @@ def document(
     }
 
 
-def described_results(updates: Iterable["Update"], result: "UpdateResult") -> list[dict[str, Any]]:
+def described_results(
+    updates: Iterable["FeatureUpdate"], result: "UpdateResult"
+) -> list[dict[str, Any]]:
     """Each feature with the level that was asked for and, if it was refused, why."""
     levels = {update.feature: int(update.level) for update in updates}
     return [

@@ -2,7 +2,7 @@
 
 import typer
 
-from cli.features.changing import change
+from cli.features.changing import apply_updates
 from cli.features.options import (
     DryRun,
     LevelList,
@@ -10,11 +10,11 @@ from cli.features.options import (
     ReleaseVersion,
     Unsafe,
     Yes,
-    on_a_cluster,
+    with_target,
 )
-from cli.features.target import Target
-from cli.features.tool import Tool
-from cli.features.wanted import DOWNGRADE, levels_wanted
+from cli.features.target import ClusterTarget
+from cli.features.tool import KafkaFeaturesTool
+from cli.features.wanted import DOWNGRADE, parse_level_updates
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +22,9 @@ def register(app: typer.Typer) -> None:
     app.command()(downgrade)
 
 
-@on_a_cluster
+@with_target
 def downgrade(
-    target: Target,
+    target: ClusterTarget,
     feature: LevelList = None,
     metadata: Metadata = None,
     release_version: ReleaseVersion = None,
@@ -34,11 +34,11 @@ def downgrade(
 ) -> None:
     """Lower the finalized level of one or more features."""
     target.needs_released("downgrade", "update")
-    change(
+    apply_updates(
         target,
         DOWNGRADE,
-        lambda say: levels_wanted(
-            Tool(target.compat),
+        lambda say: parse_level_updates(
+            KafkaFeaturesTool(target.compat),
             DOWNGRADE,
             features=feature,
             metadata=metadata,

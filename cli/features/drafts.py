@@ -5,15 +5,15 @@ from typing import Final
 
 import typer
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from admin.features import FeatureAdmin
 from admin.metadata import FeatureMetadata
-from admin.updates import Update, UpdateResult, UpgradeType
-from cli.errors import Exit, UsageError
-from cli.features.asking import agree
-from cli.features.changing import after
+from admin.updates import FeatureUpdate, UpdateResult, UpgradeType
+from cli.errors import ExitCode, UsageError
+from cli.features.asking import confirm
+from cli.features.changing import wait_until_applied
 from cli.features.documents import document, print_document
-from cli.features.target import Target, tell
+from cli.features.target import ClusterTarget, print_error
 from streams.types import FeatureLevel, FeatureName
 
 GARBAGE: Final = (
@@ -22,25 +22,29 @@ GARBAGE: Final = (
 )
 
 
-def update_by_draft(target: Target, updates: Sequence[Update], *, yes: bool) -> None:
+def update_by_draft(target: ClusterTarget, updates: Sequence[FeatureUpdate], *, yes: bool) -> None:
     """Raises and lowers levels; the early draft asks about both, the later about lowering alone."""
     result, known = target.run(_update(target, target.admin(), updates, yes=yes), changes=True)
     _report(target, result, known)
 
 
-def delete_by_draft(target: Target, names: Sequence[str], *, dry_run: bool, yes: bool) -> None:
+def delete_by_draft(
+    target: ClusterTarget, names: Sequence[str], *, dry_run: bool, yes: bool
+) -> None:
     """Removes features: DELETE_FEATURES in the early draft, a level below 1 in the later."""
     if dry_run:
         raise UsageError("the drafts of KIP-584 have no dry run")
     if not names:
         raise UsageError("name what to delete: --features a,b")
-    tell(GARBAGE)
+    print_error(GARBAGE)
     features = [FeatureName(name) for name in names]
     result, known = target.run(_delete(target, target.admin(), features, yes=yes), changes=True)
     _report(target, result, known)
 
 
-def update_lines(known: FeatureMetadata, updates: Iterable[Update], heading: str) -> Iterator[str]:
+def update_lines(
+    known: FeatureMetadata, updates: Iterable[FeatureUpdate], heading: str
+) -> Iterator[str]:
     """The numbered list of what shall change."""
     yield heading
     for number, update in enumerate(updates, start=1):
@@ -51,45 +55,45 @@ def update_lines(known: FeatureMetadata, updates: Iterable[Update], heading: str
 
 
 async def _update(
-    target: Target, admin: FeatureAdmin, updates: Sequence[Update], *, yes: bool
+    target: ClusterTarget, admin: FeatureAdmin, updates: Sequence[FeatureUpdate], *, yes: bool
 ) -> tuple[UpdateResult, FeatureMetadata]:
     async with admin:
         known = await admin.describe(controller=True)
         raised = [one for one in updates if one.kind is UpgradeType.UPGRADE]
         lowered = [one for one in updates if one.kind is not UpgradeType.UPGRADE]
-        if raised and target.dialect is Dialect.EARLY:
+        if raised and target.dialect is FeatureDialect.EARLY:
             heading = "Please confirm before finalizing the upgrade of the following features:"
             _agree(update_lines(known, raised, heading), "[Y/n]? ", yes=yes)
         if lowered:
             heading = "Please confirm before downgrading the following features:"
             _agree(update_lines(known, lowered, heading), "[Y/n]? ", yes=yes)
         result = await admin.update(updates)
-        return result, await after(admin, () if result.refused else updates)
+        return result, await wait_until_applied(admin, () if result.refused else updates)
 
 
 async def _delete(
-    target: Target, admin: FeatureAdmin, names: Sequence[FeatureName], *, yes: bool
+    target: ClusterTarget, admin: FeatureAdmin, names: Sequence[FeatureName], *, yes: bool
 ) -> tuple[UpdateResult, FeatureMetadata]:
-    early = target.dialect is Dialect.EARLY
+    early = target.dialect is FeatureDialect.EARLY
     what = "features" if early else "finalized features"
     lines = [f"Please confirm deletion of the following {what}:"]
     lines += [f"{number}. {name}" for number, name in enumerate(names, start=1)]
     async with admin:
         _agree([*lines, ""], "[Y/n] ", yes=yes)
-        gone = [Update(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in names]
+        gone = [FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in names]
         result = await (admin.delete(names) if early else admin.update(gone))
-        return result, await after(admin, () if result.refused else gone)
+        return result, await wait_until_applied(admin, () if result.refused else gone)
 
 
 def _agree(lines: Iterable[str], question: str, *, yes: bool) -> None:
     """Asks, whoever listens: a draft's command that nobody answers sends nothing."""
     if not yes:
-        agree(lines, question)
+        confirm(lines, question)
 
 
-def _report(target: Target, result: UpdateResult, known: FeatureMetadata) -> None:
+def _report(target: ClusterTarget, result: UpdateResult, known: FeatureMetadata) -> None:
     if result.refused:
         # One answer for the whole request: its text is every feature's.
-        tell(result.refused[0].text or "the controller refused")
-        raise typer.Exit(Exit.FAILED)
+        print_error(result.refused[0].text or "the controller refused")
+        raise typer.Exit(ExitCode.FAILED)
     print_document(document(known, target.dialect), indent=None if target.as_json else 4)

@@ -4,18 +4,18 @@ import sys
 
 import typer
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from admin.features import FeatureAdmin
-from admin.latest import greatest, highest_common
-from admin.metadata import FeatureMetadata, NodeAnswer
-from admin.updates import Update, UpdateResult
-from cli.errors import Exit, UsageError
-from cli.features.asking import is_asked
-from cli.features.changing import after, report, show_and_ask
+from admin.latest import highest_common, highest_supported
+from admin.metadata import FeatureMetadata, NodeDescription
+from admin.updates import FeatureUpdate, UpdateResult
+from cli.errors import ExitCode, UsageError
+from cli.features.asking import must_confirm
+from cli.features.changing import report, show_and_ask, wait_until_applied
 from cli.features.documents import document, print_document
 from cli.features.drafts import update_by_draft
-from cli.features.options import DryRun, Yes, on_a_cluster
-from cli.features.target import Target, tell
+from cli.features.options import DryRun, Yes, with_target
+from cli.features.target import ClusterTarget, print_error
 from cli.features.wanted import UPGRADE
 from streams.types import Role
 
@@ -25,16 +25,16 @@ def register(app: typer.Typer) -> None:
     app.command("enable-latest")(enable_latest)
 
 
-@on_a_cluster
-def enable_latest(target: Target, dry_run: DryRun = False, yes: Yes = False) -> None:
+@with_target
+def enable_latest(target: ClusterTarget, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Raise every feature to the highest level that all nodes of the cluster support."""
-    if target.dialect is Dialect.EARLY:
+    if target.dialect is FeatureDialect.EARLY:
         raise UsageError("the early draft has no enable-latest")
-    if target.dialect is Dialect.LATE:
+    if target.dialect is FeatureDialect.LATE:
         if dry_run:
             raise UsageError("the drafts of KIP-584 have no dry run")
         known = target.run(_controller(target.admin()))
-        update_by_draft(target, greatest(known), yes=yes)
+        update_by_draft(target, highest_supported(known), yes=yes)
         return
     updates, result, known_after = target.run(
         _enable(target, target.admin(), dry_run=dry_run, yes=yes), changes=not dry_run
@@ -53,34 +53,40 @@ async def _controller(admin: FeatureAdmin) -> FeatureMetadata:
 
 
 async def _enable(
-    target: Target, admin: FeatureAdmin, *, dry_run: bool, yes: bool
-) -> tuple[tuple[Update, ...], UpdateResult, FeatureMetadata | None]:
+    target: ClusterTarget, admin: FeatureAdmin, *, dry_run: bool, yes: bool
+) -> tuple[tuple[FeatureUpdate, ...], UpdateResult, FeatureMetadata | None]:
     async with admin:
         answers = await admin.describe_all()
         _check(answers)
         known = await admin.describe(controller=True)
         chosen = highest_common(known, answers)
         for remark in chosen.remarks:
-            tell(remark)
+            print_error(remark)
         result = UpdateResult(())
         if chosen.updates:
-            if not dry_run and is_asked(yes):
+            if not dry_run and must_confirm(yes):
                 await show_and_ask(admin, chosen.updates)
             result = await admin.update(chosen.updates, dry_run=dry_run)
         if not target.as_json:
             return chosen.updates, result, None
         changed = bool(chosen.updates) and not dry_run and not result.refused
-        return chosen.updates, result, await after(admin, chosen.updates if changed else ())
+        return (
+            chosen.updates,
+            result,
+            await wait_until_applied(admin, chosen.updates if changed else ()),
+        )
 
 
-def _check(answers: tuple[NodeAnswer, ...]) -> None:
+def _check(answers: tuple[NodeDescription, ...]) -> None:
     """Ends the command where a node's support is not known: it may be the one that has less."""
     silent = [answer for answer in answers if answer.metadata is None]
     for answer in silent:
-        tell(f"what {answer.role} {answer.node_id} supports is unknown: {answer.trouble}")
+        print_error(f"what {answer.role} {answer.node_id} supports is unknown: {answer.error}")
     if silent:
-        tell("nothing was sent, nothing is changed: start what does not answer, or unregister it")
+        print_error(
+            "nothing was sent, nothing is changed: start what does not answer, or unregister it"
+        )
         sys.stdout.flush()
-        raise typer.Exit(Exit.UNKNOWN)
+        raise typer.Exit(ExitCode.UNKNOWN)
     if not any(answer.role is Role.CONTROLLER for answer in answers):
-        tell("the controllers were not asked: the cluster does not say where they listen")
+        print_error("the controllers were not asked: the cluster does not say where they listen")

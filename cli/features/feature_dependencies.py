@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from cli.features.looked_up import look_up
-from cli.features.options import on_a_cluster
-from cli.features.target import Target
-from cli.features.tool import Tool
+from cli.features.options import with_target
+from cli.features.target import ClusterTarget
+from cli.features.tool import KafkaFeaturesTool
 
 
 def register(app: typer.Typer) -> None:
@@ -15,10 +15,10 @@ def register(app: typer.Typer) -> None:
     app.command("feature-dependencies")(feature_dependencies)
 
 
-@on_a_cluster
+@with_target
 def feature_dependencies(
-    target: Target,
+    target: ClusterTarget,
     feature: Annotated[list[str], typer.Option("--feature", help="feature=level. Repeatable.")],
 ) -> None:
     """Show which levels of other features a level depends on; asks no cluster."""
-    look_up(target, Tool(target.compat).dependencies(feature))
+    look_up(target, KafkaFeaturesTool(target.compat).dependencies(feature))

@@ -25,4 +25,4 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.callback()(options.remember)
+app.callback()(options.store_options)

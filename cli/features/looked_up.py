@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.features.documents import print_document
-from cli.features.target import Target, fail
+from cli.features.target import ClusterTarget, fail
 from cli.features.tool import ToolError
 
 _LEVEL = re.compile(r"(?P<indent> *)(?P<feature>[^=]+)=(?P<level>-?\d+)(?: \((?P<name>[^)]+)\))?")
 
 
-def look_up(target: Target, lines: Iterator[str]) -> None:
+def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
     """Prints the tool's lines, or what stands in them as one document."""
     try:
         if target.as_json:
@@ -20,7 +20,7 @@ def look_up(target: Target, lines: Iterator[str]) -> None:
             for line in lines:
                 print(line)
     except ToolError as error:
-        fail(str(error), Exit.FAILED)
+        fail(str(error), ExitCode.FAILED)
 
 
 def _parsed(lines: Iterable[str]) -> Iterator[dict[str, object]]:

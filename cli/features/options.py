@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from admin.dialect import Dialect
+from admin.dialect import FeatureDialect
 from cli.errors import UsageError
-from cli.features.target import Target
+from cli.features.target import ClusterTarget
 
 
 class Compat(StrEnum):
@@ -40,7 +40,7 @@ CompatOption = Annotated[
     Compat | None, typer.Option("--compat", help="The release whose kafka-features is followed.")
 ]
 DialectOption = Annotated[
-    Dialect | None,
+    FeatureDialect | None,
     typer.Option("--dialect", help="Released Kafka, or a draft of KIP-584 (reference cluster)."),
 ]
 Timeout = Annotated[
@@ -84,7 +84,7 @@ _SHARED: Final[dict[str, Any]] = {
 }
 
 
-def remember(
+def store_options(
     context: typer.Context,
     bootstrap_server: Server = None,
     bootstrap_controller: Controller = None,
@@ -107,8 +107,8 @@ def remember(
     context.obj = dict(zip(_SHARED, given, strict=True))
 
 
-def on_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the shared options; its first argument is the `Target` that they describe."""
+def with_target(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the shared options; its first argument is the `ClusterTarget` that they describe."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -131,16 +131,16 @@ def on_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _target(before: dict[str, Any], after: dict[str, Any]) -> Target:
+def _target(before: dict[str, Any], after: dict[str, Any]) -> ClusterTarget:
     values = {name: before.get(name) if value is None else value for name, value in after.items()}
     if values["bootstrap_server"] and values["bootstrap_controller"]:
         raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
-    return Target(
+    return ClusterTarget(
         servers=values["bootstrap_server"] or "",
         controllers=values["bootstrap_controller"] or "",
         command_config=values["command_config"],
         as_json=bool(values["as_json"]),
         compat=str(values["compat"] or Compat.V4_3),
-        dialect=values["dialect"] or Dialect.RELEASED,
+        dialect=values["dialect"] or FeatureDialect.RELEASED,
         timeout_s=values["timeout"],
     )

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from admin.metadata import FeatureMetadata
-from admin.updates import Update
+from admin.updates import FeatureUpdate
 from controller.kraft.consequences import between
 from controller.kraft.table import Release, releases
 from controller.levels import level_name
-from controller.readiness.way_back import way_back
+from controller.readiness.way_back import downgrade_path
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 
-def plan(known: FeatureMetadata, updates: Iterable[Update]) -> Iterator[str]:
+def preview(known: FeatureMetadata, updates: Iterable[FeatureUpdate]) -> Iterator[str]:
     """Lines for a person; ``known`` is what is finalized and supported where the change goes."""
     updates = tuple(updates)
     newest = list(releases().values())[-1]
@@ -31,7 +31,7 @@ def plan(known: FeatureMetadata, updates: Iterable[Update]) -> Iterator[str]:
             yield from (f"    beware: {cost}" for cost in one.costs)
         yield f"  the way back: {_way_back(newest, update.feature, before, update.level)}"
     then = {**known.finalized, **{update.feature: update.level for update in updates}}
-    whole = way_back(known.finalized, then)
+    whole = downgrade_path(known.finalized, then)
     if whole is not None and then != known.finalized:
         yield f"afterwards: {whole.why}"
 

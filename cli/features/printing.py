@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 def print_features(known: "FeatureMetadata", compat: str) -> None:
     """A line for each supported feature, as the tool of the release ``compat`` prints them."""
-    speaks = tool.Tool(compat)
+    speaks = tool.KafkaFeaturesTool(compat)
     for name, (low, high) in sorted(known.supported.items()):
-        line = tool.Described(
+        line = tool.DescribeLine(
             name,
             speaks.level_text(name, low),
             speaks.level_text(name, high),

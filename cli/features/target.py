@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
-from admin.dialect import Dialect
-from admin.glance import glance
-from cli.errors import Exit, UsageError
+from admin.dialect import FeatureDialect
+from admin.glance import fast_describe
+from cli.errors import ExitCode, UsageError
 from cli.properties import read_client_config
 from streams.net.address import Address, parse_addresses
 
@@ -25,7 +25,7 @@ _GLANCE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ClusterTarget:
     """Where the cluster is reached, and how it and the person are spoken to.
 
     ``compat`` is the release whose ``kafka-features`` is followed.
@@ -36,7 +36,7 @@ class Target:
     command_config: Path | None
     as_json: bool
     compat: str
-    dialect: Dialect
+    dialect: FeatureDialect
     timeout_s: float | None = None
 
     def admin(self) -> "FeatureAdmin":
@@ -46,7 +46,7 @@ class Target:
 
         addresses, config = self._addresses(), read_client_config(self.command_config)
         for warning in config.warnings:
-            tell(warning)
+            print_error(warning)
         return FeatureAdmin(
             Bootstrap(addresses, controllers=not self.servers, security=config.security),
             dialect=self.dialect,
@@ -56,13 +56,15 @@ class Target:
 
     def glance(self) -> "FeatureMetadata | None":
         """What the first broker says, where it takes no login and no choice; None: ask `admin`."""
-        if not self.servers or self.dialect is not Dialect.RELEASED:
+        if not self.servers or self.dialect is not FeatureDialect.RELEASED:
             return None
         first = self._addresses()[0]
         config = read_client_config(self.command_config)
         if config.security.mechanism is not None or config.warnings:
             return None
-        return glance(first, config.security.tls, min(self.timeout_s or _GLANCE_S, _GLANCE_S))
+        return fast_describe(
+            first, config.security.tls, min(self.timeout_s or _GLANCE_S, _GLANCE_S)
+        )
 
     def _addresses(self) -> tuple[Address, ...]:
         if not (self.servers or self.controllers):
@@ -80,11 +82,11 @@ class Target:
 
     def needs_released(self, command: str, instead: str) -> None:
         """Raises `UsageError` for a command that the drafts do not have."""
-        if self.dialect is not Dialect.RELEASED:
+        if self.dialect is not FeatureDialect.RELEASED:
             raise UsageError(f"the drafts of KIP-584 have no {command}: use {instead}")
 
     @property
-    def again(self) -> str:
+    def describe_command(self) -> str:
         """The command that tells what is finalized now."""
         flag, address = (
             ("--bootstrap-server", self.servers)
@@ -106,24 +108,26 @@ class Target:
             return asyncio.run(work)
         except KeyboardInterrupt:
             if changes:
-                tell(f"broken off; see whether anything was changed: {self.again}")
+                print_error(
+                    f"broken off; see whether anything was changed: {self.describe_command}"
+                )
             raise
         except RequestError as error:
             raise UsageError(str(error)) from None
         except OutcomeUnknownError as error:
-            tell(f"{error}; see what is finalized now: {self.again}")
-            raise typer.Exit(Exit.UNKNOWN) from None
+            print_error(f"{error}; see what is finalized now: {self.describe_command}")
+            raise typer.Exit(ExitCode.UNKNOWN) from None
         except AdminError as error:
-            tell(str(error))
-            raise typer.Exit(Exit.FAILED) from None
+            print_error(str(error))
+            raise typer.Exit(ExitCode.FAILED) from None
 
 
-def tell(text: str) -> None:
+def print_error(text: str) -> None:
     """One line for the person, on stderr."""
     sys.stderr.write(f"featurewatch: {text}\n")
 
 
-def fail(text: str, code: Exit) -> NoReturn:
+def fail(text: str, code: ExitCode) -> NoReturn:
     """Ends the command; the text is the tool's own and stands as it is."""
     sys.stdout.flush()
     sys.stderr.write(f"{text}\n")

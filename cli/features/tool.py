@@ -41,7 +41,7 @@ class ToolError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribeLine:
     """What ``describe`` says of one feature, in names where levels have some."""
 
     feature: str
@@ -51,7 +51,7 @@ class Described:
     epoch: str
 
 
-class Tool:
+class KafkaFeaturesTool:
     """The tool of a release, ``3.9`` or ``4.3``."""
 
     def __init__(self, release: str) -> None:
@@ -69,7 +69,7 @@ class Tool:
         """Whether ``--metadata`` is answered with a line that says so."""
         return not self._old
 
-    def described(self, line: Described) -> str:
+    def described(self, line: DescribeLine) -> str:
         """A line of ``describe``."""
         if self._old:
             return (
@@ -215,7 +215,7 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FeatureOutcome:
     """What came of a feature: the level that was asked for, and the refusal if there is one."""
 
     feature: str
@@ -224,7 +224,7 @@ class Outcome:
 
 
 def outcome_lines(
-    operation: str, outcomes: Iterable[Outcome], *, dry_run: bool, say: Callable[[str], None]
+    operation: str, outcomes: Iterable[FeatureOutcome], *, dry_run: bool, say: Callable[[str], None]
 ) -> None:
     """Says a line for each feature; ``operation`` is upgrade, downgrade, disable or delete.
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from admin.dialect import Dialect
-from admin.updates import Update, UpgradeType
+from admin.dialect import FeatureDialect
+from admin.updates import FeatureUpdate, UpgradeType
 from cli.errors import UsageError
 from cli.features.drafts import update_by_draft
-from cli.features.options import Yes, on_a_cluster
-from cli.features.target import Target
+from cli.features.options import Yes, with_target
+from cli.features.target import ClusterTarget
 from streams.types import FeatureLevel, FeatureName
 
 Repeated = list[str] | None
@@ -21,9 +21,9 @@ def register(app: typer.Typer) -> None:
     app.command()(update)
 
 
-@on_a_cluster
+@with_target
 def update(
-    target: Target,
+    target: ClusterTarget,
     feature_upgrade: Annotated[
         Repeated, typer.Option("--feature-upgrade", help="Early draft: name:level. Repeatable.")
     ] = None,
@@ -48,16 +48,16 @@ def update(
     """Raise and lower levels as the drafts of KIP-584 have it (reference cluster)."""
     early = bool(feature_upgrade or feature_force_downgrade or features or force_downgrade)
     late = bool(upgrade or allow_downgrade)
-    if target.dialect is Dialect.RELEASED:
+    if target.dialect is FeatureDialect.RELEASED:
         raise UsageError(
             "update is the drafts' command: give --dialect early or late, or use upgrade and "
             "downgrade"
         )
-    if early and target.dialect is Dialect.LATE:
+    if early and target.dialect is FeatureDialect.LATE:
         raise UsageError(
             "these are the early draft's flags: --upgrade and --allow-downgrade are late"
         )
-    if late and target.dialect is Dialect.EARLY:
+    if late and target.dialect is FeatureDialect.EARLY:
         raise UsageError(
             "these are the later draft's flags: --feature-upgrade and --feature-force-downgrade "
             "are early"
@@ -80,11 +80,11 @@ def _split(text: str | None) -> list[str]:
     return [part for part in (text or "").split(",") if part.strip()]
 
 
-def _updates(texts: Iterable[str], kind: UpgradeType) -> Iterator[Update]:
+def _updates(texts: Iterable[str], kind: UpgradeType) -> Iterator[FeatureUpdate]:
     for text in texts:
         name, colon, level = text.strip().rpartition(":")
         if not colon or not name or not level.lstrip("-").isdecimal():
             raise UsageError(f"{text!r} is no level: write name:level")
         if not -(2**63) <= int(level) < 2**63:
             raise UsageError(f"{text!r}: {level} is no 64-bit number")
-        yield Update(FeatureName(name), FeatureLevel(int(level)), kind)
+        yield FeatureUpdate(FeatureName(name), FeatureLevel(int(level)), kind)

@@ -2,11 +2,11 @@
 
 import typer
 
-from cli.features.changing import change
-from cli.features.options import DryRun, LevelList, Metadata, ReleaseVersion, Yes, on_a_cluster
-from cli.features.target import Target
-from cli.features.tool import Tool
-from cli.features.wanted import UPGRADE, levels_wanted
+from cli.features.changing import apply_updates
+from cli.features.options import DryRun, LevelList, Metadata, ReleaseVersion, Yes, with_target
+from cli.features.target import ClusterTarget
+from cli.features.tool import KafkaFeaturesTool
+from cli.features.wanted import UPGRADE, parse_level_updates
 
 
 def register(app: typer.Typer) -> None:
@@ -14,9 +14,9 @@ def register(app: typer.Typer) -> None:
     app.command()(upgrade)
 
 
-@on_a_cluster
+@with_target
 def upgrade(
-    target: Target,
+    target: ClusterTarget,
     feature: LevelList = None,
     metadata: Metadata = None,
     release_version: ReleaseVersion = None,
@@ -25,11 +25,11 @@ def upgrade(
 ) -> None:
     """Raise the finalized level of one or more features."""
     target.needs_released("upgrade", "update")
-    change(
+    apply_updates(
         target,
         UPGRADE,
-        lambda say: levels_wanted(
-            Tool(target.compat),
+        lambda say: parse_level_updates(
+            KafkaFeaturesTool(target.compat),
             UPGRADE,
             features=feature,
             metadata=metadata,

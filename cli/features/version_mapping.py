@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from cli.features.looked_up import look_up
-from cli.features.options import on_a_cluster
-from cli.features.target import Target
-from cli.features.tool import Tool
+from cli.features.options import with_target
+from cli.features.target import ClusterTarget
+from cli.features.tool import KafkaFeaturesTool
 
 
 def register(app: typer.Typer) -> None:
@@ -15,13 +15,13 @@ def register(app: typer.Typer) -> None:
     app.command("version-mapping")(version_mapping)
 
 
-@on_a_cluster
+@with_target
 def version_mapping(
-    target: Target,
+    target: ClusterTarget,
     release_version: Annotated[
         str | None,
         typer.Option("--release-version", help="A release or a metadata.version [the newest]."),
     ] = None,
 ) -> None:
     """Show the level of every feature that a release stands for; asks no cluster."""
-    look_up(target, Tool(target.compat).version_mapping(release_version))
+    look_up(target, KafkaFeaturesTool(target.compat).version_mapping(release_version))

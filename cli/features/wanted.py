@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from admin.updates import Update, UpgradeType
-from cli.features.tool import Tool, ToolError
+from admin.updates import FeatureUpdate, UpgradeType
+from cli.features.tool import KafkaFeaturesTool, ToolError
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete"
@@ -12,8 +12,8 @@ UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete
 _DEPRECATED: Final = " `metadata` flag is deprecated and may be removed in a future release."
 
 
-def levels_wanted(
-    tool: Tool,
+def parse_level_updates(
+    tool: KafkaFeaturesTool,
     operation: str,
     *,
     features: Iterable[str] | None,
@@ -21,7 +21,7 @@ def levels_wanted(
     release_version: str | None,
     unsafe: bool = False,
     say: Callable[[str], None],
-) -> tuple[Update, ...]:
+) -> tuple[FeatureUpdate, ...]:
     """The updates of ``upgrade`` and ``downgrade``; ``say`` prints a line.
 
     Raises:
@@ -33,7 +33,7 @@ def levels_wanted(
         if metadata is not None or features:
             raise ToolError("Can not specify `release-version` with other feature flags.")
         return _of_release(tool, release_version, kind)
-    found: dict[FeatureName, Update] = {}
+    found: dict[FeatureName, FeatureUpdate] = {}
     if metadata is not None:
         if tool.deprecates_metadata:
             say(_DEPRECATED)
@@ -44,13 +44,13 @@ def levels_wanted(
     return _some(found, operation)
 
 
-def removals_wanted(
+def parse_removals(
     operation: str, features: Iterable[str] | None, *, unsafe: bool = False
-) -> tuple[Update, ...]:
+) -> tuple[FeatureUpdate, ...]:
     """The updates of ``disable`` and ``delete``: level 0; raises `ToolError`."""
-    found: dict[FeatureName, Update] = {}
+    found: dict[FeatureName, FeatureUpdate] = {}
     for name in features or ():
-        _add(found, Update(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
+        _add(found, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
     return _some(found, operation)
 
 
@@ -59,7 +59,9 @@ def downgrade_type(unsafe: bool) -> UpgradeType:
     return UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
 
 
-def _of_release(tool: Tool, version: str, kind: UpgradeType) -> tuple[Update, ...]:
+def _of_release(
+    tool: KafkaFeaturesTool, version: str, kind: UpgradeType
+) -> tuple[FeatureUpdate, ...]:
     level = tool.level_of(version)
     found = [_update(METADATA_VERSION, level, kind)]
     for name, default in tool.default_levels(level):
@@ -69,7 +71,7 @@ def _of_release(tool: Tool, version: str, kind: UpgradeType) -> tuple[Update, ..
     return tuple(found)
 
 
-def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> Update:
+def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> FeatureUpdate:
     """As ``FeatureUpdate`` is made, which refuses what no controller could take."""
     if level == 0 and kind is UpgradeType.UPGRADE:
         raise ToolError(
@@ -78,16 +80,16 @@ def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> Update
         )
     if level < 0:
         raise ToolError("Cannot specify a negative version level.")
-    return Update(name, level, kind)
+    return FeatureUpdate(name, level, kind)
 
 
-def _add(found: dict[FeatureName, Update], update: Update) -> None:
+def _add(found: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> None:
     if update.feature in found:
         raise ToolError(f"Feature {update.feature} was specified more than once.")
     found[update.feature] = update
 
 
-def _some(found: dict[FeatureName, Update], operation: str) -> tuple[Update, ...]:
+def _some(found: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
     if not found:
         raise ToolError(f"You must specify at least one feature to {operation}")
     if any(not name.strip() for name in found):

@@ -1,57 +1,57 @@
 """What a KRaft controller of a given release knows of feature levels, and what it would answer.
 
 `table` holds the levels as data (``features.json``, taken from Kafka's jars), `consequences` what a
-level changes and costs. `decide_update`, `decide_broker` and `decide_controller` answer requests as
+level changes and costs. `decide_update`, `decide_broker_registration` and `decide_controller_registration` answer requests as
 the controllers of Kafka 3.9 and 4.3 do, in their own words. All of it is pure.
 """
 
 from controller.kraft.answers import (
-    Answer,
-    Error,
-    Update,
+    ApiError,
+    Errors,
+    LevelUpdate,
     UpdateDecision,
     UpdateRequest,
     UpgradeType,
 )
 from controller.kraft.consequences import Consequence, between
-from controller.kraft.dialect import COMPARED, Dialect, dialect_of
+from controller.kraft.dialect import COMPARED, ReleaseRules, rules_of
 from controller.kraft.registration import (
-    BrokerDecision,
-    BrokerRequest,
-    decide_broker,
-    decide_controller,
+    BrokerRegistrationRequest,
+    RegistrationDecision,
+    decide_broker_registration,
+    decide_controller_registration,
 )
 from controller.kraft.replay import replay_refusal
-from controller.kraft.seen import leader_of, seen_state
+from controller.kraft.seen import active_controller_id, controller_state
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import Release, UnknownReleaseError, release_of, releases
 from controller.kraft.updates import decide_update
 
 __all__ = [
     "COMPARED",
-    "Answer",
-    "BrokerDecision",
-    "BrokerRequest",
+    "ApiError",
+    "BrokerRegistrationRequest",
     "Consequence",
     "ControllerState",
-    "Dialect",
-    "Error",
+    "Errors",
+    "LevelUpdate",
     "RegisteredBroker",
     "RegisteredController",
+    "RegistrationDecision",
     "Release",
+    "ReleaseRules",
     "UnknownReleaseError",
-    "Update",
     "UpdateDecision",
     "UpdateRequest",
     "UpgradeType",
+    "active_controller_id",
     "between",
-    "decide_broker",
-    "decide_controller",
+    "controller_state",
+    "decide_broker_registration",
+    "decide_controller_registration",
     "decide_update",
-    "dialect_of",
-    "leader_of",
     "release_of",
     "releases",
     "replay_refusal",
-    "seen_state",
+    "rules_of",
 ]

@@ -7,7 +7,7 @@ from typing import Final
 from streams.types import FeatureLevel, FeatureName
 
 
-class Error(IntEnum):
+class Errors(IntEnum):
     """Kafka's error codes that a feature update or a registration may get (``Errors``)."""
 
     UNKNOWN_SERVER_ERROR = -1
@@ -21,24 +21,24 @@ class Error(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An error code and Kafka's text; no text with `Error.NONE`."""
+class ApiError:
+    """An error code and Kafka's text; no text with `Errors.NONE`."""
 
-    error: Error
+    error: Errors
     text: str | None = None
 
     @property
     def accepted(self) -> bool:
         """Whether the controller agrees."""
-        return self.error is Error.NONE
+        return self.error is Errors.NONE
 
 
-ACCEPTED: Final = Answer(Error.NONE)
+ACCEPTED: Final = ApiError(Errors.NONE)
 
 
-def refused(error: Error, text: str) -> Answer:
+def rejected(error: Errors, text: str) -> ApiError:
     """A refusal in the controller's words."""
-    return Answer(error, text)
+    return ApiError(error, text)
 
 
 class UpgradeType(IntEnum):
@@ -56,7 +56,7 @@ class UpgradeType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class LevelUpdate:
     """A level to finalize; 0 removes the feature."""
 
     feature: FeatureName
@@ -68,16 +68,16 @@ class Update:
 class UpdateRequest:
     """An ``UpdateFeatures`` request. Of two updates of one feature the later counts."""
 
-    updates: tuple[Update, ...]
+    updates: tuple[LevelUpdate, ...]
     dry_run: bool = False
 
-    def by_feature(self) -> dict[FeatureName, Update]:
+    def by_feature(self) -> dict[FeatureName, LevelUpdate]:
         """The updates as the controller takes them in, in the request's order."""
         return {update.feature: update for update in self.updates}
 
 
 @dataclass(frozen=True, slots=True)
-class LevelRecord:
+class FeatureLevelRecord:
     """A ``FeatureLevelRecord``."""
 
     feature: FeatureName
@@ -85,7 +85,7 @@ class LevelRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class NothingRecord:
+class NoOpRecord:
     """A ``NoOpRecord``: an offset to wait for after kraft.version was raised."""
 
 
@@ -98,7 +98,7 @@ class ConfigRecord:
     value: str | None
 
 
-Record = LevelRecord | NothingRecord | ConfigRecord
+Record = FeatureLevelRecord | NoOpRecord | ConfigRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class UpdateDecision:
     same request does not take back.
     """
 
-    answer: Answer
-    results: tuple[tuple[FeatureName, Answer], ...]
+    answer: ApiError
+    results: tuple[tuple[FeatureName, ApiError], ...]
     records: tuple[Record, ...]
     kraft_version: FeatureLevel | None = None
 

@@ -8,7 +8,7 @@ from streams.types import METADATA_VERSION, FeatureLevel
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ReleaseRules:
     """The differences between releases, as far as decisions go.
 
     ``exact``: proven case by case against the classes of that release; otherwise it is answered as
@@ -38,7 +38,7 @@ COMPARED: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
 """The releases whose answers are compared with Kafka's own classes; the tests do so with two."""
 
 
-def dialect_of(name: str) -> Dialect:
+def rules_of(name: str) -> ReleaseRules:
     """How a release decides.
 
     Raises:
@@ -49,7 +49,7 @@ def dialect_of(name: str) -> Dialect:
     version = (major, minor)
     newer = version >= (4, 0)
     raft_decides = version >= (4, 1)
-    return Dialect(
+    return ReleaseRules(
         release,
         exact=release.name in COMPARED,
         all_or_nothing=newer,

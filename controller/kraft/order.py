@@ -23,7 +23,7 @@ def string_hash(text: str) -> int:
     return found - (1 << 32) if found >= 1 << 31 else found
 
 
-def hash_map(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> list[str]:
+def hash_map_order(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> list[str]:
     """Keys put one by one into a ``HashMap``, in the order in which it gives them back.
 
     ``copied_of`` is the size of the map that it was copied from, if any: the first that many keys
@@ -47,7 +47,7 @@ def _copy_capacity(size: int, java: int) -> int:
     return 1 << max(wanted - 1, 0).bit_length()
 
 
-def timeline_map(keys: Sequence[K], hashed: Callable[[K], int]) -> list[K]:
+def timeline_map_order(keys: Sequence[K], hashed: Callable[[K], int]) -> list[K]:
     """Keys put one by one into an empty ``TimelineHashMap``, in the order of its iterator.
 
     Within a slot the newest comes first. A key that was put again, or taken out, may have left the
@@ -68,7 +68,7 @@ def timeline_map(keys: Sequence[K], hashed: Callable[[K], int]) -> list[K]:
 
 def by_id(ids: Sequence[int]) -> list[int]:
     """Node ids in the order of a ``TimelineHashMap``."""
-    return timeline_map(ids, lambda one: one)
+    return timeline_map_order(ids, lambda one: one)
 
 
 def by_name(names: Iterable[str]) -> list[str]:

@@ -4,10 +4,10 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.kraft.answers import ACCEPTED, Answer, Error, refused
-from controller.kraft.dialect import Dialect, dialect_of
-from controller.kraft.order import hash_map, string_hash, timeline_map
-from controller.kraft.state import ControllerState, Migration, RegisteredBroker
+from controller.kraft.answers import ACCEPTED, ApiError, Errors, rejected
+from controller.kraft.dialect import ReleaseRules, rules_of
+from controller.kraft.order import hash_map_order, string_hash, timeline_map_order
+from controller.kraft.state import ControllerState, RegisteredBroker, ZkMigrationState
 from controller.kraft.table import CONTROLLER_REGISTRATION
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 
@@ -21,7 +21,7 @@ _RESERVED_DIRECTORIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerRequest:
+class BrokerRegistrationRequest:
     """A ``BrokerRegistration`` request, as far as anything is checked."""
 
     id: NodeId
@@ -34,7 +34,7 @@ class BrokerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerRecord:
+class RegisterBrokerRecord:
     """The ``RegisterBrokerRecord`` that would be written."""
 
     version: int
@@ -47,43 +47,43 @@ class BrokerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerDecision:
+class RegistrationDecision:
     """The answer to a broker, and the record if it may register."""
 
-    answer: Answer
-    record: BrokerRecord | None = None
+    answer: ApiError
+    record: RegisterBrokerRecord | None = None
 
 
-class _Refused(Exception):  # noqa: N818 - it never leaves this module
-    def __init__(self, error: Error, text: str) -> None:
+class _RegistrationRefused(Exception):  # noqa: N818 - it never leaves this module
+    def __init__(self, error: Errors, text: str) -> None:
         super().__init__(text)
-        self.answer = refused(error, text)
+        self.answer = rejected(error, text)
 
 
-def decide_broker(
-    release: str, state: ControllerState, request: BrokerRequest, epoch: int
-) -> BrokerDecision:
+def decide_broker_registration(
+    release: str, state: ControllerState, request: BrokerRegistrationRequest, epoch: int
+) -> RegistrationDecision:
     """Whether a broker may register; ``epoch`` is the one that a new registration would get.
 
     Raises:
         controller.kraft.table.UnknownReleaseError: if the release is unknown.
     """
-    dialect = dialect_of(release)
+    dialect = rules_of(release)
     try:
-        return BrokerDecision(ACCEPTED, _registered(dialect, state, request, epoch))
-    except _Refused as no:
-        return BrokerDecision(no.answer)
+        return RegistrationDecision(ACCEPTED, _registered(dialect, state, request, epoch))
+    except _RegistrationRefused as no:
+        return RegistrationDecision(no.answer)
 
 
 def _registered(
-    dialect: Dialect, state: ControllerState, request: BrokerRequest, epoch: int
-) -> BrokerRecord:
+    dialect: ReleaseRules, state: ControllerState, request: BrokerRegistrationRequest, epoch: int
+) -> RegisterBrokerRecord:
     level = state.metadata_version(dialect.default_level)
     if level is None:
-        raise _Refused(Error.UNKNOWN_SERVER_ERROR, _NO_LEVEL)
+        raise _RegistrationRefused(Errors.UNKNOWN_SERVER_ERROR, _NO_LEVEL)
     if request.cluster != state.cluster:
         text = f"Expected cluster ID {state.cluster}, but got cluster ID {request.cluster}"
-        raise _Refused(Error.INCONSISTENT_CLUSTER_ID, text)
+        raise _RegistrationRefused(Errors.INCONSISTENT_CLUSTER_ID, text)
     existing = next((one for one in state.brokers if one.id == request.id), None)
     _check_duplicate(dialect, existing, request)
     _check_migration(dialect, state, request, level)
@@ -92,7 +92,7 @@ def _registered(
     features = _check_features(dialect, state, request, level)
     amends = existing is not None and existing.incarnation == request.incarnation
     version = dialect.release.gate(level, "registerBrokerRecordVersion", 0)
-    return BrokerRecord(
+    return RegisterBrokerRecord(
         int(version or 0),
         features,
         request.directories if level >= _DIRECTORIES else (),
@@ -104,7 +104,7 @@ def _registered(
 
 
 def _check_duplicate(
-    dialect: Dialect, existing: RegisteredBroker | None, request: BrokerRequest
+    dialect: ReleaseRules, existing: RegisteredBroker | None, request: BrokerRegistrationRequest
 ) -> None:
     if existing is None or existing.incarnation == request.incarnation or not existing.session:
         return
@@ -116,42 +116,47 @@ def _check_duplicate(
             " If the broker was recently restarted this should self-resolve once the heartbeat "
             "manager expires the broker's session."
         )
-    raise _Refused(Error.DUPLICATE_BROKER_REGISTRATION, text)
+    raise _RegistrationRefused(Errors.DUPLICATE_BROKER_REGISTRATION, text)
 
 
 def _check_migration(
-    dialect: Dialect, state: ControllerState, request: BrokerRequest, level: FeatureLevel
+    dialect: ReleaseRules,
+    state: ControllerState,
+    request: BrokerRegistrationRequest,
+    level: FeatureLevel,
 ) -> None:
     allowed = dialect.migrates and state.migration_enabled and level >= _MIGRATION
     if request.migrating and not allowed:
         text = "Controller does not support registering ZK brokers."
-        raise _Refused(Error.BROKER_ID_NOT_REGISTERED, text)
-    before = dialect.migrates and state.migration is Migration.PRE_MIGRATION
+        raise _RegistrationRefused(Errors.BROKER_ID_NOT_REGISTERED, text)
+    before = dialect.migrates and state.migration is ZkMigrationState.PRE_MIGRATION
     if not request.migrating and before:
         text = (
             "Controller is in pre-migration mode and cannot register KRaft brokers until the "
             "metadata migration is complete."
         )
-        raise _Refused(Error.BROKER_ID_NOT_REGISTERED, text)
+        raise _RegistrationRefused(Errors.BROKER_ID_NOT_REGISTERED, text)
     if request.migrating and state.listener not in request.listeners:
         text = f"Broker does not have the current inter.broker.listener {state.listener}"
-        raise _Refused(Error.INVALID_REGISTRATION, text)
+        raise _RegistrationRefused(Errors.INVALID_REGISTRATION, text)
 
 
-def _check_directories(state: ControllerState, request: BrokerRequest) -> None:
+def _check_directories(state: ControllerState, request: BrokerRegistrationRequest) -> None:
     directories = request.directories
     if not directories:
-        raise _Refused(Error.INVALID_REGISTRATION, "No directories specified in request")
+        raise _RegistrationRefused(
+            Errors.INVALID_REGISTRATION, "No directories specified in request"
+        )
     if any(_reserved(directory) for directory in directories):
-        raise _Refused(Error.INVALID_REGISTRATION, "Reserved directory ID in request")
+        raise _RegistrationRefused(Errors.INVALID_REGISTRATION, "Reserved directory ID in request")
     if len(set(directories)) != len(directories):
-        raise _Refused(Error.INVALID_REGISTRATION, "Duplicate directory ID in request")
+        raise _RegistrationRefused(Errors.INVALID_REGISTRATION, "Duplicate directory ID in request")
     owners = {directory: one.id for one in state.brokers for directory in one.directories}
     for directory in directories:
         owner = owners.get(directory, request.id)
         if owner != request.id:
             text = f"Broker {owner} is already registered with directory {directory}"
-            raise _Refused(Error.INVALID_REGISTRATION, text)
+            raise _RegistrationRefused(Errors.INVALID_REGISTRATION, text)
 
 
 def _reserved(directory: str) -> bool:
@@ -159,7 +164,10 @@ def _reserved(directory: str) -> bool:
 
 
 def _check_features(
-    dialect: Dialect, state: ControllerState, request: BrokerRequest, level: FeatureLevel
+    dialect: ReleaseRules,
+    state: ControllerState,
+    request: BrokerRegistrationRequest,
+    level: FeatureLevel,
 ) -> tuple[Offered, ...]:
     finalized = {**state.levels, METADATA_VERSION: level, KRAFT_VERSION: state.kraft_version}
     offered = {name for name, _, _ in request.features}
@@ -169,7 +177,7 @@ def _check_features(
     if METADATA_VERSION not in offered:
         if not dialect.assumes_level_1:
             text = f"Request features do not contain '{METADATA_VERSION}'"
-            raise _Refused(Error.INVALID_REGISTRATION, text)
+            raise _RegistrationRefused(Errors.INVALID_REGISTRATION, text)
         assumed = ((METADATA_VERSION, 1, 1),)
         _check_feature(finalized, assumed[0])
     for name in _finalized_order(dialect, state):
@@ -186,29 +194,29 @@ def _check_feature(finalized: dict[FeatureName, FeatureLevel], feature: Offered)
             f"Unable to register because the broker does not support finalized version {level} of "
             f"{name}. The broker wants a version between {low} and {high}, inclusive."
         )
-        raise _Refused(Error.UNSUPPORTED_VERSION, text)
+        raise _RegistrationRefused(Errors.UNSUPPORTED_VERSION, text)
 
 
-def _finalized_order(dialect: Dialect, state: ControllerState) -> Iterable[FeatureName]:
+def _finalized_order(dialect: ReleaseRules, state: ControllerState) -> Iterable[FeatureName]:
     """The finalized features as they come out of the copies that the controller makes of them."""
     apart = {METADATA_VERSION, KRAFT_VERSION} if dialect.skips_kraft_records else {METADATA_VERSION}
     others = [name for name, level in state.levels.items() if name not in apart and level]
-    names = hash_map([METADATA_VERSION, *timeline_map(others, string_hash)])
-    copied = hash_map([*names, KRAFT_VERSION], copied_of=len(names), java=state.java)
-    again = hash_map(copied, copied_of=len(copied), java=state.java)
+    names = hash_map_order([METADATA_VERSION, *timeline_map_order(others, string_hash)])
+    copied = hash_map_order([*names, KRAFT_VERSION], copied_of=len(names), java=state.java)
+    again = hash_map_order(copied, copied_of=len(copied), java=state.java)
     return [FeatureName(name) for name in again]
 
 
-def decide_controller(release: str, state: ControllerState) -> Answer:
+def decide_controller_registration(release: str, state: ControllerState) -> ApiError:
     """Whether a controller may register: its ranges are not looked at (KIP-919).
 
     Raises:
         controller.kraft.table.UnknownReleaseError: if the release is unknown.
     """
-    level = state.metadata_version(dialect_of(release).default_level)
+    level = state.metadata_version(rules_of(release).default_level)
     if level is None:
-        return refused(Error.UNKNOWN_SERVER_ERROR, _NO_LEVEL)
+        return rejected(Errors.UNKNOWN_SERVER_ERROR, _NO_LEVEL)
     if level < CONTROLLER_REGISTRATION:
         text = "The current MetadataVersion is too old to support controller registrations."
-        return refused(Error.UNSUPPORTED_VERSION, text)
+        return rejected(Errors.UNSUPPORTED_VERSION, text)
     return ACCEPTED

@@ -4,7 +4,7 @@ This is the point of no return: a controller of an older release does not start 
 that its software does not know.
 """
 
-from controller.kraft.dialect import dialect_of
+from controller.kraft.dialect import rules_of
 from controller.kraft.state import ControllerState
 from controller.kraft.support import range_text
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
@@ -18,7 +18,7 @@ def replay_refusal(
     Raises:
         controller.kraft.table.UnknownReleaseError: if the release is unknown.
     """
-    dialect = dialect_of(release)
+    dialect = rules_of(release)
     known = dialect.release
     low, high = state.local.get(feature, (0, 0))
     if not low <= level <= high:

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from controller.kraft.state import (
     KRAFT_VERSION_0,
     ControllerState,
-    Migration,
     RegisteredBroker,
     RegisteredController,
+    ZkMigrationState,
 )
-from controller.kraft.voters import not_telling
+from controller.kraft.voters import voters_not_reporting
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
 from tables.image import Authority, ClusterImage
 from tables.nodes import Node, NodeKey
 
 
-def leader_of(image: ClusterImage) -> NodeId:
+def active_controller_id(image: ClusterImage) -> NodeId:
     """The active controller, by the word of the log; where that has none, as after a snapshot or
     where nobody reads it, by that of the nodes (-1: nobody told)."""
     told = image.sources.get(Authority.ANSWERS)
@@ -24,7 +24,7 @@ def leader_of(image: ClusterImage) -> NodeId:
     return NodeId(told.leader_id)
 
 
-def seen_state(
+def controller_state(
     image: ClusterImage, local: Mapping[FeatureName, Range] | None = None
 ) -> ControllerState:
     """What the active controller of a followed cluster knows; only it knows more.
@@ -38,7 +38,7 @@ def seen_state(
     moment ago, that voters are those of ``controller.quorum.voters`` while kraft.version is 0 and
     nothing is set there otherwise, and where min.insync.replicas is set.
     """
-    active = leader_of(image)
+    active = active_controller_id(image)
     brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
     own = image.nodes.get(NodeKey(Role.CONTROLLER, active))
     if local is None:
@@ -46,7 +46,7 @@ def seen_state(
     levels = dict(image.features.levels)
     kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
     supported = {node.key.node_id: node.capabilities.ranges for node in controllers}
-    untold = not_telling(image.quorum.voters, supported, FeatureLevel(kraft + 1))
+    untold = voters_not_reporting(image.quorum.voters, supported, FeatureLevel(kraft + 1))
     return ControllerState(
         id=active,
         local=local,
@@ -59,7 +59,7 @@ def seen_state(
         cluster=image.cluster,
         kraft_version=kraft,
         voters_support_kraft=not untold,
-        migration=Migration(image.migration),
+        migration=ZkMigrationState(image.migration),
     )
 
 

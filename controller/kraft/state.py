@@ -10,7 +10,7 @@ from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, R
 KRAFT_VERSION_0: Final = FeatureLevel(0)
 
 
-class Migration(IntEnum):
+class ZkMigrationState(IntEnum):
     """How far a cluster has come from ZooKeeper to KRaft (``ZkMigrationState``; up to 3.9)."""
 
     NONE = 0
@@ -22,7 +22,7 @@ class Migration(IntEnum):
     @property
     def in_progress(self) -> bool:
         """Whether metadata.version must stand still."""
-        return self in (Migration.PRE_MIGRATION, Migration.MIGRATION)
+        return self in (ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION)
 
 
 class RegisteredBroker(NamedTuple):
@@ -83,7 +83,7 @@ class ControllerState:
     cluster: str = ""
     kraft_version: FeatureLevel = KRAFT_VERSION_0
     voters_support_kraft: bool = True
-    migration: Migration = Migration.NONE
+    migration: ZkMigrationState = ZkMigrationState.NONE
     migration_enabled: bool = False
     listener: str = "PLAINTEXT"
     min_insync: MinInsync = field(default_factory=MinInsync)

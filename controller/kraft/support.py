@@ -8,7 +8,7 @@ from controller.kraft.state import ControllerState, RegisteredBroker, Registered
 from controller.kraft.table import CONTROLLER_REGISTRATION
 from streams.types import FeatureLevel, FeatureName, NodeId, Range
 
-NOT_AT_ALL: Final[Range] = (0, 0)
+UNSUPPORTED: Final[Range] = (0, 0)
 """What a node supports of a feature that it does not name (``QuorumFeatures.DISABLED``)."""
 
 _NO_LIMIT = 32767
@@ -54,7 +54,7 @@ def _first(
     objecting = {
         key
         for key, ranges in shared.items()
-        if not includes(ranges.get(feature, NOT_AT_ALL), level)
+        if not contains(ranges.get(feature, UNSUPPORTED), level)
     }
     if not objecting:
         return None
@@ -63,7 +63,7 @@ def _first(
     return _excluded(f"{role} {first}", by_node[NodeId(first)], feature, level)
 
 
-def includes(bounds: Range, level: int) -> bool:
+def contains(bounds: Range, level: int) -> bool:
     """Whether a level lies within a supported range; level 0 is no exception."""
     return bounds[0] <= level <= bounds[1]
 
@@ -71,8 +71,8 @@ def includes(bounds: Range, level: int) -> bool:
 def _excluded(
     who: str, ranges: Mapping[FeatureName, Range], feature: FeatureName, level: int
 ) -> str | None:
-    bounds = ranges.get(feature, NOT_AT_ALL)
-    if includes(bounds, level):
+    bounds = ranges.get(feature, UNSUPPORTED)
+    if contains(bounds, level):
         return None
     if bounds[1] == 0:
         return f"{who} does not support this feature."

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 
 from controller.kraft.answers import (
     ACCEPTED,
-    Answer,
+    ApiError,
     ConfigRecord,
-    Error,
-    LevelRecord,
-    NothingRecord,
+    Errors,
+    FeatureLevelRecord,
+    LevelUpdate,
+    NoOpRecord,
     Record,
-    Update,
     UpdateDecision,
     UpdateRequest,
     UpgradeType,
-    refused,
+    rejected,
 )
-from controller.kraft.dialect import Dialect, dialect_of
-from controller.kraft.order import by_id, by_name, hash_map
+from controller.kraft.dialect import ReleaseRules, rules_of
+from controller.kraft.order import by_id, by_name, hash_map_order
 from controller.kraft.state import ControllerState
 from controller.kraft.support import reason_not_supported
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
@@ -37,12 +37,12 @@ def decide_update(release: str, state: ControllerState, request: UpdateRequest) 
     Raises:
         controller.kraft.table.UnknownReleaseError: if the release is unknown.
     """
-    dialect = dialect_of(release)
+    dialect = rules_of(release)
     finalized = state.metadata_version(dialect.default_level)
     if finalized is None:
-        return UpdateDecision(refused(Error.UNKNOWN_SERVER_ERROR, _NO_LEVEL), (), ())
+        return UpdateDecision(rejected(Errors.UNKNOWN_SERVER_ERROR, _NO_LEVEL), (), ())
     updates = request.by_feature()
-    asked = _Asked(dialect, state, request.dry_run, finalized, updates)
+    asked = _RequestChecks(dialect, state, request.dry_run, finalized, updates)
     if dialect.all_or_nothing:
         return _all_or_nothing(asked)
     results = {feature: asked.decide(updates[feature]) for feature in asked.order}
@@ -53,7 +53,7 @@ def decide_update(release: str, state: ControllerState, request: UpdateRequest) 
     )
 
 
-def _all_or_nothing(asked: "_Asked") -> UpdateDecision:
+def _all_or_nothing(asked: "_RequestChecks") -> UpdateDecision:
     for feature in asked.order:
         answer = asked.decide(asked.updates[feature])
         if not answer.accepted:
@@ -75,23 +75,23 @@ def _elr_settings(state: ControllerState) -> tuple[ConfigRecord, ...]:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _RequestChecks:
     """One request on its way through the checks."""
 
-    dialect: Dialect
+    dialect: ReleaseRules
     state: ControllerState
     dry_run: bool
     finalized: FeatureLevel
-    updates: Mapping[FeatureName, Update]
+    updates: Mapping[FeatureName, LevelUpdate]
     records: list[Record] = field(default_factory=list)
     raised: FeatureLevel | None = None
 
     @property
     def order(self) -> list[FeatureName]:
         """The features in the order in which the controller gets to them."""
-        return [FeatureName(name) for name in hash_map(self.updates)]
+        return [FeatureName(name) for name in hash_map_order(self.updates)]
 
-    def decide(self, update: Update) -> Answer:
+    def decide(self, update: LevelUpdate) -> ApiError:
         """The answer for one feature; records are collected on the way."""
         if update.kind is UpgradeType.UNKNOWN:
             return _invalid(update, "The controller does not support the given upgrade type.")
@@ -117,11 +117,11 @@ class _Asked:
             return FeatureLevel(0)
         return self.state.levels.get(feature, FeatureLevel(0))
 
-    def _write(self, update: Update) -> Answer:
-        self.records.append(LevelRecord(update.feature, update.level))
+    def _write(self, update: LevelUpdate) -> ApiError:
+        self.records.append(FeatureLevelRecord(update.feature, update.level))
         return ACCEPTED
 
-    def _metadata_version(self, update: Update) -> Answer:
+    def _metadata_version(self, update: LevelUpdate) -> ApiError:
         release = self.dialect.release
         known = release.metadata_level(update.level)
         if known is None:
@@ -141,10 +141,10 @@ class _Asked:
                 return _invalid_metadata(update, text)
             span = f"from {self.finalized} to {update.level}"
             text = f"Unsupported metadata.version downgrade {span}. {text}"
-            return refused(Error.INVALID_UPDATE_VERSION, text)
+            return rejected(Errors.INVALID_UPDATE_VERSION, text)
         return self._write(update)
 
-    def _kraft_version(self, update: Update, current: FeatureLevel) -> Answer:
+    def _kraft_version(self, update: LevelUpdate, current: FeatureLevel) -> ApiError:
         if update.kind is not UpgradeType.UPGRADE:
             if update.level == current:
                 return ACCEPTED
@@ -154,18 +154,18 @@ class _Asked:
             return _invalid(update, f"Unknown KRaft feature level: {update.level}")
         if update.level > current and not self.state.voters_support_kraft:
             text = f"Invalid upgrade of {KRAFT_VERSION} to {versions[update.level]} because not all"
-            return refused(Error.INVALID_UPDATE_VERSION, f"{text} of the voters support it")
+            return rejected(Errors.INVALID_UPDATE_VERSION, f"{text} of the voters support it")
         if update.level > current and not self.dry_run:
             self.raised = update.level
-        self.records.append(NothingRecord())
+        self.records.append(NoOpRecord())
         return ACCEPTED
 
-    def _other(self, update: Update) -> Answer:
+    def _other(self, update: LevelUpdate) -> ApiError:
         if self.dialect.all_or_nothing and (text := self._dependency(update)):
             return _invalid(update, text)
         return self._write(update)
 
-    def _dependency(self, update: Update) -> str | None:
+    def _dependency(self, update: LevelUpdate) -> str | None:
         """``Feature.validateVersion``, against all levels as they would be afterwards."""
         release = self.dialect.release
         versions = release.features.get(update.feature)
@@ -186,7 +186,7 @@ class _Asked:
         return None
 
 
-def _direction(update: Update, current: FeatureLevel) -> str | None:
+def _direction(update: LevelUpdate, current: FeatureLevel) -> str | None:
     if update.level < current and update.kind is UpgradeType.UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to "
@@ -203,11 +203,11 @@ _UNSAFE = "Unsafe metadata downgrade is not supported in this version."
 _LOSSY = "Refusing to perform the requested downgrade because it might delete metadata information."
 
 
-def _invalid(update: Update, reason: str) -> Answer:
+def _invalid(update: LevelUpdate, reason: str) -> ApiError:
     text = f"Invalid update version {update.level} for feature {update.feature}. {reason}"
-    return refused(Error.INVALID_UPDATE_VERSION, text)
+    return rejected(Errors.INVALID_UPDATE_VERSION, text)
 
 
-def _invalid_metadata(update: Update, reason: str) -> Answer:
+def _invalid_metadata(update: LevelUpdate, reason: str) -> ApiError:
     text = f"Invalid metadata.version {update.level}. {reason}"
-    return refused(Error.INVALID_UPDATE_VERSION, text)
+    return rejected(Errors.INVALID_UPDATE_VERSION, text)

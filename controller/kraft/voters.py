@@ -11,11 +11,11 @@ from typing import Final
 from controller.kraft.table import release_of
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
 
-FIRST_TO_TELL: Final = "4.1"
+FIRST_REPORTING_RELEASE: Final = "4.1"
 """The release."""
 
 
-def not_telling(
+def voters_not_reporting(
     voters: Iterable[NodeId],
     registered: Mapping[NodeId, Mapping[FeatureName, Range]],
     level: FeatureLevel,
@@ -25,7 +25,7 @@ def not_telling(
 
     Of a voter that has not registered nothing is known, and it is not among them.
     """
-    newest = release_of(FIRST_TO_TELL).newest(METADATA_VERSION)
+    newest = release_of(FIRST_REPORTING_RELEASE).newest(METADATA_VERSION)
     found = []
     for voter in voters:
         ranges = registered.get(voter)

@@ -1,47 +1,56 @@
 """Can the cluster be upgraded: who stands in the way, is there a way back, and what will it do.
 
-`readiness` answers ready, not ready or unknown for a release or for single levels. It is pure: an
+`assess_readiness` answers ready, not ready or unknown for a release or for single levels. It is pure: an
 image of the cluster in, a verdict out; `times` adds since when things are so.
 """
 
-from controller.readiness.blockers import Blocker, Condition
-from controller.readiness.software import able, software_of, span
-from controller.readiness.states import Stand, Stands, State, stands_of
-from controller.readiness.times import DEFAULT_LIMITS, NO_TIMES, Limits, Times, advance
-from controller.readiness.verdict import (
-    FeatureReadiness,
-    Readiness,
-    Registration,
-    Said,
-    levels_of,
-    readiness,
+from controller.readiness.blockers import Blocker, NodeCondition
+from controller.readiness.software import (
+    format_releases,
+    release_of_capabilities,
+    startable_releases,
 )
-from controller.readiness.views import View, taken_in_by_all
-from controller.readiness.way_back import WayBack, way_back
+from controller.readiness.states import (
+    ClusterUpgradeState,
+    FeatureUpgradeState,
+    UpgradeState,
+    upgrade_state_of,
+)
+from controller.readiness.times import DEFAULT_LIMITS, NO_TIMES, Limits, StateTimers, advance_timers
+from controller.readiness.verdict import (
+    ControllerResponse,
+    FeatureReadiness,
+    NodeRef,
+    ReadinessReport,
+    assess_readiness,
+    release_levels,
+)
+from controller.readiness.views import NodeDivergence, applied_by_all
+from controller.readiness.way_back import DowngradePath, downgrade_path
 
 __all__ = [
     "DEFAULT_LIMITS",
     "NO_TIMES",
     "Blocker",
-    "Condition",
+    "ClusterUpgradeState",
+    "ControllerResponse",
+    "DowngradePath",
     "FeatureReadiness",
+    "FeatureUpgradeState",
     "Limits",
-    "Readiness",
-    "Registration",
-    "Said",
-    "Stand",
-    "Stands",
-    "State",
-    "Times",
-    "View",
-    "WayBack",
-    "able",
-    "advance",
-    "levels_of",
-    "readiness",
-    "software_of",
-    "span",
-    "stands_of",
-    "taken_in_by_all",
-    "way_back",
+    "NodeCondition",
+    "NodeDivergence",
+    "NodeRef",
+    "ReadinessReport",
+    "StateTimers",
+    "UpgradeState",
+    "advance_timers",
+    "applied_by_all",
+    "assess_readiness",
+    "downgrade_path",
+    "format_releases",
+    "release_levels",
+    "release_of_capabilities",
+    "startable_releases",
+    "upgrade_state_of",
 ]

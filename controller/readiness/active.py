@@ -3,16 +3,16 @@
 from typing import NamedTuple
 
 from controller.kraft.dialect import COMPARED
-from controller.kraft.seen import leader_of, seen_state
+from controller.kraft.seen import active_controller_id, controller_state
 from controller.kraft.state import ControllerState
 from controller.kraft.table import Release, release_of
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import METADATA_VERSION, NodeId, Role
 from tables.image import ClusterImage
 from tables.nodes import NodeKey
 
 
-class Active(NamedTuple):
+class ActiveController(NamedTuple):
     """The active controller (-1: not known) and its release.
 
     ``assumed`` says that nothing told which release it runs, and the oldest of the cluster is
@@ -26,32 +26,32 @@ class Active(NamedTuple):
     exact: bool
 
 
-def active_controller(image: ClusterImage) -> Active:
+def active_controller(image: ClusterImage) -> ActiveController:
     """The active controller, as its registration, its answer or its broker's registration tells.
 
     Where it is no broker as well, has not registered and was not asked, nobody knows.
     """
-    leader = leader_of(image)
+    leader = active_controller_id(image)
     for nodes, role in (
         (image.nodes, Role.CONTROLLER),
         (image.answers, Role.CONTROLLER),
         (image.nodes, Role.BROKER),
     ):
         node = nodes.get(NodeKey(role, leader))
-        release = node and software_of(node.capabilities)
+        release = node and release_of_capabilities(node.capabilities)
         if release is not None:
-            return Active(leader, release, assumed=False, exact=release.name in COMPARED)
-    found = [software_of(key.capabilities) for key in image.nodes.classes]
+            return ActiveController(leader, release, assumed=False, exact=release.name in COMPARED)
+    found = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
     known = [release for release in found if release is not None]
     oldest = min(known, key=lambda one: one.newest(METADATA_VERSION), default=None)
     release = oldest or release_of(COMPARED[-1])
-    return Active(leader, release, assumed=True, exact=release.name in COMPARED)
+    return ActiveController(leader, release, assumed=True, exact=release.name in COMPARED)
 
 
-def state_of(image: ClusterImage, active: Active) -> ControllerState:
+def active_state(image: ClusterImage, active: ActiveController) -> ControllerState:
     """What the active controller knows, with its release's ranges where it has not registered.
 
     ``active`` is what `active_controller` says of the image.
     """
     registered = NodeKey(Role.CONTROLLER, active.node_id) in image.nodes.nodes
-    return seen_state(image, None if registered else active.release.ranges())
+    return controller_state(image, None if registered else active.release.ranges())

@@ -6,18 +6,27 @@ from enum import StrEnum
 
 from immutables import Map
 
-from controller.compatibility import Incompatibility, Verdict, asks_controllers, incompatibilities
-from controller.readiness.software import able, software_of, span
-from controller.readiness.times import Limits, Times
+from controller.compatibility import (
+    Incompatibility,
+    Verdict,
+    controllers_register,
+    incompatibilities,
+)
+from controller.readiness.software import (
+    format_releases,
+    release_of_capabilities,
+    startable_releases,
+)
+from controller.readiness.times import Limits, StateTimers
 from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import ClassKey, Node, NodeKey
+from tables.nodes import CapabilityKey, Node, NodeKey
 from tables.provenance import LogProvenance
 
 Levels = Map[FeatureName, FeatureLevel]
 
 
-class Condition(StrEnum):
+class NodeCondition(StrEnum):
     """How a node is there.
 
     ``ghost``: registered, and no living node for it. ``unregistered``: a voter that the controller
@@ -44,7 +53,7 @@ class Blocker:
     role: Role
     node_id: NodeId
     software: str | None
-    condition: Condition
+    condition: NodeCondition
     verdict: Verdict
     registered_ms: int
     away_ms: int
@@ -53,27 +62,27 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ReadinessContext:
     """What is looked at: a cluster at a time, and the levels that shall be finalized."""
 
     image: ClusterImage
     target: Levels
-    times: Times
+    times: StateTimers
     limits: Limits
     now_ms: int
 
 
-def blockers_of(scene: Scene) -> tuple[Blocker, ...]:
+def blockers_of(scene: ReadinessContext) -> tuple[Blocker, ...]:
     """Every one of them, brokers first; it costs what stands in the way, not the whole cluster."""
     found = [*_registered(scene), *_voters(scene)]
     return tuple(sorted(found, key=lambda one: (one.role, one.node_id)))
 
 
-def ghosts_of(scene: Scene) -> tuple[NodeKey, ...]:
+def ghosts_of(scene: ReadinessContext) -> tuple[NodeKey, ...]:
     """All registrations without a living node, whether they stand in the way or not."""
     if scene.image.authority is not Authority.LOG:
         return ()
-    found = {key for key in scene.times.away if _is_ghost(scene, key)}
+    found = {key for key in scene.times.offline if _is_ghost(scene, key)}
     return tuple(sorted(found | {*_nonvoters(scene.image)}))
 
 
@@ -88,14 +97,14 @@ def _nonvoters(image: ClusterImage) -> Iterator[NodeKey]:
                     yield NodeKey(Role.CONTROLLER, node_id)
 
 
-def _is_ghost(scene: Scene, key: NodeKey) -> bool:
-    since = scene.times.away.get(key)
+def _is_ghost(scene: ReadinessContext, key: NodeKey) -> bool:
+    since = scene.times.offline.get(key)
     return since is not None and scene.now_ms - since >= scene.limits.ghost_ms
 
 
-def _registered(scene: Scene) -> Iterator[Blocker]:
+def _registered(scene: ReadinessContext) -> Iterator[Blocker]:
     image = scene.image
-    asked = image.authority is not Authority.LOG or asks_controllers(image)
+    asked = image.authority is not Authority.LOG or controllers_register(image)
     ghosts = {*ghosts_of(scene)}
     for key in image.nodes.classes:
         levels = incompatibilities(key.capabilities, scene.target)
@@ -109,21 +118,24 @@ def _registered(scene: Scene) -> Iterator[Blocker]:
 
 
 def _of_class(
-    scene: Scene, key: ClassKey, levels: tuple[Incompatibility, ...], ghosts: set[NodeKey]
+    scene: ReadinessContext,
+    key: CapabilityKey,
+    levels: tuple[Incompatibility, ...],
+    ghosts: set[NodeKey],
 ) -> Iterator[Blocker]:
     verdicts = {item.verdict for item in levels}
     verdict = Verdict.NO if Verdict.NO in verdicts else Verdict.UNKNOWN
-    release = software_of(key.capabilities)
+    release = release_of_capabilities(key.capabilities)
     name = release.name if release else None
     releases = _releases(scene)
-    remedies = {one: _remedy(key.role, one, levels, releases) for one in Condition}
-    away = scene.times.away
+    remedies = {one: _remedy(key.role, one, levels, releases) for one in NodeCondition}
+    away = scene.times.offline
     for node in scene.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
         # A voter has to come back for good, however long it was away.
         voter = key.role is Role.CONTROLLER and node.key.node_id in scene.image.quorum.voters
         remedy = remedies[
-            Condition.RUNNING if voter and condition is Condition.GHOST else condition
+            NodeCondition.RUNNING if voter and condition is NodeCondition.GHOST else condition
         ]
         yield Blocker(
             key.role,
@@ -131,16 +143,16 @@ def _of_class(
             name,
             condition,
             verdict,
-            heard_ms(node),
+            last_seen_ms(node),
             away.get(node.key, -1),
             levels,
             remedy.replace("{id}", str(node.key.node_id)),
         )
 
 
-def _silent(scene: Scene, key: ClassKey, ghosts: set[NodeKey]) -> Iterator[Blocker]:
+def _silent(scene: ReadinessContext, key: CapabilityKey, ghosts: set[NodeKey]) -> Iterator[Blocker]:
     """Where nodes are known by their answers alone: what a silent one runs by now is not known."""
-    release = software_of(key.capabilities)
+    release = release_of_capabilities(key.capabilities)
     for node in scene.image.nodes.members(key):
         if node.silent:
             yield Blocker(
@@ -149,49 +161,53 @@ def _silent(scene: Scene, key: ClassKey, ghosts: set[NodeKey]) -> Iterator[Block
                 release.name if release else None,
                 _condition(node, ghost=node.key in ghosts),
                 Verdict.UNKNOWN,
-                heard_ms(node),
-                scene.times.away.get(node.key, -1),
+                last_seen_ms(node),
+                scene.times.offline.get(node.key, -1),
                 (),
                 "it does not answer: find out whether it runs, and what it runs",
             )
 
 
-def _condition(node: Node, *, ghost: bool) -> Condition:
+def _condition(node: Node, *, ghost: bool) -> NodeCondition:
     if ghost:
-        return Condition.GHOST
+        return NodeCondition.GHOST
     if node.fenced:
-        return Condition.FENCED
-    return Condition.SILENT if node.silent else Condition.RUNNING
+        return NodeCondition.FENCED
+    return NodeCondition.SILENT if node.silent else NodeCondition.RUNNING
 
 
-def _voters(scene: Scene) -> Iterator[Blocker]:
+def _voters(scene: ReadinessContext) -> Iterator[Blocker]:
     """Voters that have not registered: by what they answer, if anybody asks them."""
     image = scene.image
     for voter in image.quorum.voters:
         key = NodeKey(Role.CONTROLLER, NodeId(voter))
-        node = image.nodes.get(key) if asks_controllers(image) else None
+        node = image.nodes.get(key) if controllers_register(image) else None
         answer = image.answers.get(key)
         if node is not None or image.authority is not Authority.LOG:
             continue
         known = () if answer is None else incompatibilities(answer.capabilities, scene.target)
         heard = answer is not None and not answer.silent
-        if heard and not known and not asks_controllers(image):
+        if heard and not known and not controllers_register(image):
             continue
-        release = answer and software_of(answer.capabilities)
-        condition = Condition.RUNNING if heard else Condition.UNSEEN
-        if asks_controllers(image):
-            condition = Condition.UNREGISTERED
+        release = answer and release_of_capabilities(answer.capabilities)
+        condition = NodeCondition.RUNNING if heard else NodeCondition.UNSEEN
+        if controllers_register(image):
+            condition = NodeCondition.UNREGISTERED
         verdict = Verdict.UNKNOWN
         if heard and any(item.verdict is Verdict.NO for item in known):
             verdict = Verdict.NO
         yield Blocker(
             *(Role.CONTROLLER, key.node_id, release.name if release else None, condition, verdict),
-            *(-1 if answer is None else heard_ms(answer), scene.times.away.get(key, -1), known),
+            *(
+                -1 if answer is None else last_seen_ms(answer),
+                scene.times.offline.get(key, -1),
+                known,
+            ),
             _remedy(Role.CONTROLLER, condition, known, _releases(scene)),
         )
 
 
-def heard_ms(node: Node) -> int:
+def last_seen_ms(node: Node) -> int:
     """When a node last registered or answered (-1: not known)."""
     place = node.provenance
     if isinstance(place, LogProvenance):
@@ -199,14 +215,14 @@ def heard_ms(node: Node) -> int:
     return place.seen_ms
 
 
-def _releases(scene: Scene) -> tuple[str, ...]:
+def _releases(scene: ReadinessContext) -> tuple[str, ...]:
     """The releases whose nodes support the levels; none of the table has features in ZooKeeper."""
-    return () if scene.image.authority is Authority.ZOOKEEPER else able(scene.target)
+    return () if scene.image.authority is Authority.ZOOKEEPER else startable_releases(scene.target)
 
 
 def _remedy(
     role: Role,
-    condition: Condition,
+    condition: NodeCondition,
     levels: tuple[Incompatibility, ...],
     releases: tuple[str, ...],
 ) -> str:
@@ -216,20 +232,20 @@ def _remedy(
         start = "find out what it runs: it does not tell all, or not what can be; then " + start
     unregister = "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id {id}"
     match condition:
-        case Condition.UNREGISTERED:
+        case NodeCondition.UNREGISTERED:
             return (
                 "start it, so that it registers; if it is gone for good, take it out of "
                 "controller.quorum.voters of every controller and restart them one by one"
             )
-        case Condition.UNSEEN:
+        case NodeCondition.UNSEEN:
             return (
                 "it does not register below metadata.version 15, and was not asked: see that it "
                 "runs, and give --bootstrap-server or its address, so that it is asked"
             )
-        case Condition.GHOST | Condition.FENCED if role is Role.BROKER:
-            gone = condition is Condition.GHOST
+        case NodeCondition.GHOST | NodeCondition.FENCED if role is Role.BROKER:
+            gone = condition is NodeCondition.GHOST
             return unregister if gone else f"{start}; if it is gone for good: {unregister}"
-        case Condition.GHOST:
+        case NodeCondition.GHOST:
             return (
                 f"start a controller with node.id {{id}} on {_choice(releases)} once more, "
                 "so that it registers anew, and stop it when the levels are finalized; no release "
@@ -240,4 +256,4 @@ def _remedy(
 
 
 def _choice(names: tuple[str, ...]) -> str:
-    return f"Kafka {span(names)}" if names else "a release that supports these levels"
+    return f"Kafka {format_releases(names)}" if names else "a release that supports these levels"

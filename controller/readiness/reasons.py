@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller.compatibility import Verdict, incompatibilities
-from controller.kraft.dialect import dialect_of
+from controller.kraft.dialect import rules_of
 from controller.kraft.table import Release, release_of
-from controller.kraft.voters import FIRST_TO_TELL, not_telling
-from controller.migration import under_way
+from controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reporting
+from controller.migration import in_progress
 from controller.readiness.active import active_controller
-from controller.readiness.blockers import Scene
-from controller.readiness.software import able
+from controller.readiness.blockers import ReadinessContext
+from controller.readiness.software import startable_releases
 from controller.readiness.states import is_kraft, newest_release
-from controller.readiness.views import taken_in_by_all
+from controller.readiness.views import applied_by_all
 from streams.events import SourceState
 from streams.types import (
     KRAFT_VERSION,
@@ -33,11 +33,11 @@ STALE_AFTER_MS: Final = 60_000
 """Sources are heard of every few seconds."""
 
 
-def reasons_of(scene: Scene, target: Release | None) -> list[Reason]:
+def reasons_of(scene: ReadinessContext, target: Release | None) -> list[Reason]:
     """The reasons in a cluster, for the levels of the scene and the release that is asked for."""
     image = scene.image
     found: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, scene.now_ms)]
-    if under_way(image):
+    if in_progress(image):
         text = "The cluster moves from ZooKeeper to KRaft: finish that first."
         found.append((Verdict.NO, text))
     match image.authority:
@@ -100,7 +100,7 @@ def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
     return [(Verdict.YES, text)]
 
 
-def _of_voters(scene: Scene) -> list[Reason]:
+def _of_voters(scene: ReadinessContext) -> list[Reason]:
     """Whose word the leader lacks before it raises kraft.version; it refuses without naming one."""
     image = scene.image
     none = FeatureLevel(0)
@@ -108,16 +108,16 @@ def _of_voters(scene: Scene) -> list[Reason]:
         levels.get(KRAFT_VERSION, none) for levels in (scene.target, image.features.levels)
     )
     voters = image.quorum.voters
-    if level <= now or not dialect_of(active_controller(image).release.name).raft_decides:
+    if level <= now or not rules_of(active_controller(image).release.name).raft_decides:
         return []
     registered = {one: image.nodes.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
     known = {one: node.capabilities for one, node in registered.items() if node}
     supported = {one: capabilities.ranges for one, capabilities in known.items()}
-    if untold := not_telling(voters, supported, level):
+    if untold := voters_not_reporting(voters, supported, level):
         old = [one for one in untold if not incompatibilities(known[one], scene.target)]
         text = (
             f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
-            f"that, which Kafka does from {FIRST_TO_TELL} on: start {_controllers(old)} on that."
+            f"that, which Kafka does from {FIRST_REPORTING_RELEASE} on: start {_controllers(old)} on that."
         )
         return [(Verdict.NO, text)] if old else []  # the others stand in the way all the same
     answers = {one: image.answers.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
@@ -141,7 +141,7 @@ def _controllers(ids: Iterable[NodeId]) -> str:
     return ", ".join(f"controller {one}" for one in ids)
 
 
-def _of_software(scene: Scene, target: Release) -> list[Reason]:
+def _of_software(scene: ReadinessContext, target: Release) -> list[Reason]:
     """What stands between the levels and the target's software, whatever nodes support.
 
     Where the levels are those of an older release already, it is asked whether it may be started.
@@ -158,9 +158,9 @@ def _of_software(scene: Scene, target: Release) -> list[Reason]:
     running = release_of(newest).newest(METADATA_VERSION) if newest else 0
     older = target.newest(METADATA_VERSION) < running
     raised = any(level > image.features.levels.get(name, 0) for name, level in scene.target.items())
-    if not older or raised or target.name not in able(image.features.levels):
+    if not older or raised or target.name not in startable_releases(image.features.levels):
         return []
-    verdict, doubtful = taken_in_by_all(image, scene.now_ms)
+    verdict, doubtful = applied_by_all(image, scene.now_ms)
     if verdict is Verdict.YES:
         return []
     shown = ", ".join(f"{key.role} {key.node_id}" for key in doubtful[:_NAMED])

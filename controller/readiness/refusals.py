@@ -6,12 +6,12 @@ from typing import Final
 from immutables import Map
 
 from controller.compatibility import incompatibilities
-from controller.kraft.answers import Error
+from controller.kraft.answers import Errors
 from controller.kraft.dialect import COMPARED
-from controller.kraft.registration import BrokerRequest, decide_broker
+from controller.kraft.registration import BrokerRegistrationRequest, decide_broker_registration
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import KRAFT_VERSION_0, ControllerState
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority, ClusterImage
 from tables.nodes import Capabilities, NodeKey
@@ -23,12 +23,12 @@ _DIRECTORY: Final = "k3nkSGPhQsiT8EDDBw8qVg"
 """Some directory id: it is features that are asked about."""
 
 
-def is_refused(image: ClusterImage, key: NodeKey) -> bool:
-    """Whether `refusal` has something to say."""
-    return refusal(image, key) is not None
+def is_restart_refused(image: ClusterImage, key: NodeKey) -> bool:
+    """Whether `restart_refusal` has something to say."""
+    return restart_refusal(image, key) is not None
 
 
-def refusal(image: ClusterImage, key: NodeKey) -> str | None:
+def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     """Why a node could not start again now; None: it could.
 
     A broker is turned away by the active controller, and a controller stops at a record by itself;
@@ -59,12 +59,12 @@ def _words(known: Capabilities, levels: Levels, role: Role, registered: bool) ->
     kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
     state = ControllerState(_NOBODY, known.ranges, others, kraft_version=kraft)
     if role is Role.CONTROLLER:
-        own = software_of(known)
+        own = release_of_capabilities(known)
         release = own.name if own is not None else COMPARED[-1]
         stops = (replay_refusal(release, state, *level) for level in sorted(others.items()))
         return next((text for text in stops if text), None)
     offered = tuple((name, low, high) for name, (low, high) in sorted(known.ranges.items()))
-    request = BrokerRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
-    answer = decide_broker(COMPARED[-1], state, request, 0).answer
-    asked = answer.error in (Error.UNSUPPORTED_VERSION, Error.INVALID_REGISTRATION)
+    request = BrokerRegistrationRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
+    answer = decide_broker_registration(COMPARED[-1], state, request, 0).answer
+    asked = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
     return answer.text if asked else None

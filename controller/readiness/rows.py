@@ -10,8 +10,8 @@ from typing import Final
 import orjson
 from immutables import Map
 
-from controller.readiness.states import State
-from controller.readiness.times import Since, Times
+from controller.readiness.states import UpgradeState
+from controller.readiness.times import StateSince, StateTimers
 from streams.types import ClusterId, FeatureName, Role
 from tables.nodes import NodeKey
 from tables.rows import PAGE, Row, keys_of_page, row_key
@@ -21,7 +21,7 @@ _PAGES: Final = "times/"
 
 
 def rows_of_times(
-    before: Times, after: Times, touched: Iterable[NodeKey], cluster: ClusterId
+    before: StateTimers, after: StateTimers, touched: Iterable[NodeKey], cluster: ClusterId
 ) -> Iterator[Row]:
     """The rows that changed; ``touched`` are the nodes of which something may have.
 
@@ -31,7 +31,7 @@ def rows_of_times(
         (key.role, key.node_id // PAGE) for key in touched if _at(before, key) != _at(after, key)
     )
     for role, page in pages:
-        away, refused, keys = after.away, after.refused, keys_of_page(role, page)
+        away, refused, keys = after.offline, after.refused, keys_of_page(role, page)
         found = [(key.node_id, away.get(key), refused.get(key)) for key in keys]
         known = [one for one in found if one[1] is not None or one[2] is not None]
         key = row_key(cluster, f"{_PAGES}{role}/{page}")
@@ -41,21 +41,21 @@ def rows_of_times(
         yield row_key(cluster, _STATES), orjson.dumps(states)
 
 
-def times_of_rows(rows: Mapping[str, bytes]) -> Times:
+def times_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
     """The times that rows hold, by the rows' names."""
     states, away, refused = {}, {}, {}
     for name, value in rows.items():
         if name == _STATES:
             for feature, (state, at_ms) in orjson.loads(value).items():
-                states[FeatureName(feature)] = Since(State(state), at_ms)
+                states[FeatureName(feature)] = StateSince(UpgradeState(state), at_ms)
         elif name.startswith(_PAGES):
             role = Role(name.split("/")[1])
             for node_id, gone_ms, refused_ms in orjson.loads(value):
                 key = NodeKey(role, node_id)
                 away.update({} if gone_ms is None else {key: gone_ms})
                 refused.update({} if refused_ms is None else {key: refused_ms})
-    return Times(Map(states), Map(away), Map(refused))
+    return StateTimers(Map(states), Map(away), Map(refused))
 
 
-def _at(times: Times, key: NodeKey) -> tuple[int | None, int | None]:
-    return times.away.get(key), times.refused.get(key)
+def _at(times: StateTimers, key: NodeKey) -> tuple[int | None, int | None]:
+    return times.offline.get(key), times.refused.get(key)

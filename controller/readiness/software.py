@@ -9,7 +9,7 @@ from tables.nodes import Capabilities
 
 
 @lru_cache(maxsize=4096)
-def software_of(known: Capabilities) -> Release | None:
+def release_of_capabilities(known: Capabilities) -> Release | None:
     """The release that advertises these ranges (None: the table has none, or they do not tell).
 
     metadata.version tells it: each release has a highest level of its own. A release with unstable
@@ -28,7 +28,7 @@ def software_of(known: Capabilities) -> Release | None:
     return next(stable, None) or next(unstable, None)
 
 
-def able(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:
+def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:
     """The releases whose nodes can start while these levels are finalized, oldest first.
 
     A broker that does not support one is refused at its registration, and a controller stops at its
@@ -44,7 +44,7 @@ def _starts(
     return all(low <= level <= high for (low, high), level in bounds)
 
 
-def span(names: Iterable[str]) -> str:
+def format_releases(names: Iterable[str]) -> str:
     """Releases for people: ``3.9``, ``4.0 to 4.2`` or ``none``; they are neighbours, in order."""
     found = tuple(names)
     if not found:

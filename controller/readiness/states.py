@@ -13,13 +13,13 @@ from immutables import Map
 
 from controller.compatibility import Verdict, supports
 from controller.kraft.table import production_levels, releases
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
 from tables.image import Authority, ClusterImage
-from tables.nodes import ClassKey, is_range
+from tables.nodes import CapabilityKey, is_valid_range
 
 
-class State(StrEnum):
+class UpgradeState(StrEnum):
     """How a feature, or the whole cluster, stands between two releases.
 
     ``mixed``: the registered nodes do not have the same highest level. ``ready``: they have, and it
@@ -35,65 +35,67 @@ class State(StrEnum):
     FINALIZED = "finalized"
 
 
-class Stand(NamedTuple):
+class FeatureUpgradeState(NamedTuple):
     """One feature: its finalized level, what all registered nodes support, what any supports.
 
     ``reach`` is None where it is not known, and where no level at all is common to all nodes.
     """
 
-    state: State
+    state: UpgradeState
     finalized: FeatureLevel
     reach: FeatureLevel | None
     newest: FeatureLevel
 
 
-class Stands(NamedTuple):
+class ClusterUpgradeState(NamedTuple):
     """All features of a cluster, and the cluster's own state; ``behind`` are features below the
     default of the release that metadata.version stands for, with that default.
     """
 
-    state: State
-    features: Mapping[FeatureName, Stand]
+    state: UpgradeState
+    features: Mapping[FeatureName, FeatureUpgradeState]
     behind: Mapping[FeatureName, FeatureLevel]
 
 
-def stands_of(image: ClusterImage) -> Stands:
+def upgrade_state_of(image: ClusterImage) -> ClusterUpgradeState:
     """How a cluster stands; computed once for a set of classes and a set of levels."""
     return _stands(frozenset(image.nodes.classes), image.features.levels, image.authority)
 
 
 @lru_cache(maxsize=4096)
 def _stands(
-    classes: frozenset[ClassKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
-) -> Stands:
+    classes: frozenset[CapabilityKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
+) -> ClusterUpgradeState:
     names = {name for key in classes for name in key.capabilities.ranges} | {*levels}
     features = {name: _stand(classes, levels, name) for name in sorted(names)}
     behind = _behind(features, levels)
-    return Stands(_whole(features, behind, authority), features, behind)
+    return ClusterUpgradeState(_whole(features, behind, authority), features, behind)
 
 
 def _stand(
-    classes: frozenset[ClassKey], levels: Mapping[FeatureName, FeatureLevel], feature: FeatureName
-) -> Stand:
+    classes: frozenset[CapabilityKey],
+    levels: Mapping[FeatureName, FeatureLevel],
+    feature: FeatureName,
+) -> FeatureUpgradeState:
     finalized = levels.get(feature, FeatureLevel(0))
     bounds = [key.capabilities.ranges.get(feature, (0, 0)) for key in classes]
     newest = FeatureLevel(max((high for _, high in bounds), default=0))
     unsure = any(
         feature not in key.capabilities.ranges and not key.capabilities.complete for key in classes
     )
-    if unsure or not bounds or not all(map(is_range, bounds)):
-        return Stand(State.UNKNOWN, finalized, None, newest)
+    if unsure or not bounds or not all(map(is_valid_range, bounds)):
+        return FeatureUpgradeState(UpgradeState.UNKNOWN, finalized, None, newest)
     lowest, highest = max(low for low, _ in bounds), min(high for _, high in bounds)
     reach = FeatureLevel(highest) if lowest <= highest else None
     fits = all(supports(key.capabilities, feature, finalized) is Verdict.YES for key in classes)
     if highest != newest or (finalized and not fits):
-        return Stand(State.MIXED, finalized, reach, newest)
-    state = State.READY if highest > finalized else State.FINALIZED
-    return Stand(state, finalized, reach, newest)
+        return FeatureUpgradeState(UpgradeState.MIXED, finalized, reach, newest)
+    state = UpgradeState.READY if highest > finalized else UpgradeState.FINALIZED
+    return FeatureUpgradeState(state, finalized, reach, newest)
 
 
 def _behind(
-    features: Mapping[FeatureName, Stand], levels: Mapping[FeatureName, FeatureLevel]
+    features: Mapping[FeatureName, FeatureUpgradeState], levels: Mapping[FeatureName, FeatureLevel]
 ) -> dict[FeatureName, FeatureLevel]:
     """What a release has by default and all nodes support, and is not finalized.
 
@@ -116,17 +118,17 @@ def _behind(
 
 
 def _whole(
-    features: Mapping[FeatureName, Stand],
+    features: Mapping[FeatureName, FeatureUpgradeState],
     behind: Mapping[FeatureName, FeatureLevel],
     authority: Authority,
-) -> State:
+) -> UpgradeState:
     """The cluster: metadata.version leads; without it (ZooKeeper) the least of all features."""
     if METADATA_VERSION in features and authority is not Authority.ZOOKEEPER:
         state = features[METADATA_VERSION].state
-        return State.PARTLY if state is State.FINALIZED and behind else state
-    order = (State.UNKNOWN, State.MIXED, State.READY)
+        return UpgradeState.PARTLY if state is UpgradeState.FINALIZED and behind else state
+    order = (UpgradeState.UNKNOWN, UpgradeState.MIXED, UpgradeState.READY)
     found = {stand.state for stand in features.values()}
-    return next((state for state in order if state in found), State.FINALIZED)
+    return next((state for state in order if state in found), UpgradeState.FINALIZED)
 
 
 def is_kraft(image: ClusterImage) -> bool:
@@ -140,6 +142,6 @@ def is_kraft(image: ClusterImage) -> bool:
 
 def newest_release(image: ClusterImage) -> str | None:
     """The newest release that some registered node runs (None: none is known)."""
-    found = [software_of(key.capabilities) for key in image.nodes.classes]
+    found = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
     newest = max((one.newest(METADATA_VERSION) for one in found if one is not None), default=None)
     return next((one.name for one in found if one and one.newest(METADATA_VERSION) == newest), None)

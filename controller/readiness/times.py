@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from controller.readiness.refusals import is_refused
-from controller.readiness.states import State, stands_of
+from controller.readiness.refusals import is_restart_refused
+from controller.readiness.states import UpgradeState, upgrade_state_of
 from streams.types import FeatureName, NodeId, Role
 from tables.image import Authority, ClusterDelta, ClusterImage
-from tables.nodes import ClassKey, Node, NodeKey
+from tables.nodes import CapabilityKey, Node, NodeKey
 
 _NEVER: Final = 1 << 62
 
@@ -39,47 +39,47 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
-class Since(NamedTuple):
+class StateSince(NamedTuple):
     """A state, and the time of the event by which it began."""
 
-    state: State
+    state: UpgradeState
     at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class StateTimers:
     """When features came into their state, since when nodes are away, and since when they would be
     refused at a registration. Times are in milliseconds since the Unix epoch.
 
     Before ``due_ms`` nothing of that will have lasted too long; it follows from the rest.
     """
 
-    states: Map[FeatureName, Since] = field(default_factory=Map)
-    away: Map[NodeKey, int] = field(default_factory=Map)
+    states: Map[FeatureName, StateSince] = field(default_factory=Map)
+    offline: Map[NodeKey, int] = field(default_factory=Map)
     refused: Map[NodeKey, int] = field(default_factory=Map)
     due_ms: int = field(default=0, compare=False)
 
 
-NO_TIMES: Final = Times()
+NO_TIMES: Final = StateTimers()
 
 
-def advance(
-    times: Times,
+def advance_timers(
+    times: StateTimers,
     before: ClusterImage,
     after: ClusterImage,
     delta: ClusterDelta,
     at_ms: int,
     limits: Limits = DEFAULT_LIMITS,
-) -> Times:
+) -> StateTimers:
     """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
     states = times.states
     if not states or _stands_moved(before, after, delta):
         if before.authority is Authority.ZOOKEEPER and after.authority is not before.authority:
             states = Map()  # in ZooKeeper mode no level of metadata.version waited to be finalized
         states = _states(states, after, at_ms)
-    away, refused, due_ms = times.away, times.refused, times.due_ms
-    for key in touched(times, before, after, delta):
-        is_gone, turned_away = is_away(after, key), is_refused(after, key)
+    away, refused, due_ms = times.offline, times.refused, times.due_ms
+    for key in affected_nodes(times, before, after, delta):
+        is_gone, turned_away = is_offline(after, key), is_restart_refused(after, key)
         if not is_gone and key in away:
             away = away.delete(key)
         if not turned_away and key in refused:
@@ -90,16 +90,16 @@ def advance(
                 away = away.set(key, at_ms)
             if turned_away and (anew or key not in refused):
                 refused = refused.set(key, at_ms)
-    if away is not times.away:
+    if away is not times.offline:
         due_ms = min(due_ms, at_ms + limits.ghost_ms)
     if refused is not times.refused:
         due_ms = min(due_ms, at_ms + limits.refusal_ms)
-    if states is times.states and away is times.away and refused is times.refused:
+    if states is times.states and away is times.offline and refused is times.refused:
         return times
-    return Times(states, away, refused, due_ms)
+    return StateTimers(states, away, refused, due_ms)
 
 
-def settle(times: Times, limits: Limits, now_ms: int) -> tuple[Times, list[NodeKey]]:
+def take_due(times: StateTimers, limits: Limits, now_ms: int) -> tuple[StateTimers, list[NodeKey]]:
     """The nodes of which something has lasted too long by now, if any came to it since last time.
 
     Nodes are looked through only when the oldest of what is not too long yet has become so.
@@ -107,7 +107,7 @@ def settle(times: Times, limits: Limits, now_ms: int) -> tuple[Times, list[NodeK
     if now_ms < times.due_ms:
         return times, []
     due_ms, found = _NEVER, set()
-    for since, limit_ms in ((times.away, limits.ghost_ms), (times.refused, limits.refusal_ms)):
+    for since, limit_ms in ((times.offline, limits.ghost_ms), (times.refused, limits.refusal_ms)):
         for key, at_ms in since.items():
             if now_ms - at_ms >= limit_ms:
                 found.add(key)
@@ -116,7 +116,7 @@ def settle(times: Times, limits: Limits, now_ms: int) -> tuple[Times, list[NodeK
     return replace(times, due_ms=due_ms), sorted(found)
 
 
-def is_away(image: ClusterImage, key: NodeKey) -> bool:
+def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     """Whether a registered node shows no sign of life.
 
     A broker: it is fenced, and does not answer ApiVersions. A controller: it does not answer, or it
@@ -148,42 +148,42 @@ def _stands_moved(before: ClusterImage, after: ClusterImage, delta: ClusterDelta
     if before.authority is not after.authority or len(old) != len(new):
         return True
     return old is not new and not all(
-        (was is None or ClassKey(key.role, was.capabilities) in new)
-        and (now is None or ClassKey(key.role, now.capabilities) in old)
+        (was is None or CapabilityKey(key.role, was.capabilities) in new)
+        and (now is None or CapabilityKey(key.role, now.capabilities) in old)
         for key in delta.nodes
         for was, now in ((before.nodes.get(key), after.nodes.get(key)),)
     )
 
 
 def _states(
-    states: Map[FeatureName, Since], after: ClusterImage, at_ms: int
-) -> Map[FeatureName, Since]:
-    stands = stands_of(after)
+    states: Map[FeatureName, StateSince], after: ClusterImage, at_ms: int
+) -> Map[FeatureName, StateSince]:
+    stands = upgrade_state_of(after)
     now = {name: stand.state for name, stand in stands.features.items()} | {CLUSTER: stands.state}
     for name in [name for name in states if name not in now]:
         states = states.delete(name)
     for name, state in now.items():
         known = states.get(name)
         if known is None or known.state is not state:
-            states = states.set(name, Since(state, at_ms))
+            states = states.set(name, StateSince(state, at_ms))
     return states
 
 
-def touched(
-    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
+def affected_nodes(
+    times: StateTimers, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> Iterable[NodeKey]:
     """The nodes of which an event may have changed whether they are away, or would be refused.
 
     All of them where another source became the authority, and where nothing is known of times: an
     older release kept none.
     """
-    return dict.fromkeys((*delta.nodes, *touched_beside(times, before, after, delta)))
+    return dict.fromkeys((*delta.nodes, *affected_beyond_delta(times, before, after, delta)))
 
 
-def touched_beside(
-    times: Times, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
+def affected_beyond_delta(
+    times: StateTimers, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> Iterable[NodeKey]:
-    """Of the `touched` those that need not be among the delta's own nodes: mostly none."""
+    """Of the `affected_nodes` those that need not be among the delta's own nodes: mostly none."""
     keys: dict[NodeKey, None] = dict.fromkeys(delta.answers)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
@@ -194,7 +194,7 @@ def touched_beside(
         for nodes in (after.nodes, after.answers):
             for key, ids in nodes.classes.items():
                 first = NodeKey(key.role, next(iter(ids)))
-                if is_refused(after, first) or is_refused(before, first):
+                if is_restart_refused(after, first) or is_restart_refused(before, first):
                     keys |= dict.fromkeys(NodeKey(key.role, node_id) for node_id in ids)
     return keys
 

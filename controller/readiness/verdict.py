@@ -7,24 +7,30 @@ from typing import Final
 from immutables import Map
 
 from controller.compatibility import Verdict
-from controller.kraft.answers import Update, UpdateRequest, UpgradeType
+from controller.kraft.answers import LevelUpdate, UpdateRequest, UpgradeType
 from controller.kraft.consequences import Consequence, between
 from controller.kraft.table import Release, release_of
 from controller.kraft.updates import decide_update
-from controller.readiness.active import active_controller, state_of
-from controller.readiness.blockers import Blocker, Scene, blockers_of, ghosts_of
+from controller.readiness.active import active_controller, active_state
+from controller.readiness.blockers import Blocker, ReadinessContext, blockers_of, ghosts_of
 from controller.readiness.reasons import Reason, reasons_of
-from controller.readiness.states import Stand, State, is_kraft, newest_release, stands_of
+from controller.readiness.states import (
+    FeatureUpgradeState,
+    UpgradeState,
+    is_kraft,
+    newest_release,
+    upgrade_state_of,
+)
 from controller.readiness.times import (
     CLUSTER,
     DEFAULT_LIMITS,
     NO_TIMES,
     Limits,
-    Since,
-    Times,
+    StateSince,
+    StateTimers,
 )
-from controller.readiness.views import View, views_of
-from controller.readiness.way_back import WayBack, way_back
+from controller.readiness.views import NodeDivergence, divergences
+from controller.readiness.way_back import DowngradePath, downgrade_path
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Role
 from tables.image import ClusterImage
 
@@ -40,7 +46,7 @@ class FeatureReadiness:
     """
 
     feature: FeatureName
-    state: State
+    state: UpgradeState
     since_ms: int
     finalized: FeatureLevel
     reach: FeatureLevel | None
@@ -51,7 +57,7 @@ class FeatureReadiness:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ControllerResponse:
     """What the active controller would say to the update, in its own words (see `decide_update`).
 
     ``release`` is the one that it is answered as; ``assumed`` that nothing told that it runs it;
@@ -67,7 +73,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class NodeRef:
     """A node by its role and id."""
 
     role: Role
@@ -75,7 +81,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class ReadinessReport:
     """Whether levels can be finalized now. ``reasons`` are those for no and unknown that no node
     stands for; ``target`` names the release that was asked for. ``state`` is the cluster's, since
     ``since_ms``. ``said`` is None in ZooKeeper mode, and where nothing would change.
@@ -86,14 +92,14 @@ class Readiness:
     target: str | None
     verdict: Verdict
     reasons: tuple[str, ...]
-    state: State
+    state: UpgradeState
     since_ms: int
     features: tuple[FeatureReadiness, ...]
     blockers: tuple[Blocker, ...]
-    ghosts: tuple[Registration, ...]
-    views: tuple[View, ...]
-    said: Said | None
-    way_back: WayBack | None
+    ghosts: tuple[NodeRef, ...]
+    views: tuple[NodeDivergence, ...]
+    said: ControllerResponse | None
+    way_back: DowngradePath | None
 
     @property
     def changes(self) -> bool:
@@ -101,7 +107,7 @@ class Readiness:
         return any(one.target not in (None, one.finalized) for one in self.features)
 
 
-def levels_of(release: Release) -> dict[FeatureName, FeatureLevel]:
+def release_levels(release: Release) -> dict[FeatureName, FeatureLevel]:
     """What ``kafka-features upgrade --release-version`` asks for: its newest metadata.version, and
     what a new cluster has with it; a level of 0 is not asked for.
     """
@@ -110,15 +116,15 @@ def levels_of(release: Release) -> dict[FeatureName, FeatureLevel]:
     return {METADATA_VERSION: newest, **others}
 
 
-def readiness(
+def assess_readiness(
     image: ClusterImage,
     target: Release | None = None,
     levels: Levels | None = None,
     *,
-    times: Times = NO_TIMES,
+    times: StateTimers = NO_TIMES,
     limits: Limits = DEFAULT_LIMITS,
     now_ms: int = -1,
-) -> Readiness:
+) -> ReadinessReport:
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
     ``levels`` go before those of the release. With neither it is asked for the newest release that
@@ -130,8 +136,8 @@ def readiness(
     if target is None and levels is None and (newest := newest_release(image)):
         target = release_of(newest)
     wanted = {**(_release_levels(image, target) if target else {}), **(levels or {})}
-    stands = stands_of(image)
-    scene = Scene(image, Map(wanted), times, limits, now_ms)
+    stands = upgrade_state_of(image)
+    scene = ReadinessContext(image, Map(wanted), times, limits, now_ms)
     blockers = blockers_of(scene)
     said = _said(image, wanted)
     reasons = reasons_of(scene, target)
@@ -140,19 +146,19 @@ def readiness(
     if said is not None and not said.accepted:
         reasons.append((Verdict.NO, f"Kafka's controller refuses: {said.refusals[0]}"))
     verdict = _verdict(blockers, reasons)
-    since = times.states.get(CLUSTER, Since(stands.state, -1))
-    return Readiness(
+    since = times.states.get(CLUSTER, StateSince(stands.state, -1))
+    return ReadinessReport(
         cluster=image.cluster,
         at_ms=now_ms,
         target=target.name if target else None,
         verdict=verdict,
         reasons=tuple(text for _, text in reasons),
-        state=stands.state if image.ready else State.UNKNOWN,
+        state=stands.state if image.ready else UpgradeState.UNKNOWN,
         since_ms=since.at_ms if image.ready and since.state is stands.state else -1,
         features=_features(scene, stands.features, blockers),
         blockers=blockers,
-        ghosts=tuple(Registration(*key) for key in ghosts_of(scene)),
-        views=views_of(image, now_ms),
+        ghosts=tuple(NodeRef(*key) for key in ghosts_of(scene)),
+        views=divergences(image, now_ms),
         said=said,
         way_back=_way_back(image, wanted),
     )
@@ -168,30 +174,32 @@ def _release_levels(image: ClusterImage, release: Release) -> Levels:
     """
     if not is_kraft(image):
         return {}
-    now, wanted = image.features.levels, levels_of(release)
+    now, wanted = image.features.levels, release_levels(release)
     if now.get(METADATA_VERSION, 0) <= wanted[METADATA_VERSION]:
         return {name: max(one, now.get(name, _NO_LEVEL)) for name, one in wanted.items()}
     return {name: min(one, wanted.get(name, _NO_LEVEL)) for name, one in now.items()}
 
 
-def _updates(image: ClusterImage, wanted: Levels) -> tuple[Update, ...]:
+def _updates(image: ClusterImage, wanted: Levels) -> tuple[LevelUpdate, ...]:
     """What would be asked of the controller, in one request: what differs, each as what it is."""
     now = image.features.levels
     return tuple(
-        Update(name, level, UpgradeType.UPGRADE if level > there else UpgradeType.SAFE_DOWNGRADE)
+        LevelUpdate(
+            name, level, UpgradeType.UPGRADE if level > there else UpgradeType.SAFE_DOWNGRADE
+        )
         for name, level in wanted.items()
         if level != (there := now.get(name, _NO_LEVEL))
     )
 
 
-def _said(image: ClusterImage, wanted: Levels) -> Said | None:
+def _said(image: ClusterImage, wanted: Levels) -> ControllerResponse | None:
     updates = _updates(image, wanted)
     if not is_kraft(image) or not updates:
         return None
     active = active_controller(image)
     request = UpdateRequest(updates, dry_run=True)
-    decision = decide_update(active.release.name, state_of(image, active), request)
-    return Said(
+    decision = decide_update(active.release.name, active_state(image, active), request)
+    return ControllerResponse(
         active.node_id,
         active.release.name,
         active.assumed,
@@ -207,7 +215,9 @@ def _verdict(blockers: tuple[Blocker, ...], reasons: list[Reason]) -> Verdict:
 
 
 def _features(
-    scene: Scene, stands: Mapping[FeatureName, Stand], blockers: tuple[Blocker, ...]
+    scene: ReadinessContext,
+    stands: Mapping[FeatureName, FeatureUpgradeState],
+    blockers: tuple[Blocker, ...],
 ) -> tuple[FeatureReadiness, ...]:
     image, target = scene.image, scene.target
     seen: dict[FeatureName, set[Verdict]] = {}
@@ -217,8 +227,8 @@ def _features(
     unsure = any(not one.levels for one in blockers)
     found = []
     for name in sorted({*stands, *target}):
-        stand = stands.get(name) or Stand(
-            State.FINALIZED, FeatureLevel(0), FeatureLevel(0), FeatureLevel(0)
+        stand = stands.get(name) or FeatureUpgradeState(
+            UpgradeState.FINALIZED, FeatureLevel(0), FeatureLevel(0), FeatureLevel(0)
         )
         since = scene.times.states.get(name)
         verdicts = seen.get(name, set()) | (
@@ -229,7 +239,7 @@ def _features(
         found.append(
             FeatureReadiness(
                 feature=name,
-                state=stand.state if image.ready else State.UNKNOWN,
+                state=stand.state if image.ready else UpgradeState.UNKNOWN,
                 since_ms=since.at_ms
                 if image.ready and since and since.state is stand.state
                 else -1,
@@ -246,9 +256,9 @@ def _features(
     return tuple(found)
 
 
-def _way_back(image: ClusterImage, wanted: Levels) -> WayBack | None:
+def _way_back(image: ClusterImage, wanted: Levels) -> DowngradePath | None:
     if not is_kraft(image):
         return None
     now = image.features.levels
     then = {**now, **wanted}
-    return way_back(now, {name: level for name, level in then.items() if level > 0})
+    return downgrade_path(now, {name: level for name, level in then.items() if level > 0})

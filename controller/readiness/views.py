@@ -6,7 +6,7 @@ from typing import Final
 
 from controller.compatibility import Verdict
 from controller.levels import level_name
-from controller.readiness.software import software_of
+from controller.readiness.software import release_of_capabilities
 from streams.types import NodeId, Role
 from tables.image import Authority, ClusterImage
 from tables.nodes import Node, NodeKey
@@ -17,7 +17,7 @@ _GRACE_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NodeDivergence:
     """A node that differs, or of which nothing is heard, and how."""
 
     role: Role
@@ -25,7 +25,7 @@ class View:
     what: str
 
 
-def views_of(image: ClusterImage, now_ms: int) -> tuple[View, ...]:
+def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
     """The nodes whose answers to ApiVersions do not fit, in order; none where nobody asks them."""
     if image.authority is not Authority.LOG:
         return ()
@@ -33,39 +33,42 @@ def views_of(image: ClusterImage, now_ms: int) -> tuple[View, ...]:
     return tuple(sorted(set(found), key=lambda view: (view.role, view.node_id, view.what)))
 
 
-def _of_levels(image: ClusterImage) -> Iterator[View]:
+def _of_levels(image: ClusterImage) -> Iterator[NodeDivergence]:
     for feature, views in sorted(image.disagreements.items()):
         level = image.features.levels.get(feature, 0)
         for view in views if len(views) > 1 else ():
             for name in view.nodes if view.level != level else ():
                 role, _, node_id = name.rpartition("-")
                 what = f"sees {feature} at {level_name(feature, view.level)}"
-                yield View(Role(role), NodeId(int(node_id)), what)
+                yield NodeDivergence(Role(role), NodeId(int(node_id)), what)
 
 
-def _of_answers(image: ClusterImage, now_ms: int) -> Iterator[View]:
+def _of_answers(image: ClusterImage, now_ms: int) -> Iterator[NodeDivergence]:
     for answer in sorted(image.answers.nodes.values(), key=lambda node: node.key):
         for what in _what(image, answer, now_ms):
-            yield View(answer.key.role, answer.key.node_id, what)
+            yield NodeDivergence(answer.key.role, answer.key.node_id, what)
 
 
 def _what(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str]:
     if answer.silent:
         yield "does not answer"
         return
-    if has_taken_in(image, answer.key, now_ms) is Verdict.NO:
+    if has_applied_levels(image, answer.key, now_ms) is Verdict.NO:
         yield f"has not taken in the levels of offset {image.features.epoch}"
     node = image.nodes.get(answer.key)
     if node is None or not answer.capabilities.complete:
         return
     if node.capabilities is not answer.capabilities:
-        known, told = software_of(node.capabilities), software_of(answer.capabilities)
+        known, told = (
+            release_of_capabilities(node.capabilities),
+            release_of_capabilities(answer.capabilities),
+        )
         runs = f"Kafka {told.name}" if told else "other ranges"
         was = f"Kafka {known.name}" if known else "other ranges"
         yield f"answers as {runs} and is registered as {was}"
 
 
-def has_taken_in(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdict:
+def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdict:
     """Whether a node works with the levels that the log has, as far as its answer tells.
 
     A broker's epoch is the highest offset of its image, so one below the change does not know it
@@ -87,7 +90,7 @@ def has_taken_in(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdict:
     return Verdict.NO if late else Verdict.UNKNOWN
 
 
-def taken_in_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[NodeKey, ...]]:
+def applied_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[NodeKey, ...]]:
     """Whether every living node works with the newest levels, and those that are not sure to.
 
     Only then may older software be rolled out after a downgrade (KIP-778). Released Kafka does not
@@ -96,7 +99,7 @@ def taken_in_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[No
     doubtful: list[NodeKey] = []
     verdicts: set[Verdict] = set()
     for key, node in image.nodes.nodes.items():
-        verdict = Verdict.YES if node.fenced else has_taken_in(image, key, now_ms)
+        verdict = Verdict.YES if node.fenced else has_applied_levels(image, key, now_ms)
         if verdict is not Verdict.YES:
             doubtful.append(key)
             verdicts.add(verdict)

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller.kraft.table import Release, production_levels, releases
 from controller.levels import level_name
-from controller.readiness.software import able, span
+from controller.readiness.software import format_releases, startable_releases
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
 
 Levels = Mapping[FeatureName, FeatureLevel]
@@ -15,7 +15,7 @@ _OFF: Final = FeatureLevel(0)
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class DowngradePath:
     """What finalizing does to the choice of software.
 
     ``before`` and ``after`` are the releases whose nodes can start with the levels as they are and
@@ -33,7 +33,7 @@ class WayBack:
     why: str
 
 
-def way_back(now: Levels, then: Levels) -> WayBack | None:
+def downgrade_path(now: Levels, then: Levels) -> DowngradePath | None:
     """The way back from levels that would be finalized to those that are.
 
     None where metadata.version is not among them: what ZooKeeper holds can be lowered as it was
@@ -48,12 +48,12 @@ def way_back(now: Levels, then: Levels) -> WayBack | None:
     kept = {name: level for name, level in then.items() if name == KRAFT_VERSION}
     table = _table_of(high)
     floor = min(high, table.floor(high))
-    before, to = able(now), able({**kept, METADATA_VERSION: floor})
-    again = able({**kept, METADATA_VERSION: low})
+    before, to = startable_releases(now), startable_releases({**kept, METADATA_VERSION: floor})
+    again = startable_releases({**kept, METADATA_VERSION: low})
     crossed = bool(low) and (low >= high or _is_lossless(table, high, low))
     lossless = crossed and {*before} <= {*again}
     why = _why(table, now, then, again=again, to=to)
-    return WayBack(lossless, before, able(then), floor, to, why)
+    return DowngradePath(lossless, before, startable_releases(then), floor, to, why)
 
 
 def _table_of(level: FeatureLevel) -> Release:
@@ -80,14 +80,16 @@ def _why(
     if high == low:
         return f"metadata.version stays at {level_name(METADATA_VERSION, low)}.{stays}"
     if _is_lossless(table, high, low):
-        lost = [name for name in able(now) if name not in able(then)]
+        lost = [name for name in startable_releases(now) if name not in startable_releases(then)]
         back = [name for name in lost if name in again]
         never = [name for name in lost if name not in again]
         text = (
             f"metadata.version can be lowered to {level_name(METADATA_VERSION, low)} without loss"
         )
-        text += f", and {span(back)} can start again after that" if back else ""
-        return f"{text}.{stays}" + (f" {span(never)} cannot start any more." if never else "")
+        text += f", and {format_releases(back)} can start again after that" if back else ""
+        return f"{text}.{stays}" + (
+            f" {format_releases(never)} cannot start any more." if never else ""
+        )
     changing = [
         level_name(METADATA_VERSION, one.level)
         for one in table.levels
@@ -97,7 +99,7 @@ def _why(
     verb = "change" if len(changing) > 1 else "changes"
     floor = table.floor(high)
     reach = (
-        f"; down to {level_name(METADATA_VERSION, floor)} it can go, where {span(to)} can start"
+        f"; down to {level_name(METADATA_VERSION, floor)} it can go, where {format_releases(to)} can start"
         if floor < high
         else ""
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from controller.reference.protocol import Effect, Reply
+from controller.reference.protocol import Effect, SendResponse
 from controller.reference.requests import (
     NOT_CONTROLLER,
     DeleteFeatures,
@@ -14,7 +14,7 @@ from controller.reference.requests import (
 )
 
 
-class Stage(Enum):
+class RequestStage(Enum):
     """How far a request has come."""
 
     WAITING = auto()
@@ -24,37 +24,39 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class Open:
+class PendingRequest:
     """A request; ``success`` is the answer once it is written."""
 
     request_id: int
     request: UpdateFeatures | DeleteFeatures
     deadline_ms: int
-    stage: Stage = Stage.WAITING
+    stage: RequestStage = RequestStage.WAITING
     success: UpdateResponse | None = None
 
 
-class Answering:
+class PendingRequests:
     """All open requests, by id."""
 
     def __init__(self, emit: Callable[[Effect], None]) -> None:
         self._emit = emit
-        self._open: dict[int, Open] = {}
+        self._open: dict[int, PendingRequest] = {}
 
-    def take(self, request_id: int, request: UpdateFeatures | DeleteFeatures, now_ms: int) -> Open:
+    def add(
+        self, request_id: int, request: UpdateFeatures | DeleteFeatures, now_ms: int
+    ) -> PendingRequest:
         """A new request; its time begins."""
-        taken = Open(request_id, request, now_ms + max(0, request.timeout_ms))
+        taken = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
         self._open[request_id] = taken
         return taken
 
-    def waits(self, taken: Open) -> bool:
+    def is_pending(self, taken: PendingRequest) -> bool:
         """Whether nobody has answered it."""
         return taken.request_id in self._open
 
-    def answer(self, taken: Open, response: UpdateResponse) -> None:
+    def answer(self, taken: PendingRequest, response: UpdateResponse) -> None:
         """Answer it, unless its time ran out before and it has been."""
         if self._open.pop(taken.request_id, None) is not None:
-            self._emit(Reply(taken.request_id, response))
+            self._emit(SendResponse(taken.request_id, response))
 
     def expire(self, now_ms: int) -> None:
         """Answer those whose time has run out."""
@@ -62,7 +64,7 @@ class Answering:
             if now_ms >= taken.deadline_ms:
                 self.answer(taken, _without_waiting(taken, _timed_out(taken)))
 
-    def give_up(self) -> None:
+    def fail_all(self) -> None:
         """The session is gone: answer all by what is known of them, none as a success by guess."""
         for taken in [*self._open.values()]:
             self.answer(
@@ -71,7 +73,7 @@ class Answering:
             )
 
 
-def unknown(why: str) -> UpdateResponse:
+def outcome_unknown(why: str) -> UpdateResponse:
     """Neither success nor failure (KIP-584, guarantees): whoever asked must read the state."""
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
@@ -80,16 +82,16 @@ def unknown(why: str) -> UpdateResponse:
     )
 
 
-def _timed_out(taken: Open) -> UpdateResponse:
+def _timed_out(taken: PendingRequest) -> UpdateResponse:
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
         f"The request was not begun within {taken.request.timeout_ms} ms; nothing was changed.",
     )
 
 
-def _without_waiting(taken: Open, if_not_begun: UpdateResponse) -> UpdateResponse:
-    if taken.stage is Stage.WRITTEN and taken.success is not None:
+def _without_waiting(taken: PendingRequest, if_not_begun: UpdateResponse) -> UpdateResponse:
+    if taken.stage is RequestStage.WRITTEN and taken.success is not None:
         return taken.success
-    if taken.stage is Stage.WRITING:
-        return unknown("The outcome of the write is not known")
+    if taken.stage is RequestStage.WRITING:
+        return outcome_unknown("The outcome of the write is not known")
     return if_not_begun

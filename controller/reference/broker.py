@@ -11,49 +11,49 @@ from dataclasses import dataclass, field
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
 from controller.reference.identity import BrokerIdentity
-from controller.reference.live import excluding
+from controller.reference.live import incompatible_levels
 from controller.reference.protocol import (
-    Answered,
-    Asked,
     Create,
-    Data,
     Disconnected,
-    Done,
     Effect,
     Event,
     Exists,
-    Exit,
-    Get,
+    ExitProcess,
+    GetData,
+    GetDataResult,
     NodeExists,
     NoNode,
-    Outcome,
+    OperationCompleted,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
     Reconnected,
-    Refused,
-    Reply,
-    Say,
+    RequestReceived,
+    SendResponse,
     SessionLost,
     SessionStarted,
     Tick,
-    Told,
-    Unknown,
+    UpdateMetadataReceived,
     WatchFired,
+    WriteLog,
 )
 from controller.reference.requests import (
     NOT_CONTROLLER,
     ApiVersions,
-    FeaturesAnswer,
+    FeaturesResponse,
     Request,
     UpdateResponse,
 )
-from controller.reference.serial import Serial, Task, ask
+from controller.reference.serial import Task, TaskQueue, perform
 from streams.types import FeatureName, Range
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 
 __all__ = ["BrokerIdentity", "ReferenceBroker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FinalizedFeaturesAndEpoch:
     """A broker's copy of the finalized features; ``epoch`` -1: there are none.
 
     ``czxid`` is the transaction that made the znode, -1 where they were sent by a controller.
@@ -65,7 +65,7 @@ class Held:
 
 
 class ReferenceBroker:
-    """One broker; a shell runs it in a ZooKeeper session and ends it when it says `Exit`."""
+    """One broker; a shell runs it in a ZooKeeper session and ends it when it says `ExitProcess`."""
 
     def __init__(
         self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, Range]
@@ -73,20 +73,22 @@ class ReferenceBroker:
         self._identity = identity
         self._dialect = dialect
         self._supported = dict(supported)
-        self._known = capabilities({FeatureName(name): span for name, span in supported.items()})
-        self._serial = Serial(self._emit)
+        self._known = intern_capabilities(
+            {FeatureName(name): span for name, span in supported.items()}
+        )
+        self._serial = TaskQueue(self._emit)
         self._out: list[Effect] = []
         self._now_ms = 0
         self._session = 0
         self._over = False
-        self.held = Held()
+        self.cached = FinalizedFeaturesAndEpoch()
         self.registered = False
         """Its znode stands in the present session."""
         self.controller_id: int | None = None
         """Who is the controller, as last seen; None: nobody, or not known."""
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event; nothing comes any more after an `Exit`."""
+        """Take one event; nothing comes any more after an `ExitProcess`."""
         self._out, self._now_ms = [], now_ms
         if not self._over:
             self._take(event)
@@ -99,7 +101,7 @@ class ReferenceBroker:
                 self._serial.connected()
                 self._serial.add(self._start())
             case SessionLost():
-                self._serial.drop()
+                self._serial.cancel_all()
                 self.registered, self.controller_id = False, None
             case Disconnected():
                 self._serial.disconnected()
@@ -112,7 +114,7 @@ class ReferenceBroker:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case Answered(token, outcome):
+            case OperationCompleted(token, outcome):
                 self._serial.answered(token, outcome)
             case WatchFired(path):
                 watched = self._refresh() if path == self._dialect.path else None
@@ -120,21 +122,21 @@ class ReferenceBroker:
                     watched = self._look_for_controller()
                 if watched is not None:
                     self._serial.add(watched)
-            case Asked(request_id, request):
-                self._emit(Reply(request_id, self._answer(request)))
-            case Told(message):
-                if message.epoch > self.held.epoch:
-                    self._hold(message.features, message.epoch, self.held.czxid)
+            case RequestReceived(request_id, request):
+                self._emit(SendResponse(request_id, self._answer(request)))
+            case UpdateMetadataReceived(message):
+                if message.epoch > self.cached.epoch:
+                    self._hold(message.features, message.epoch, self.cached.czxid)
             case Tick():
                 self._serial.retry()
 
-    def _answer(self, request: Request) -> FeaturesAnswer | UpdateResponse:
+    def _answer(self, request: Request) -> FeaturesResponse | UpdateResponse:
         """From memory alone: no read of ZooKeeper, no call of the controller."""
         if not isinstance(request, ApiVersions):
             return NOT_CONTROLLER
         if request.version < 3:
-            return FeaturesAnswer()
-        return FeaturesAnswer(self._supported, dict(self.held.levels), self.held.epoch)
+            return FeaturesResponse()
+        return FeaturesResponse(self._supported, dict(self.cached.levels), self.cached.epoch)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -146,12 +148,12 @@ class ReferenceBroker:
             data = encoding.encode_broker(
                 self._dialect, self._identity, self._supported, self._now_ms
             )
-            match (yield from ask(Create(path, data, ephemeral=True))):
-                case Done():
+            match (yield from perform(Create(path, data, ephemeral=True))):
+                case OperationDone():
                     self.registered = True
                 case NodeExists():
                     yield from self._own(path)
-                case Unknown():
+                case OutcomeUnknown():
                     continue
                 case other:
                     self._exit(f"cannot register at {path}: {_why(other)}")
@@ -160,10 +162,10 @@ class ReferenceBroker:
 
     def _own(self, path: str) -> Task[None]:
         """The znode is there: by our own lost `Create`, or by somebody else's."""
-        found = yield from ask(Get(path))
-        if isinstance(found, Data) and found.stat.owner == self._session:
+        found = yield from perform(GetData(path))
+        if isinstance(found, GetDataResult) and found.stat.owner == self._session:
             self.registered = True
-        elif isinstance(found, Data):
+        elif isinstance(found, GetDataResult):
             self._exit(
                 f"broker id {self._identity.broker_id} is registered by another session;"
                 " stop that broker, or wait until its session has expired"
@@ -173,52 +175,54 @@ class ReferenceBroker:
         """Read the finalized features, leave a watch, and adopt them or exit."""
         path = self._dialect.path
         while True:
-            found = yield from ask(Get(path, watch=True))
+            found = yield from perform(GetData(path, watch=True))
             match found:
-                case Data(data, stat):
+                case GetDataResult(data, stat):
                     self._adopt(data, stat.version, stat.czxid)
                     return
                 case NoNode():
-                    again = yield from ask(Exists(path, watch=True))
+                    again = yield from perform(Exists(path, watch=True))
                     if isinstance(again, NoNode):
                         # What a controller sent may be newer than what this server has.
-                        self.held = Held() if self.held.czxid != -1 else self.held
+                        self.cached = (
+                            FinalizedFeaturesAndEpoch() if self.cached.czxid != -1 else self.cached
+                        )
                         return
                 case _ if not self.registered:
                     self._exit(f"cannot read {path}, and must before it registers: {_why(found)}")
                     return
                 case _:
-                    self._emit(Say(f"cannot read {path}: {_why(found)}", warning=True))
+                    self._emit(WriteLog(f"cannot read {path}: {_why(found)}", warning=True))
                     return
 
     def _adopt(self, data: bytes, epoch: int, czxid: int) -> None:
         path = self._dialect.path
         try:
             znode = encoding.decode_features(self._dialect, data)
-        except encoding.UnreadableError as error:
-            self.held = Held()
-            self._emit(Say(f"cannot read {path}: {error}", warning=True))
+        except encoding.ZnodeDecodeError as error:
+            self.cached = FinalizedFeaturesAndEpoch()
+            self._emit(WriteLog(f"cannot read {path}: {error}", warning=True))
             return
         if not znode.enabled:
-            self.held = Held()
+            self.cached = FinalizedFeaturesAndEpoch()
             return
-        if epoch < self.held.epoch and (
-            self._dialect.exits_at_lower_epoch or self.held.czxid in (czxid, -1)
+        if epoch < self.cached.epoch and (
+            self._dialect.exits_at_lower_epoch or self.cached.czxid in (czxid, -1)
         ):
             if self._dialect.exits_at_lower_epoch:
                 self._exit(
-                    f"the epoch of {path} is {epoch}, below {self.held.epoch}, which is held"
+                    f"the epoch of {path} is {epoch}, below {self.cached.epoch}, which is held"
                 )
             return
         self._hold(encoding.levels_of(znode), epoch, czxid)
 
     def _hold(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
         """Check first, then adopt."""
-        against = [*excluding(self._dialect, self._known, levels)]
+        against = [*incompatible_levels(self._dialect, self._known, levels)]
         if against:
             self._exit("finalized features exclude this broker: " + self._reasons(against))
             return
-        self.held = Held(dict(levels), epoch, czxid)
+        self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
 
     def _reasons(self, against: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:
@@ -231,24 +235,24 @@ class ReferenceBroker:
     def _look_for_controller(self) -> Task[None]:
         """Learn who is the controller, and hear of the next."""
         while True:
-            found = yield from ask(Get(encoding.CONTROLLER, watch=True))
-            if isinstance(found, Data):
+            found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
+            if isinstance(found, GetDataResult):
                 self.controller_id = encoding.decode_controller(found.data)
                 return
             self.controller_id = None
             if not isinstance(found, NoNode):
                 return
-            again = yield from ask(Exists(encoding.CONTROLLER, watch=True))
+            again = yield from perform(Exists(encoding.CONTROLLER, watch=True))
             if isinstance(again, NoNode):
                 return
 
     def _exit(self, reason: str) -> None:
         self._over = True
-        self._emit(Exit(1, reason))
+        self._emit(ExitProcess(1, reason))
 
     def _emit(self, effect: Effect) -> None:
         self._out.append(effect)
 
 
-def _why(outcome: Outcome) -> str:
-    return outcome.reason if isinstance(outcome, Refused) else type(outcome).__name__
+def _why(outcome: OperationResult) -> str:
+    return outcome.reason if isinstance(outcome, OperationRefused) else type(outcome).__name__

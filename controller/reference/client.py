@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Self
 
-from controller.reference.requests import FeaturesAnswer
+from controller.reference.requests import FeaturesResponse
 
 TOLERATED_EPOCHS: Final = 1
 """How far an answer may lie behind the newest one, in the struck-out side of the early draft."""
@@ -45,11 +45,11 @@ class ClientFeatures:
             return True
         return self.refresh_ms is not None and now_ms - self.asked_ms >= self.refresh_ms
 
-    def asked(self, now_ms: int) -> Self:
+    def mark_requested(self, now_ms: int) -> Self:
         """The same after asking."""
         return replace(self, asked_ms=now_ms)
 
-    def heard(self, answer: FeaturesAnswer) -> tuple[Self, Adoption]:
+    def on_response(self, answer: FeaturesResponse) -> tuple[Self, Adoption]:
         """Take an answer in: a higher epoch replaces what is held, a lower one never does.
 
         An answer that is older is no error. Only one that lies more than one epoch behind is more

@@ -12,42 +12,47 @@ from dataclasses import replace
 from typing import Final
 
 from controller.reference import encoding
-from controller.reference.answering import Answering, Open, Stage, unknown
+from controller.reference.answering import (
+    PendingRequest,
+    PendingRequests,
+    RequestStage,
+    outcome_unknown,
+)
 from controller.reference.dialect import Dialect
-from controller.reference.election import Election
-from controller.reference.finalized import Fate, Finalized
-from controller.reference.items import Situation
-from controller.reference.membership import Membership
+from controller.reference.election import ControllerElection
+from controller.reference.finalized import FinalizedFeatureStore, WriteResult
+from controller.reference.items import UpdateContext
+from controller.reference.membership import BrokerMembership
 from controller.reference.protocol import (
-    Answered,
-    Asked,
     Disconnected,
     Effect,
     Event,
+    OperationCompleted,
     Reconnected,
-    Reply,
-    Say,
+    RequestReceived,
+    SendResponse,
+    SendUpdateMetadata,
     SessionLost,
     SessionStarted,
-    Tell,
     Tick,
     WatchFired,
+    WriteLog,
 )
 from controller.reference.requests import (
     NOT_CONTROLLER,
     ApiVersions,
     DeleteFeatures,
     ErrorCode,
-    FeaturesAnswer,
+    FeaturesResponse,
     Request,
     UpdateFeatures,
     UpdateMetadata,
     UpdateResponse,
 )
-from controller.reference.serial import Serial, Task
+from controller.reference.serial import Task, TaskQueue
 from controller.reference.updates import decide, not_written
 from streams.types import FeatureName, Range
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 
 IN_PROGRESS: Final = UpdateResponse(
     ErrorCode.FEATURE_UPDATE_IN_PROGRESS, "Another update of features is in progress."
@@ -60,14 +65,16 @@ class ReferenceController:
     def __init__(self, broker_id: int, dialect: Dialect, supported: Mapping[str, Range]) -> None:
         self._dialect = dialect
         self._supported = dict(supported)
-        self._local = capabilities({FeatureName(name): span for name, span in supported.items()})
+        self._local = intern_capabilities(
+            {FeatureName(name): span for name, span in supported.items()}
+        )
         self._out: list[Effect] = []
         self._now_ms = 0
-        self._serial = Serial(self._emit)
-        self._answering = Answering(self._emit)
-        self._election = Election(broker_id, dialect, self._emit)
-        self._finalized = Finalized(dialect, supported, self._emit)
-        self._members = Membership(dialect, self._emit)
+        self._serial = TaskQueue(self._emit)
+        self._answering = PendingRequests(self._emit)
+        self._election = ControllerElection(broker_id, dialect, self._emit)
+        self._finalized = FinalizedFeatureStore(dialect, supported, self._emit)
+        self._members = BrokerMembership(dialect, self._emit)
         self._looking = self._campaigning = False
         self._processing: set[int] = set()
         self.active = False
@@ -107,22 +114,22 @@ class ReferenceController:
                 self._serial.connected()
                 self._campaign()
             case SessionLost():
-                self._serial.drop()
+                self._serial.cancel_all()
                 self._looking = self._campaigning = False
                 self._processing.clear()
                 self._resign()
-                self._answering.give_up()
+                self._answering.fail_all()
             case Disconnected():
                 self._serial.disconnected()
             case Reconnected():
                 self._serial.connected()
                 self._campaign()
                 self._look(everything=True)
-            case Answered(token, outcome):
+            case OperationCompleted(token, outcome):
                 self._serial.answered(token, outcome)
             case WatchFired(path):
                 self._watch(path)
-            case Asked(request_id, request):
+            case RequestReceived(request_id, request):
                 self._request(request_id, request)
             case Tick():
                 self._answering.expire(now_ms)
@@ -133,14 +140,14 @@ class ReferenceController:
         match request:
             case ApiVersions(version):
                 known = self._finalized
-                answer = FeaturesAnswer(self._supported, dict(known.levels), known.epoch)
-                self._emit(Reply(request_id, answer if version >= 3 else FeaturesAnswer()))
+                answer = FeaturesResponse(self._supported, dict(known.levels), known.epoch)
+                self._emit(SendResponse(request_id, answer if version >= 3 else FeaturesResponse()))
             case UpdateFeatures() | DeleteFeatures() if not self.active:
-                self._emit(Reply(request_id, NOT_CONTROLLER))
+                self._emit(SendResponse(request_id, NOT_CONTROLLER))
             case UpdateFeatures() if self._processing and not self._dialect.queues:
-                self._emit(Reply(request_id, IN_PROGRESS))
+                self._emit(SendResponse(request_id, IN_PROGRESS))
             case UpdateFeatures() | DeleteFeatures():
-                taken = self._answering.take(request_id, request, self._now_ms)
+                taken = self._answering.add(request_id, request, self._now_ms)
                 self._processing.add(request_id)
                 self._serial.add(self._process(taken))
 
@@ -155,20 +162,20 @@ class ReferenceController:
         """Be elected, or learn who is; once elected, start up before anything is served."""
         self._campaigning = False
         while True:
-            if self.active and (yield from self._election.still_mine()):
+            if self.active and (yield from self._election.is_controller()):
                 return
             self._resign()
-            if not (yield from self._election.run(lambda: self._now_ms)):
+            if not (yield from self._election.elect(lambda: self._now_ms)):
                 return
-            fate = yield from self._finalized.set_up(self._election.epoch_version)
-            if fate is Fate.DEPOSED:
+            fate = yield from self._finalized.initialize(self._election.epoch_version)
+            if fate is WriteResult.DEPOSED:
                 continue
-            if fate is not Fate.WRITTEN:
+            if fate is not WriteResult.WRITTEN:
                 return
             yield from self._members.read_all(self._finalized.levels)
             self.active = True
             self._push(self._members.joined)
-            self._emit(Say(f"elected as the controller, epoch {self.epoch}"))
+            self._emit(WriteLog(f"elected as the controller, epoch {self.epoch}"))
             return
 
     def _resign(self) -> None:
@@ -184,7 +191,7 @@ class ReferenceController:
         elif path == self._dialect.path:
             self._finalized.stale = True
             self._look()
-        elif self._members.fired(path):
+        elif self._members.on_watch(path):
             self._look()
 
     def _look(self, *, everything: bool = False) -> None:
@@ -200,37 +207,37 @@ class ReferenceController:
         self._looking = False
         if self.active and self._finalized.stale:
             yield from self._finalized.read()
-            self._members.judge(self._finalized.levels)
+            self._members.reevaluate(self._finalized.levels)
         if self.active:
             yield from self._members.read_changes(self._finalized.levels)
             self._push(self._members.joined)
 
     # -- updates -----------------------------------------------------------------------------------
 
-    def _process(self, taken: Open) -> Task[None]:
+    def _process(self, taken: PendingRequest) -> Task[None]:
         """Decide, write if nobody was elected since, read back, answer."""
-        while self._answering.waits(taken) and not self._refused(taken):
-            here = Situation(
+        while self._answering.is_pending(taken) and not self._refused(taken):
+            here = UpdateContext(
                 self._dialect, self._finalized.levels, self._members.live.accepted, self._local
             )
             decision = decide(here, taken.request)
             if decision.levels is None:
                 self._answering.answer(taken, decision.response)
                 break
-            taken.stage = Stage.WRITING
+            taken.stage = RequestStage.WRITING
             fate = yield from self._finalized.write(decision.levels, self._election.epoch_version)
-            if fate is Fate.WRITTEN:
-                taken.stage, taken.success = Stage.WRITTEN, decision.response
-            elif fate is Fate.OVERTAKEN:
-                taken.stage = Stage.WAITING
+            if fate is WriteResult.WRITTEN:
+                taken.stage, taken.success = RequestStage.WRITTEN, decision.response
+            elif fate is WriteResult.OVERTAKEN:
+                taken.stage = RequestStage.WAITING
             else:
                 refusal = not_written(here, decision.response, str(fate.value))
                 self._failed(taken, fate, refusal)
                 break
             # Kafka answers after its own copy has the new epoch: who asks this node sees it.
             yield from self._finalized.read()
-            self._members.judge(self._finalized.levels)
-            if fate is Fate.WRITTEN:
+            self._members.reevaluate(self._finalized.levels)
+            if fate is WriteResult.WRITTEN:
                 told = self._push(self._everybody() if self._dialect.pushes else [])
                 self._answering.answer(taken, replace(decision.response, finalized=told))
         self._processing.discard(taken.request_id)
@@ -245,26 +252,28 @@ class ReferenceController:
             return None
         message = UpdateMetadata(self._finalized.epoch, dict(self._finalized.levels))
         for broker_id in broker_ids:
-            self._emit(Tell(broker_id, message))
+            self._emit(SendUpdateMetadata(broker_id, message))
         return message
 
-    def _refused(self, taken: Open) -> bool:
+    def _refused(self, taken: PendingRequest) -> bool:
         """Whether it cannot be decided at all, and has been answered so."""
         if self.active and self._finalized.readable:
             return False
         self._answering.answer(taken, self._unreadable() if self.active else NOT_CONTROLLER)
         return True
 
-    def _failed(self, taken: Open, fate: Fate, refusal: UpdateResponse) -> None:
-        if fate in (Fate.DEPOSED, Fate.DEPOSED_UNKNOWN):
+    def _failed(self, taken: PendingRequest, fate: WriteResult, refusal: UpdateResponse) -> None:
+        if fate in (WriteResult.DEPOSED, WriteResult.DEPOSED_UNKNOWN):
             self._resign()
             self._campaign()
-        if fate is Fate.DEPOSED:
+        if fate is WriteResult.DEPOSED:
             self._answering.answer(taken, NOT_CONTROLLER)
-        elif fate is Fate.REFUSED:
+        elif fate is WriteResult.REFUSED:
             self._answering.answer(taken, refusal)
         else:
-            self._answering.answer(taken, unknown("The connection was lost during the write"))
+            self._answering.answer(
+                taken, outcome_unknown("The connection was lost during the write")
+            )
 
     def _unreadable(self) -> UpdateResponse:
         return UpdateResponse(

@@ -72,7 +72,7 @@ EARLY_DRAFT: Final = Dialect(
 )
 
 EARLY_DRAFT_STRUCK: Final = replace(EARLY_DRAFT, name="early-draft-struck", pushes=True)
-"""With what the early draft's own diff strikes out: its shells must deliver `protocol.Tell`."""
+"""With what the early draft's own diff strikes out: its shells must deliver `protocol.SendUpdateMetadata`."""
 
 LATER_DRAFT: Final = Dialect(
     name="later-draft",

@@ -11,19 +11,19 @@ from typing import Literal, NamedTuple
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
 from controller.reference.protocol import (
-    Check,
+    CheckVersion,
     Create,
-    Data,
     Delete,
     Effect,
-    Get,
+    GetData,
+    GetDataResult,
     Multi,
     NoNode,
-    Refused,
-    Say,
+    OperationRefused,
     SetData,
+    WriteLog,
 )
-from controller.reference.serial import Task, ask
+from controller.reference.serial import Task, perform
 
 
 class _Epoch(NamedTuple):
@@ -31,7 +31,7 @@ class _Epoch(NamedTuple):
     version: int
 
 
-class Election:
+class ControllerElection:
     """One candidate; ``epoch_version`` is what its writes check ``/controller_epoch`` against."""
 
     def __init__(self, broker_id: int, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
@@ -48,22 +48,22 @@ class Election:
         """Nothing that was tried in another session counts."""
         self._session, self._tried, self.controller_id = session_id, -1, None
 
-    def still_mine(self) -> Task[bool]:
+    def is_controller(self) -> Task[bool]:
         """Whether ``/controller`` is ours; leaves a watch where it is."""
-        found = yield from ask(Get(encoding.CONTROLLER, watch=True))
-        return isinstance(found, Data) and found.stat.owner == self._session
+        found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
+        return isinstance(found, GetDataResult) and found.stat.owner == self._session
 
-    def run(self, now_ms: Callable[[], int]) -> Task[bool]:
+    def elect(self, now_ms: Callable[[], int]) -> Task[bool]:
         """Stand for election → whether elected; if not, a watch on ``/controller`` is left."""
         while True:
-            found = yield from ask(Get(encoding.CONTROLLER, watch=True))
+            found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
             match found:
-                case Data(data, stat) if stat.owner == self._session:
+                case GetDataResult(data, stat) if stat.owner == self._session:
                     mine = yield from self._mine()
                     if mine is not False:
                         self.controller_id = self._broker_id
                         return mine is True
-                case Data(data):
+                case GetDataResult(data):
                     self.controller_id = encoding.decode_controller(data)
                     return False
                 case NoNode():
@@ -71,7 +71,9 @@ class Election:
                     if not (yield from self._try(now_ms)):
                         return False
                 case other:
-                    self._emit(Say(f"cannot read {encoding.CONTROLLER}: {other}", warning=True))
+                    self._emit(
+                        WriteLog(f"cannot read {encoding.CONTROLLER}: {other}", warning=True)
+                    )
                     return False
 
     def _mine(self) -> Task[bool | None]:
@@ -87,8 +89,8 @@ class Election:
         if found.epoch == self._tried:
             self.epoch, self.epoch_version = found.epoch, found.version
             return True
-        fence = Check(encoding.CONTROLLER_EPOCH, found.version)
-        yield from ask(Multi((fence, Delete(encoding.CONTROLLER))))
+        fence = CheckVersion(encoding.CONTROLLER_EPOCH, found.version)
+        yield from perform(Multi((fence, Delete(encoding.CONTROLLER))))
         return False
 
     def _try(self, now_ms: Callable[[], int]) -> Task[bool]:
@@ -97,14 +99,14 @@ class Election:
         if found is None:
             return False
         if not isinstance(found, _Epoch):
-            made = yield from ask(
+            made = yield from perform(
                 Create(encoding.CONTROLLER_EPOCH, encoding.encode_controller_epoch(0))
             )
             return self._goes_on(made)
         self._tried = found.epoch + 1
         mine = encoding.encode_controller(self._dialect, self._broker_id, now_ms())
         raised = encoding.encode_controller_epoch(self._tried)
-        done = yield from ask(
+        done = yield from perform(
             Multi(
                 (
                     Create(encoding.CONTROLLER, mine, ephemeral=True),
@@ -116,22 +118,22 @@ class Election:
 
     def _epoch(self) -> Task[_Epoch | Literal[False] | None]:
         """The controller epoch; False: there is none yet; None: it cannot be read, and was said."""
-        found = yield from ask(Get(encoding.CONTROLLER_EPOCH))
+        found = yield from perform(GetData(encoding.CONTROLLER_EPOCH))
         if isinstance(found, NoNode):
             return False
         reason = str(found)
-        if isinstance(found, Data):
+        if isinstance(found, GetDataResult):
             try:
                 epoch = encoding.decode_controller_epoch(found.data)
-            except encoding.UnreadableError as error:
+            except encoding.ZnodeDecodeError as error:
                 reason = str(error)
             else:
                 return _Epoch(epoch, found.stat.version)
-        self._emit(Say(f"cannot read {encoding.CONTROLLER_EPOCH}: {reason}", warning=True))
+        self._emit(WriteLog(f"cannot read {encoding.CONTROLLER_EPOCH}: {reason}", warning=True))
         return None
 
     def _goes_on(self, outcome: object) -> bool:
-        if not isinstance(outcome, Refused):
+        if not isinstance(outcome, OperationRefused):
             return True
-        self._emit(Say(f"cannot stand for election: {outcome.reason}", warning=True))
+        self._emit(WriteLog(f"cannot stand for election: {outcome.reason}", warning=True))
         return False

@@ -1,7 +1,7 @@
 """The bytes of the znodes that the reference system writes and reads, in each dialect.
 
 ``FeatureZNode``, ``BrokerIdZNode``, ``ControllerZNode`` and ``ControllerEpochZNode`` of Kafka, and
-the two drafts of KIP-584. What cannot be read raises `UnreadableError` with the reason.
+the two drafts of KIP-584. What cannot be read raises `ZnodeDecodeError` with the reason.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ from streams.znodes import (
     ZnodeContent,
 )
 from streams.zookeeper import paths
-from streams.zookeeper.decoders import decode
-from tables.nodes import Capabilities, capabilities
+from streams.zookeeper.decoders import decode_znode
+from tables.nodes import Capabilities, intern_capabilities
 
 CONTROLLER: Final = paths.CONTROLLER
 CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH
 BROKER_IDS: Final = paths.BROKER_IDS
 
 
-class UnreadableError(Exception):
+class ZnodeDecodeError(Exception):
     """A znode's bytes are not what they should be; the text says why."""
 
 
@@ -85,7 +85,7 @@ def decode_features(dialect: Dialect, data: bytes) -> FeaturesZnode:
     content = _decoded(dialect.path, data)
     assert isinstance(content, FeaturesZnode)  # noqa: S101 - that is what stands at this path
     if content.form is not dialect.form and not dialect.released:
-        raise UnreadableError(f"it is written in the form {content.form}, not {dialect.form}")
+        raise ZnodeDecodeError(f"it is written in the form {content.form}, not {dialect.form}")
     return content
 
 
@@ -136,7 +136,7 @@ def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
     """What a broker's znode says that it supports; before schema 5 nothing."""
     content = _decoded(broker_path(broker_id), data)
     assert isinstance(content, BrokerZnode)  # noqa: S101 - that is what stands at this path
-    return capabilities(content.features)
+    return intern_capabilities(content.features)
 
 
 # -- the controller --------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def decode_controller(data: bytes) -> int | None:
     """The id of the controller, where one can be read."""
     try:
         content = _decoded(CONTROLLER, data)
-    except UnreadableError:
+    except ZnodeDecodeError:
         return None
     return content.node_id if isinstance(content, ControllerZnode) else None
 
@@ -172,7 +172,7 @@ def decode_controller_epoch(data: bytes) -> int:
 
 
 def _decoded(path: str, data: bytes) -> ZnodeContent:
-    content = decode(path, data).content
+    content = decode_znode(path, data).content
     if isinstance(content, UnreadableZnode):
-        raise UnreadableError(content.reason)
+        raise ZnodeDecodeError(content.reason)
     return content

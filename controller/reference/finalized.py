@@ -8,23 +8,23 @@ from controller.reference import encoding
 from controller.reference.dialect import Dialect
 from controller.reference.protocol import (
     BadVersion,
-    Check,
+    CheckVersion,
     Create,
-    Data,
-    Done,
     Effect,
     Exists,
-    Get,
+    GetData,
+    GetDataResult,
     Multi,
     NodeExists,
     NoNode,
-    Say,
+    OperationDone,
+    OutcomeUnknown,
     SetData,
     Stat,
-    Unknown,
+    WriteLog,
     WriteOperation,
 )
-from controller.reference.serial import Task, ask
+from controller.reference.serial import Task, perform
 from streams.types import KRAFT_VERSION, Range
 from streams.znodes import FeaturesZnode
 
@@ -32,7 +32,7 @@ FENCE: Final = 0
 """The place of the check of the controller epoch in each transaction."""
 
 
-class Fate(Enum):
+class WriteResult(Enum):
     """What became of a write."""
 
     WRITTEN = "it is written"
@@ -43,7 +43,7 @@ class Fate(Enum):
     REFUSED = "ZooKeeper refused it; nothing is written"
 
 
-class Finalized:
+class FinalizedFeatureStore:
     """``levels`` and ``epoch`` as last read or written; ``stale``: a watch has fired since."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Finalized:
         """The znode's data version; -1 where it is not known to be there."""
         return -1 if self._stat is None else self._stat.version
 
-    def set_up(self, fence: int) -> Task[Fate]:
+    def initialize(self, fence: int) -> Task[WriteResult]:
         """Make the znode if it is absent, turn it on if it is off; else leave it as it is.
 
         Start-up waits for it (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An
@@ -80,7 +80,7 @@ class Finalized:
         while True:
             yield from self.read()
             if self._stat is not None and not self._must_be_rewritten():
-                return Fate.WRITTEN
+                return WriteResult.WRITTEN
             made: WriteOperation
             if self._stat is None:
                 first = encoding.encode_features(self._dialect, self._default())
@@ -88,34 +88,38 @@ class Finalized:
             else:
                 again = encoding.encode_features(self._dialect, self.levels)
                 made = SetData(self._dialect.path, again, self._stat.version)
-            outcome = yield from ask(Multi((Check(encoding.CONTROLLER_EPOCH, fence), made)))
+            outcome = yield from perform(
+                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), made))
+            )
             match outcome:
                 case BadVersion(index) | NoNode(index) if index == FENCE:
-                    return Fate.DEPOSED
-                case Done() | NodeExists() | BadVersion() | NoNode() | Unknown():
+                    return WriteResult.DEPOSED
+                case OperationDone() | NodeExists() | BadVersion() | NoNode() | OutcomeUnknown():
                     continue
                 case _:
-                    self._emit(Say(f"cannot set up {self._dialect.path}: {outcome}", warning=True))
-                    return Fate.REFUSED
+                    self._emit(
+                        WriteLog(f"cannot set up {self._dialect.path}: {outcome}", warning=True)
+                    )
+                    return WriteResult.REFUSED
 
     def read(self) -> Task[None]:
         """Read the znode and leave a watch, also where there is none."""
         path = self._dialect.path
         while True:
             self.stale = False
-            found = yield from ask(Get(path, watch=True))
-            if isinstance(found, Data):
+            found = yield from perform(GetData(path, watch=True))
+            if isinstance(found, GetDataResult):
                 self._take(found)
                 return
             self.forget()
             if not isinstance(found, NoNode):
-                self._emit(Say(f"cannot read {path}: {found}", warning=True))
+                self._emit(WriteLog(f"cannot read {path}: {found}", warning=True))
                 return
-            again = yield from ask(Exists(path, watch=True))
+            again = yield from perform(Exists(path, watch=True))
             if isinstance(again, NoNode):
                 return
 
-    def write(self, levels: Mapping[str, int], fence: int) -> Task[Fate]:
+    def write(self, levels: Mapping[str, int], fence: int) -> Task[WriteResult]:
         """Write the levels if the znode is as last read and nobody was elected since.
 
         A write whose outcome is lost is asked for again. Its conditions let it happen once at most,
@@ -123,52 +127,54 @@ class Finalized:
         """
         before, znode = self._stat, self._znode
         if before is None or znode is None:
-            return Fate.REFUSED
+            return WriteResult.REFUSED
         data = encoding.encode_features(
             self._dialect, levels, encoding.metadata_of(znode), before.version + 1
         )
         operation = Multi(
             (
-                Check(encoding.CONTROLLER_EPOCH, fence),
+                CheckVersion(encoding.CONTROLLER_EPOCH, fence),
                 SetData(self._dialect.path, data, before.version),
             )
         )
         lost = False
         while True:
-            outcome = yield from ask(operation)
+            outcome = yield from perform(operation)
             match outcome:
-                case Unknown():
+                case OutcomeUnknown():
                     lost = True
-                case Done():
-                    return Fate.WRITTEN
+                case OperationDone():
+                    return WriteResult.WRITTEN
                 case BadVersion(index) | NoNode(index) if index == FENCE:
-                    return (yield from self._deposed(before)) if lost else Fate.DEPOSED
+                    return (yield from self._deposed(before)) if lost else WriteResult.DEPOSED
                 case BadVersion():
-                    return (yield from self._compare(before, data)) if lost else Fate.OVERTAKEN
+                    return (
+                        (yield from self._compare(before, data)) if lost else WriteResult.OVERTAKEN
+                    )
                 case _:
-                    return Fate.UNKNOWN if lost else Fate.REFUSED
+                    return WriteResult.UNKNOWN if lost else WriteResult.REFUSED
 
-    def _compare(self, before: Stat, data: bytes) -> Task[Fate]:
+    def _compare(self, before: Stat, data: bytes) -> Task[WriteResult]:
         """Still the controller, and the znode is not as it was: by our own lost write?"""
-        found = yield from ask(Get(self._dialect.path))
-        if not isinstance(found, Data):
-            return Fate.UNKNOWN
+        found = yield from perform(GetData(self._dialect.path))
+        if not isinstance(found, GetDataResult):
+            return WriteResult.UNKNOWN
         ours = (found.stat.czxid, found.stat.version) == (before.czxid, before.version + 1)
-        return Fate.WRITTEN if ours and found.data == data else Fate.UNKNOWN
+        return WriteResult.WRITTEN if ours and found.data == data else WriteResult.UNKNOWN
 
-    def _deposed(self, before: Stat) -> Task[Fate]:
+    def _deposed(self, before: Stat) -> Task[WriteResult]:
         """No longer the controller: what is still as it was, our write can no longer change."""
-        found = yield from ask(Get(self._dialect.path))
-        same = isinstance(found, Data) and found.stat == before
-        return Fate.DEPOSED if same else Fate.DEPOSED_UNKNOWN
+        found = yield from perform(GetData(self._dialect.path))
+        same = isinstance(found, GetDataResult) and found.stat == before
+        return WriteResult.DEPOSED if same else WriteResult.DEPOSED_UNKNOWN
 
-    def _take(self, found: Data) -> None:
+    def _take(self, found: GetDataResult) -> None:
         self.forget()
         self._stat = found.stat
         try:
             self._znode = encoding.decode_features(self._dialect, found.data)
-        except encoding.UnreadableError as error:
-            self._emit(Say(f"cannot read {self._dialect.path}: {error}", warning=True))
+        except encoding.ZnodeDecodeError as error:
+            self._emit(WriteLog(f"cannot read {self._dialect.path}: {error}", warning=True))
         else:
             self.levels = encoding.levels_of(self._znode)
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from controller.reference.dialect import Dialect
-from controller.reference.live import accepts
+from controller.reference.live import is_compatible
 from controller.reference.requests import ErrorCode, ItemResult
 from tables.nodes import Capabilities
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class UpdateContext:
     """What a controller knows when it decides.
 
     ``levels`` are finalized now, ``accepted`` is the live set grouped by ranges, ``local`` is what
@@ -28,13 +28,13 @@ class Situation:
         return sorted(
             broker_id
             for known, group in self.accepted.items()
-            if not accepts(self.dialect, known, feature, level)
+            if not is_compatible(self.dialect, known, feature, level)
             for broker_id in group
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ItemDecision:
     """A judged item; ``level`` None removes the feature, if the result is without an error."""
 
     result: ItemResult
@@ -45,11 +45,11 @@ class Item:
         return type(self)(ItemResult(self.result.feature, error, message))
 
 
-def valid(feature: str, level: int | None) -> Item:
+def accept(feature: str, level: int | None) -> ItemDecision:
     """An item that can be applied."""
-    return Item(ItemResult(feature), level)
+    return ItemDecision(ItemResult(feature), level)
 
 
-def refused(feature: str, message: str) -> Item:
+def reject(feature: str, message: str) -> ItemDecision:
     """An item that cannot be applied."""
-    return Item(ItemResult(feature, ErrorCode.INVALID_REQUEST, message))
+    return ItemDecision(ItemResult(feature, ErrorCode.INVALID_REQUEST, message))

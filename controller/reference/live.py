@@ -9,7 +9,7 @@ from streams.types import FeatureLevel, FeatureName
 from tables.nodes import Capabilities
 
 
-def accepts(dialect: Dialect, known: Capabilities, feature: str, level: int) -> bool:
+def is_compatible(dialect: Dialect, known: Capabilities, feature: str, level: int) -> bool:
     """Whether brokers with these ranges surely work with a finalized level.
 
     One function for the controller and for brokers (KIP-584, broker protections): that of
@@ -22,16 +22,16 @@ def accepts(dialect: Dialect, known: Capabilities, feature: str, level: int) -> 
     return supports(known, name, FeatureLevel(level)) is Verdict.YES
 
 
-def excluding(
+def incompatible_levels(
     dialect: Dialect, known: Capabilities, levels: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
     """The finalized levels that brokers with these ranges cannot work with, by name."""
     for feature, level in sorted(levels.items()):
-        if not accepts(dialect, known, feature, level):
+        if not is_compatible(dialect, known, feature, level):
             yield feature, level
 
 
-class Seen(NamedTuple):
+class LiveBroker(NamedTuple):
     """A broker's znode: its ranges, and the transaction that made it (the broker epoch)."""
 
     known: Capabilities
@@ -47,11 +47,11 @@ class LiveBrokers:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[int, LiveBroker] = {}
         self.accepted: dict[Capabilities, set[int]] = {}
-        self.kept_out: set[int] = set()
+        self.excluded: set[int] = set()
 
-    def put(self, broker_id: int, seen: Seen, levels: Mapping[str, int]) -> bool:
+    def put(self, broker_id: int, seen: LiveBroker, levels: Mapping[str, int]) -> bool:
         """See a broker's znode; false where it is new in this form and kept out of the live set."""
         if self.seen.get(broker_id) == seen:
             return True
@@ -62,38 +62,38 @@ class LiveBrokers:
     def remove(self, broker_id: int) -> None:
         """A broker's znode is gone."""
         before = self.seen.pop(broker_id, None)
-        self.kept_out.discard(broker_id)
+        self.excluded.discard(broker_id)
         group = None if before is None else self.accepted.get(before.known)
         if before is not None and group is not None:
             group.discard(broker_id)
             if not group:
                 del self.accepted[before.known]
 
-    def judge(self, levels: Mapping[str, int]) -> list[int]:
+    def reevaluate(self, levels: Mapping[str, int]) -> list[int]:
         """Judge all anew after the levels changed; → who leaves the live set, in order.
 
         The cost is that of the groups and of those kept out, whatever the size of the cluster.
         """
-        outside, self.kept_out = self.kept_out, set()
+        outside, self.excluded = self.excluded, set()
         leaving: set[int] = set()
         for known in [*self.accepted]:
-            if any(excluding(self._dialect, known, levels)):
+            if any(incompatible_levels(self._dialect, known, levels)):
                 leaving |= self.accepted.pop(known)
         for broker_id in outside:
             self._place(broker_id, levels)
-        self.kept_out |= leaving
+        self.excluded |= leaving
         return sorted(leaving)
 
     def clear(self) -> None:
         """Forget everything."""
         self.seen.clear()
         self.accepted.clear()
-        self.kept_out.clear()
+        self.excluded.clear()
 
     def _place(self, broker_id: int, levels: Mapping[str, int]) -> bool:
         known = self.seen[broker_id].known
-        if known not in self.accepted and any(excluding(self._dialect, known, levels)):
-            self.kept_out.add(broker_id)
+        if known not in self.accepted and any(incompatible_levels(self._dialect, known, levels)):
+            self.excluded.add(broker_id)
             return False
         self.accepted.setdefault(known, set()).add(broker_id)
         return True

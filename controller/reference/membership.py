@@ -4,22 +4,22 @@ from collections.abc import Callable, Mapping
 
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
-from controller.reference.live import LiveBrokers, Seen
+from controller.reference.live import LiveBroker, LiveBrokers
 from controller.reference.protocol import (
-    Children,
     Create,
-    Data,
     Effect,
-    Get,
-    Names,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     NoNode,
-    Say,
+    WriteLog,
 )
-from controller.reference.serial import Task, ask
-from tables.nodes import capabilities
+from controller.reference.serial import Task, perform
+from tables.nodes import intern_capabilities
 
 
-class Membership:
+class BrokerMembership:
     """``live`` holds the newest content of every broker's znode (KIP-584, controller)."""
 
     def __init__(self, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
@@ -37,7 +37,7 @@ class Membership:
         self.joined.clear()
         self._names_stale = False
 
-    def fired(self, path: str) -> bool:
+    def on_watch(self, path: str) -> bool:
         """A watch fired; → whether it was one of these."""
         if path == encoding.BROKER_IDS:
             self._names_stale = True
@@ -71,11 +71,11 @@ class Membership:
                     self._stale.discard(broker_id)
         wanted = sorted(self._stale)
         self._stale.clear()
-        reads = tuple(Get(encoding.broker_path(broker_id), watch=True) for broker_id in wanted)
+        reads = tuple(GetData(encoding.broker_path(broker_id), watch=True) for broker_id in wanted)
         found = yield reads
         kept_out = []
         for broker_id, outcome in zip(wanted, found, strict=True):
-            if not isinstance(outcome, Data):
+            if not isinstance(outcome, GetDataResult):
                 self.live.remove(broker_id)
             elif self.live.put(broker_id, self._seen(broker_id, outcome), levels):
                 self.joined.append(broker_id)
@@ -83,36 +83,40 @@ class Membership:
                 kept_out.append(broker_id)
         self._say(kept_out)
 
-    def judge(self, levels: Mapping[str, int]) -> None:
+    def reevaluate(self, levels: Mapping[str, int]) -> None:
         """The levels are others: judge every broker anew."""
-        self._say(self.live.judge(levels))
+        self._say(self.live.reevaluate(levels))
 
     def _names(self) -> Task[set[int] | None]:
         while True:
-            found = yield from ask(Children(encoding.BROKER_IDS, watch=True))
+            found = yield from perform(GetChildren(encoding.BROKER_IDS, watch=True))
             match found:
-                case Names(names):
+                case GetChildrenResult(names):
                     return {int(name) for name in names if name.isdecimal()}
                 case NoNode():
-                    yield from ask(Create(encoding.BROKER_IDS, b""))
+                    yield from perform(Create(encoding.BROKER_IDS, b""))
                 case _:
-                    self._emit(Say(f"cannot list {encoding.BROKER_IDS}: {found}", warning=True))
+                    self._emit(
+                        WriteLog(f"cannot list {encoding.BROKER_IDS}: {found}", warning=True)
+                    )
                     return None
 
-    def _seen(self, broker_id: int, found: Data) -> Seen:
+    def _seen(self, broker_id: int, found: GetDataResult) -> LiveBroker:
         """An unreadable znode supports nothing for sure."""
         try:
             known = encoding.decode_ranges(broker_id, found.data)
-        except encoding.UnreadableError as error:
-            self._emit(Say(f"cannot read the znode of broker {broker_id}: {error}", warning=True))
-            known = capabilities({}, complete=False)
-        return Seen(known, found.stat.czxid)
+        except encoding.ZnodeDecodeError as error:
+            self._emit(
+                WriteLog(f"cannot read the znode of broker {broker_id}: {error}", warning=True)
+            )
+            known = intern_capabilities({}, complete=False)
+        return LiveBroker(known, found.stat.czxid)
 
     def _say(self, kept_out: list[int]) -> None:
         if kept_out:
             ids = ",".join(map(str, kept_out))
             self._emit(
-                Say(
+                WriteLog(
                     "Ignoring registration of new brokers due to incompatibilities with"
                     f" finalized features: {ids}",
                     warning=True,

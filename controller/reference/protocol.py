@@ -8,14 +8,14 @@ What a shell promises:
 - One machine has one ZooKeeper session. `SessionStarted` comes first; `Reconnected` follows a
   `Disconnected` of the same session; `SessionLost` says that the session has expired (its
   ephemeral znodes are gone), and a new `SessionStarted` follows it.
-- Operations are carried out in the order in which they were asked for, and each `Ask` is answered
-  once by `Answered` with its token. What was asked for and not answered before a `Disconnected` is
-  answered `Unknown` before that event; what is asked for while disconnected is answered `Unknown`.
+- Operations are carried out in the order in which they were asked for, and each `ZookeeperRequest` is answered
+  once by `OperationCompleted` with its token. What was asked for and not answered before a `Disconnected` is
+  answered `OutcomeUnknown` before that event; what is asked for while disconnected is answered `OutcomeUnknown`.
 - A watch that was asked for fires once, at the earliest change after the read that set it, and
   before a later read of this session can show that change. Watches are gone after `Disconnected`:
   the machine reads, and watches, everything again.
 - `Tick` comes now and then, at least some times a second: only with it do timeouts run out.
-- After `Exit` the machine gets no more events, and its session is closed.
+- After `ExitProcess` the machine gets no more events, and its session is closed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from typing import Protocol
 from controller.reference.requests import Request, Response, UpdateMetadata
 
 Token = int
-"""What pairs an answer with its `Ask`; unique in one machine, never used again."""
+"""What pairs an answer with its `ZookeeperRequest`; unique in one machine, never used again."""
 
 ANY_VERSION = -1
 """A write with it is unconditional."""
@@ -50,8 +50,8 @@ class Stat:
 
 
 @dataclass(frozen=True, slots=True)
-class Get:
-    """Read a znode → `Data`, or `NoNode`, which leaves no watch behind (as in ZooKeeper)."""
+class GetData:
+    """Read a znode → `GetDataResult`, or `NoNode`, which leaves no watch behind (as in ZooKeeper)."""
 
     path: str
     watch: bool = False
@@ -59,15 +59,15 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Whether a znode is there → `Done` with its stat, or `NoNode`; a watch is left either way."""
+    """Whether a znode is there → `OperationDone` with its stat, or `NoNode`; a watch is left either way."""
 
     path: str
     watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
-    """The names below a znode → `Names`, or `NoNode`."""
+class GetChildren:
+    """The names below a znode → `GetChildrenResult`, or `NoNode`."""
 
     path: str
     watch: bool = False
@@ -75,7 +75,7 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a znode → `Done`, or `NodeExists`; the shell makes missing parents of it, empty."""
+    """Make a znode → `OperationDone`, or `NodeExists`; the shell makes missing parents of it, empty."""
 
     path: str
     data: bytes
@@ -84,7 +84,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class SetData:
-    """Write a znode if it has this version → `Done`, `NoNode` or `BadVersion`."""
+    """Write a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
 
     path: str
     data: bytes
@@ -93,26 +93,26 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a znode if it has this version → `Done`, `NoNode` or `BadVersion`."""
+    """Delete a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
 
     path: str
     version: int = ANY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckVersion:
     """Part of a `Multi`: all of it fails unless the znode has this version."""
 
     path: str
     version: int
 
 
-WriteOperation = Create | SetData | Delete | Check
+WriteOperation = Create | SetData | Delete | CheckVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """All or none → `Done` with one stat a part (None for a check or a deletion), or what failed.
+    """All or none → `OperationDone` with one stat a part (None for a check or a deletion), or what failed.
 
     The failure names the part by its index.
     """
@@ -120,14 +120,14 @@ class Multi:
     operations: tuple[WriteOperation, ...]
 
 
-Operation = Get | Exists | Children | Create | SetData | Delete | Multi
+Operation = GetData | Exists | GetChildren | Create | SetData | Delete | Multi
 
 
 # -- outcomes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class GetDataResult:
     """The content of a znode."""
 
     data: bytes
@@ -135,14 +135,14 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class GetChildrenResult:
     """The names of a znode's children, in no order."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class OperationDone:
     """It is done; one stat for each part of a `Multi`, else one in all."""
 
     stats: tuple[Stat | None, ...] = ()
@@ -170,18 +170,27 @@ class BadVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class OutcomeUnknown:
     """The connection was lost: what was asked for may or may not have been done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class OperationRefused:
     """ZooKeeper refuses for good (no right, no such parent); nothing was done."""
 
     reason: str
 
 
-Outcome = Data | Names | Done | NoNode | NodeExists | BadVersion | Unknown | Refused
+OperationResult = (
+    GetDataResult
+    | GetChildrenResult
+    | OperationDone
+    | NoNode
+    | NodeExists
+    | BadVersion
+    | OutcomeUnknown
+    | OperationRefused
+)
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -219,11 +228,11 @@ class Reconnected:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class OperationCompleted:
     """What came of an operation."""
 
     token: Token
-    outcome: Outcome
+    outcome: OperationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +244,16 @@ class WatchFired:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A client's request; ``request_id`` comes back in the `Reply`, exactly once."""
+class RequestReceived:
+    """A client's request; ``request_id`` comes back in the `SendResponse`, exactly once."""
 
     request_id: int
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A controller's `Tell` has arrived."""
+class UpdateMetadataReceived:
+    """A controller's `SendUpdateMetadata` has arrived."""
 
     message: UpdateMetadata
 
@@ -259,10 +268,10 @@ Event = (
     | SessionLost
     | Disconnected
     | Reconnected
-    | Answered
+    | OperationCompleted
     | WatchFired
-    | Asked
-    | Told
+    | RequestReceived
+    | UpdateMetadataReceived
     | Tick
 )
 
@@ -271,7 +280,7 @@ Event = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ZookeeperRequest:
     """Ask ZooKeeper for this."""
 
     token: Token
@@ -279,7 +288,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SendResponse:
     """Answer a client."""
 
     request_id: int
@@ -287,7 +296,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ExitProcess:
     """End the process of this machine with a code and say why, in one line."""
 
     code: int
@@ -295,7 +304,7 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class WriteLog:
     """One line for the log."""
 
     line: str
@@ -303,14 +312,14 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class SendUpdateMetadata:
     """Send this to a broker, once, with no answer; only dialects that push say it."""
 
     broker_id: int
     message: UpdateMetadata
 
 
-Effect = Ask | Reply | Exit | Say | Tell
+Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | SendUpdateMetadata
 
 
 class Machine(Protocol):

@@ -6,25 +6,25 @@ deletion passes. One thing is not: there ``validate_only`` is not looked at, so 
 writes; here it does not.
 """
 
-from controller.reference.items import Item, Situation, refused
-from controller.reference.live import accepts
+from controller.reference.items import ItemDecision, UpdateContext, reject
+from controller.reference.live import is_compatible
 from controller.reference.requests import ErrorCode, ItemResult, ReleasedUpdate, Update, UpgradeType
 
 
-def judge(here: Situation, update: Update, version: int) -> Item:
+def check_released_update(here: UpdateContext, update: Update, version: int) -> ItemDecision:
     """``KafkaController.validateFeatureUpdate``."""
     if not isinstance(update, ReleasedUpdate):
-        return refused(update.name, "The item is of another form of UpdateFeatures.")
+        return reject(update.name, "The item is of another form of UpdateFeatures.")
     feature, level, kind = update.feature, update.max_version_level, _kind(update, version)
     if not feature:
-        return refused(feature, "Feature name can not be empty.")
+        return reject(feature, "Feature name can not be empty.")
     if kind is UpgradeType.UNKNOWN:
-        return refused(feature, "Received unknown upgrade type.")
+        return reject(feature, "Received unknown upgrade type.")
     existing = here.levels.get(feature)
     if level < 1:
         return _deletion(feature, level, existing, kind)
     refusal = None if existing is None else _against(existing, level, kind)
-    return refused(feature, refusal) if refusal else _supported(here, feature, level)
+    return reject(feature, refusal) if refusal else _supported(here, feature, level)
 
 
 def _kind(update: ReleasedUpdate, version: int) -> UpgradeType:
@@ -36,15 +36,15 @@ def _kind(update: ReleasedUpdate, version: int) -> UpgradeType:
         return UpgradeType.UNKNOWN
 
 
-def _deletion(feature: str, level: int, existing: int | None, kind: UpgradeType) -> Item:
+def _deletion(feature: str, level: int, existing: int | None, kind: UpgradeType) -> ItemDecision:
     if kind is UpgradeType.UPGRADE:
-        return refused(
+        return reject(
             feature,
             f"Can not provide versionLevel: {level} less than 1 without setting the SAFE"
             " downgradeType in the request.",
         )
     if existing is None:
-        return refused(feature, "Can not delete non-existing finalized feature.")
+        return reject(feature, "Can not delete non-existing finalized feature.")
     return _applied(feature, None)
 
 
@@ -69,25 +69,25 @@ def _against(existing: int, level: int, kind: UpgradeType) -> str | None:
     return None
 
 
-def _supported(here: Situation, feature: str, level: int) -> Item:
+def _supported(here: UpdateContext, feature: str, level: int) -> ItemDecision:
     """``newFinalizedVersionOrIncompatibilityError``."""
     prefix = "Could not apply finalized feature update because"
     ranges = {str(name): span for name, span in here.local.ranges.items()}
     if feature not in ranges:
-        return refused(feature, f"{prefix} the provided feature is not supported.")
-    if not accepts(here.dialect, here.local, feature, level):
-        return refused(
+        return reject(feature, f"{prefix} the provided feature is not supported.")
+    if not is_compatible(here.dialect, here.local, feature, level):
+        return reject(
             feature,
             f"{prefix} the provided versionLevel:{level} is lower than the supported"
             f" minVersion:{ranges[feature][0]}.",
         )
     if here.incompatible(feature, level):
-        return refused(
+        return reject(
             feature, f"{prefix} brokers were found to have incompatible versions for the feature."
         )
     return _applied(feature, level)
 
 
-def _applied(feature: str, level: int | None) -> Item:
+def _applied(feature: str, level: int | None) -> ItemDecision:
     """Its message is the name of the error that it has not (``new ApiError(Errors.NONE)``)."""
-    return Item(ItemResult(feature, message=ErrorCode.NONE.name), level)
+    return ItemDecision(ItemResult(feature, message=ErrorCode.NONE.name), level)

@@ -150,7 +150,7 @@ NOT_CONTROLLER: Final = UpdateResponse(
 
 
 @dataclass(frozen=True, slots=True)
-class FeaturesAnswer:
+class FeaturesResponse:
     """The feature part of an ApiVersions answer; ``epoch`` -1: no finalized features are known.
 
     Below version 3 there is no such part, and all of it is empty.
@@ -169,4 +169,4 @@ class UpdateMetadata:
     features: Mapping[str, int]
 
 
-Response = UpdateResponse | FeaturesAnswer
+Response = UpdateResponse | FeaturesResponse

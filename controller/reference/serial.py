@@ -10,36 +10,36 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Final, TypeVar
 
 from controller.reference.protocol import (
-    Ask,
-    Children,
     Effect,
     Exists,
-    Get,
+    GetChildren,
+    GetData,
     Operation,
-    Outcome,
+    OperationResult,
+    OutcomeUnknown,
     Token,
-    Unknown,
+    ZookeeperRequest,
 )
 
 _T = TypeVar("_T")
 
-_READS: Final = (Get, Exists, Children)
+_READS: Final = (GetData, Exists, GetChildren)
 
-Task = Generator[tuple[Operation, ...], tuple[Outcome, ...], _T]
+Task = Generator[tuple[Operation, ...], tuple[OperationResult, ...], _T]
 """Yields operations that go out together, and is sent their outcomes in the same order."""
 
 
-def ask(operation: Operation) -> Task[Outcome]:
+def perform(operation: Operation) -> Task[OperationResult]:
     """One operation of a task: ``outcome = yield from ask(Get(path))``."""
     (outcome,) = yield (operation,)
     return outcome
 
 
-class Serial:
+class TaskQueue:
     """Runs tasks in their order.
 
     Reads whose connection was lost are asked again once it is back, with those that went out beside
-    them and were answered, whose watches are gone. A write that was lost gives its task `Unknown`
+    them and were answered, whose watches are gone. A write that was lost gives its task `OutcomeUnknown`
     at that time, since only the task can say how to find out what became of it.
     """
 
@@ -48,7 +48,7 @@ class Serial:
         self._tasks: deque[Task[None]] = deque()
         self._current: Task[None] | None = None
         self._operations: tuple[Operation, ...] = ()
-        self._outcomes: list[Outcome | None] = []
+        self._outcomes: list[OperationResult | None] = []
         self._waiting: dict[Token, int] = {}
         self._token: Token = 0
         self._connected = False
@@ -74,9 +74,9 @@ class Serial:
         """No server is reached: what still waits is as lost as what was answered so."""
         self._connected = False
         for token in [*self._waiting]:
-            self.answered(token, Unknown())
+            self.answered(token, OutcomeUnknown())
 
-    def drop(self) -> None:
+    def cancel_all(self) -> None:
         """The session is gone: end all tasks where they are."""
         current, self._current = self._current, None
         self._tasks.clear()
@@ -85,7 +85,7 @@ class Serial:
         if current is not None:
             current.close()
 
-    def answered(self, token: Token, outcome: Outcome) -> None:
+    def answered(self, token: Token, outcome: OperationResult) -> None:
         """Hand an outcome to the task that waits for it; others are of the past."""
         place = self._waiting.pop(token, None)
         if place is None:
@@ -93,7 +93,7 @@ class Serial:
         self._outcomes[place] = outcome
         if self._waiting:
             return
-        if any(isinstance(each, Unknown) for each in self._outcomes):
+        if any(isinstance(each, OutcomeUnknown) for each in self._outcomes):
             self._held = True
         else:
             self._deliver()
@@ -113,7 +113,7 @@ class Serial:
     def _deliver(self) -> None:
         self._run(tuple(each for each in self._outcomes if each is not None))
 
-    def _run(self, outcomes: tuple[Outcome, ...] | None) -> None:
+    def _run(self, outcomes: tuple[OperationResult, ...] | None) -> None:
         """Take the current task, and those after it, as far as they go without an answer."""
         while True:
             if self._current is None:
@@ -140,4 +140,4 @@ class Serial:
         for place in places:
             self._token += 1
             self._waiting[self._token] = place
-            self._emit(Ask(self._token, self._operations[place]))
+            self._emit(ZookeeperRequest(self._token, self._operations[place]))

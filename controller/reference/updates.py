@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.reference import drafts, released
-from controller.reference.items import Item, Situation
+from controller.reference.items import ItemDecision, UpdateContext
 from controller.reference.requests import (
     DeleteFeatures,
     ErrorCode,
@@ -23,19 +23,19 @@ ALL_FAILED = "The update failed for all features since the following feature had
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FeatureDecision:
     """``levels`` is the whole set to write, None where nothing is written; then ``response``."""
 
     levels: Mapping[str, int] | None
     response: UpdateResponse
 
 
-def decide(here: Situation, request: UpdateFeatures | DeleteFeatures) -> Decision:
+def decide(here: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> FeatureDecision:
     """What to write and what to answer, by the rules of the dialect."""
     if isinstance(request, DeleteFeatures):
         if not here.dialect.has_delete:
             return _refused(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
-        items: Sequence[Item] = drafts.deletions(here, request)
+        items: Sequence[ItemDecision] = drafts.check_deletions(here, request)
     else:
         items = _judged(here, request)
     whole = not here.dialect.per_item or (
@@ -56,10 +56,10 @@ def decide(here: Situation, request: UpdateFeatures | DeleteFeatures) -> Decisio
     write = bool(items) and here.dialect.writes_unchanged
     dry = isinstance(request, UpdateFeatures) and request.validate_only
     changed = not dry and (write or levels != here.levels)
-    return Decision(levels if changed else None, UpdateResponse(results=results))
+    return FeatureDecision(levels if changed else None, UpdateResponse(results=results))
 
 
-def not_written(here: Situation, response: UpdateResponse, reason: str) -> UpdateResponse:
+def not_written(here: UpdateContext, response: UpdateResponse, reason: str) -> UpdateResponse:
     """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
     if not response.results:
         return UpdateResponse(
@@ -75,10 +75,10 @@ def not_written(here: Situation, response: UpdateResponse, reason: str) -> Updat
     return UpdateResponse(results=failed)
 
 
-def _judged(here: Situation, request: UpdateFeatures) -> list[Item]:
+def _judged(here: UpdateContext, request: UpdateFeatures) -> list[ItemDecision]:
     """Each feature once: of two items for one the first counts, as in Kafka's keyed collection."""
-    judge = released.judge if here.dialect.per_item else drafts.judge
-    items: dict[str, Item] = {}
+    judge = released.check_released_update if here.dialect.per_item else drafts.check_draft_update
+    items: dict[str, ItemDecision] = {}
     for update in request.updates:
         item = judge(here, update, request.version)
         if not here.dialect.per_item and item.result.feature in items:
@@ -88,7 +88,7 @@ def _judged(here: Situation, request: UpdateFeatures) -> list[Item]:
     return [*items.values()]
 
 
-def _all_failed(here: Situation, failed: Sequence[ItemResult]) -> Decision:
+def _all_failed(here: UpdateContext, failed: Sequence[ItemResult]) -> FeatureDecision:
     first = failed[0]
     if here.dialect.per_item:
         return _refused(first.error, ALL_FAILED.format(first.message))
@@ -98,5 +98,5 @@ def _all_failed(here: Situation, failed: Sequence[ItemResult]) -> Decision:
     return _refused(first.error, f"{first.feature}: {first.message}")
 
 
-def _refused(error: ErrorCode, message: str) -> Decision:
-    return Decision(None, UpdateResponse(error, message))
+def _refused(error: ErrorCode, message: str) -> FeatureDecision:
+    return FeatureDecision(None, UpdateResponse(error, message))

@@ -10,7 +10,7 @@ from controller.rules.features import FEATURE_RULES
 from controller.rules.log import LOG_RULES
 from controller.rules.migration import MIGRATION_RULES
 from controller.rules.nodes import NODE_RULES
-from controller.rules.rule import Finding, Rule, Seen, Subject, SubjectKind, TimedRule
+from controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind, TimedRule
 from controller.rules.sources import SOURCE_RULES
 from controller.rules.unreadable import RECORD_RULES
 from controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
@@ -38,7 +38,7 @@ __all__ = [
     "TIMED_RULES",
     "Finding",
     "Rule",
-    "Seen",
+    "RuleContext",
     "Subject",
     "SubjectKind",
     "TimedRule",

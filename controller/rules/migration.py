@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.migration import PRE_MIGRATION, missing, state_name, under_way
-from controller.rules.rule import Finding, Rule, Subject, roughly
+from controller.migration import PRE_MIGRATION, in_progress, missing_brokers, state_name
+from controller.rules.rule import Finding, Rule, Subject, coarse_count
 from streams.outputs import Severity
 from tables.image import Authority, ClusterImage
 
@@ -17,7 +17,7 @@ def _under_way(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     ``FeatureControlManager.updateMetadataVersion`` of 3.4, 3.5 and 3.9.
     """
     del subject
-    if under_way(image):
+    if in_progress(image):
         summary = (
             "The cluster moves from ZooKeeper to KRaft: change neither metadata.version nor "
             "inter.broker.protocol.version before that is done. Controllers from 3.5 on refuse "
@@ -32,7 +32,7 @@ def _under_way(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     del subject
-    found = missing(image)
+    found = missing_brokers(image)
     if not found:
         return
     evidence: dict[str, object] = {"missing": len(found)}
@@ -41,7 +41,7 @@ def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         who = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
         evidence["nodes"] = ids
     else:
-        evidence["missing"] = roughly(len(found))
+        evidence["missing"] = coarse_count(len(found))
         who = f"at least {evidence['missing']} brokers"
     waits = (
         "and the migration waits for that"

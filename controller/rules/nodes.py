@@ -9,7 +9,7 @@ from controller.rules.rule import Finding, Rule, Subject
 from streams.outputs import Severity
 from streams.types import Range
 from tables.image import ClusterImage
-from tables.nodes import Node, NodeKey, is_range
+from tables.nodes import Node, NodeKey, is_valid_range
 from tables.provenance import ZnodeProvenance
 
 
@@ -38,7 +38,7 @@ def _name(node: Node) -> str:
 
 
 def _is_broken(bounds: Range | None) -> bool:
-    return bounds is not None and not is_range(bounds)
+    return bounds is not None and not is_valid_range(bounds)
 
 
 def _incompatible(image: ClusterImage, subject: Subject) -> Iterable[Finding]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from controller.readiness.times import Limits, Times
+from controller.readiness.times import Limits, StateTimers
 from streams.outputs import Severity
 from streams.types import FeatureName
 from tables.image import ClusterImage
@@ -67,11 +67,11 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RuleContext:
     """A cluster at the time of an event, in milliseconds since the Unix epoch."""
 
     image: ClusterImage
-    times: Times
+    times: StateTimers
     limits: Limits
     now_ms: int
 
@@ -86,10 +86,10 @@ class TimedRule:
 
     name: str
     about: str
-    find: Callable[[Seen, Subject], Iterable[Finding]]
+    find: Callable[[RuleContext, Subject], Iterable[Finding]]
 
 
-def roughly(count: int) -> int:
+def coarse_count(count: int) -> int:
     """The largest of 1, 2, 5, 10, 20, 50, … that is not above: a flood is not told one by one."""
     size = int("1" + "0" * (len(str(count)) - 1))
     return next(step * size for step in (5, 2, 1) if step * size <= count)

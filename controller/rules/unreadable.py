@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject, roughly
+from controller.rules.rule import Finding, Rule, Subject, coarse_count
 from streams.outputs import Severity
 from tables.image import ClusterImage
 
@@ -11,7 +11,7 @@ from tables.image import ClusterImage
 def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     found = image.unreadable.get(str(subject.key))
     if found is not None:
-        count = roughly(found.count)
+        count = coarse_count(found.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
             f"{subject.key} could not be read, {times}, first at {found.place}: {found.reason}. "

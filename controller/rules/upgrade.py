@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from controller.levels import level_name
-from controller.readiness.refusals import refusal
-from controller.readiness.software import software_of
-from controller.readiness.states import Stand, State, stands_of
+from controller.readiness.refusals import restart_refusal
+from controller.readiness.software import release_of_capabilities
+from controller.readiness.states import FeatureUpgradeState, UpgradeState, upgrade_state_of
 from controller.readiness.times import CLUSTER
-from controller.rules.rule import Finding, Seen, Subject, TimedRule, roughly
+from controller.rules.rule import Finding, RuleContext, Subject, TimedRule, coarse_count
 from streams.outputs import Severity
 from streams.types import METADATA_VERSION, Role
 from tables.image import Authority
@@ -24,7 +24,7 @@ _NAMED: Final = 10
 GHOST: Final = "ghost-registration"
 
 
-def _lasting(seen: Seen, state: State) -> Stand | None:
+def _lasting(seen: RuleContext, state: UpgradeState) -> FeatureUpgradeState | None:
     """Where metadata.version stands, if the cluster has been in a state for too long.
 
     Clusters in ZooKeeper mode have none that counts, and no release to come to by levels.
@@ -33,22 +33,22 @@ def _lasting(seen: Seen, state: State) -> Stand | None:
     if since is None or since.state is not state or seen.image.authority is Authority.ZOOKEEPER:
         return None
     over = seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
-    return stands_of(seen.image).features.get(METADATA_VERSION) if over else None
+    return upgrade_state_of(seen.image).features.get(METADATA_VERSION) if over else None
 
 
-def _blocked(seen: Seen, subject: Subject) -> Iterable[Finding]:
+def _blocked(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     """The nodes that hold it back: those below the highest level that any node supports."""
     del subject
-    stand = _lasting(seen, State.MIXED)
+    stand = _lasting(seen, UpgradeState.MIXED)
     behind = sorted(_behind(seen, stand)) if stand is not None else []
     if stand is None or not behind:
         return
     count = len(behind)
     shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
-    who = shown if count <= _NAMED else f"at least {roughly(count)} nodes, {shown} among them,"
+    who = shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
     summary = (
         f"Nodes of two releases stand beside each other for more than "
-        f"{spelled(seen.limits.upgrade_ms)}, and {who} "
+        f"{format_duration(seen.limits.upgrade_ms)}, and {who} "
         f"hold{'s' if count == 1 else ''} metadata.version "
         f"{level_name(METADATA_VERSION, stand.newest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
@@ -60,32 +60,32 @@ def _blocked(seen: Seen, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _behind(seen: Seen, stand: Stand) -> Iterator[NodeKey]:
+def _behind(seen: RuleContext, stand: FeatureUpgradeState) -> Iterator[NodeKey]:
     for key, ids in seen.image.nodes.classes.items():
         if key.capabilities.ranges.get(METADATA_VERSION, (0, 0))[1] < stand.newest:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 
-def _forgotten(seen: Seen, subject: Subject) -> Iterable[Finding]:
+def _forgotten(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(seen, State.READY)
+    stand = _lasting(seen, UpgradeState.READY)
     if stand is not None:
         now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
         summary = (
             f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
-            f"{spelled(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do "
+            f"{format_duration(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do "
             "not want to go back: `featurewatch readiness` says what that changes."
         )
         evidence = {"level": stand.finalized, "supported": stand.newest}
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _partial(seen: Seen, subject: Subject) -> Iterable[Finding]:
+def _partial(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(seen, State.PARTLY)
+    stand = _lasting(seen, UpgradeState.PARTLY)
     if stand is None:
         return
-    stands, level = stands_of(seen.image), stand.finalized
+    stands, level = upgrade_state_of(seen.image), stand.finalized
     told = ", ".join(
         f"{name} {level_name(name, stands.features[name].finalized)} instead of {default}"
         for name, default in stands.behind.items()
@@ -98,15 +98,15 @@ def _partial(seen: Seen, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, {"behind": dict(stands.behind)})
 
 
-def _ghost(seen: Seen, subject: Subject) -> Iterable[Finding]:
+def _ghost(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
     key, node = subject.key, seen.image.nodes.get(subject.key)
-    since = seen.times.away.get(key)
+    since = seen.times.offline.get(key)
     live = seen.image.authority is not Authority.LOG
     if node is None or since is None or live or seen.now_ms - since < seen.limits.ghost_ms:
         return
     what = "is fenced" if key.role is Role.BROKER else _controller_is(seen, key)
-    release = software_of(node.capabilities)
+    release = release_of_capabilities(node.capabilities)
     runs = f" on Kafka {release.name}" if release else ""
     remedy = (
         f"if it is gone for good: kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id "
@@ -116,13 +116,13 @@ def _ghost(seen: Seen, subject: Subject) -> Iterable[Finding]:
     )
     summary = (
         f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
-        f"{spelled(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
+        f"{format_duration(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
         f"same; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))
 
 
-def _controller_is(seen: Seen, key: NodeKey) -> str:
+def _controller_is(seen: RuleContext, key: NodeKey) -> str:
     answer = seen.image.answers.get(key)
     return "does not answer" if answer is not None and answer.silent else "is no voter"
 
@@ -132,13 +132,13 @@ def _evidence(node: Node) -> dict[str, Any]:
     return {"ranges": ranges, "fenced": node.fenced}
 
 
-def _refused(seen: Seen, subject: Subject) -> Iterable[Finding]:
+def _refused(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
     key = subject.key
     since = seen.times.refused.get(key)
     if since is None or seen.now_ms - since < seen.limits.refusal_ms:
         return
-    words = refusal(seen.image, key)
+    words = restart_refusal(seen.image, key)
     if words is not None:
         what = (
             "will be refused at its next registration" if key.role is Role.BROKER else "will stop"
@@ -150,7 +150,7 @@ def _refused(seen: Seen, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, {"refusal": words})
 
 
-def spelled(limit_ms: int) -> str:
+def format_duration(limit_ms: int) -> str:
     """A limit for people, in its largest whole unit."""
     for unit_ms, name in ((_HOUR_MS, "hour"), (60_000, "minute"), (1000, "second")):
         if limit_ms >= unit_ms and limit_ms % unit_ms == 0:

@@ -7,11 +7,11 @@ from controller.rules.rule import Finding, Rule, Subject
 from streams.outputs import Severity
 from tables.image import ClusterImage
 from tables.provenance import ZnodeProvenance
-from tables.zookeeper import FEATURES_PATHS, Remark
+from tables.zookeeper import FEATURES_PATHS, ZnodeIssue
 
 
-def _remark(image: ClusterImage, subject: Subject) -> Remark | None:
-    return image.zookeeper.remarks.get(str(subject.key))
+def _remark(image: ClusterImage, subject: Subject) -> ZnodeIssue | None:
+    return image.zookeeper.issues.get(str(subject.key))
 
 
 def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:

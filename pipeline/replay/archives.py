@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple
 
-from streams.kraft.dump_text import is_dump
+from streams.kraft.dump_text import is_dump_log
 from streams.kraft.logdir_files import META_PROPERTIES
 
 _ENDS: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -98,7 +98,7 @@ def _take(member: _Member, target: Path) -> bool:
         return not _is_of_use(target)
     with file:
         head = file.read(_PEEK_BYTES)
-        if _is_of_use(target) or is_dump(head):
+        if _is_of_use(target) or is_dump_log(head):
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as out:
                 out.write(head)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pipeline.replay.planning import Known
-from pipeline.replay.reading import ABOUT, CONTENT, Row, Tally, message_row
+from pipeline.replay.planning import SnapshotFile
+from pipeline.replay.reading import ABOUT, CONTENT, BronzeRow, SplitStats, message_row
 from streams.events import DeadLetter, LogGap, SnapshotChunk, SourceState, SourceStatus
-from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.unreadable import CorruptSnapshotError
 from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId
 
@@ -22,7 +22,7 @@ _NOBODY_HAS: Final = "no file has these offsets"
 
 
 @dataclass(slots=True)
-class Told:
+class ClusterReplay:
     """What came of one cluster. ``starts`` are the least times of its units' messages.
 
     Offsets that were read: from ``first``, below ``end`` (-1: nothing was). ``messages`` are those
@@ -30,7 +30,7 @@ class Told:
     """
 
     cluster: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[BronzeRow] = field(default_factory=list)
     starts: dict[int, int] = field(default_factory=dict)
     first: int = -1
     end: int = -1
@@ -40,16 +40,16 @@ class Told:
     notes: list[str] = field(default_factory=list)
 
 
-def tell(
-    cluster: str, steps: list[Known | int], tallies: Mapping[int, Tally], held: int = 0
-) -> Told:
+def assemble(
+    cluster: str, steps: list[SnapshotFile | int], tallies: Mapping[int, SplitStats], held: int = 0
+) -> ClusterReplay:
     """Goes along a course, whose units are named by their numbers.
 
     The lake has the log up to the offset ``held`` (exclusive) from replays before.
     """
-    telling = _Telling(cluster, held)
+    telling = _Assembler(cluster, held)
     for step in steps:
-        if isinstance(step, Known):
+        if isinstance(step, SnapshotFile):
             telling.snapshot(step)
         else:
             telling.unit(tallies[step])
@@ -57,24 +57,24 @@ def tell(
     return telling.told
 
 
-class _Telling:
+class _Assembler:
     def __init__(self, cluster: str, held: int) -> None:
         self._cluster = ClusterId(cluster)
-        self.told = Told(cluster)
+        self.told = ClusterReplay(cluster)
         self._at = held
         self._now_ms = -1
         self._epoch = -1
         self._open_from = -1
         self._lost = ""
 
-    def snapshot(self, known: Known) -> None:
+    def snapshot(self, known: SnapshotFile) -> None:
         """A snapshot: all of it, or a word about why not."""
         end, epoch = known.place.offset, known.place.epoch
         try:
             outputs = list(known.read(self._cluster))
-        except (BadSnapshot, OSError) as error:
+        except (CorruptSnapshotError, OSError) as error:
             self.told.problems.append(f"{known.stretch.place}: {error}")
-            if self._now_ms >= 0 or isinstance(error, BadSnapshot):
+            if self._now_ms >= 0 or isinstance(error, CorruptSnapshotError):
                 name = f"{end:020}-{epoch:010}.checkpoint"
                 dead = DeadLetter(self._cluster, name, str(error), b"", max(self._now_ms, 0))
                 place = (DEAD_LETTERS, ABOUT, end, max(self._now_ms, 0))
@@ -101,7 +101,7 @@ class _Telling:
         self.told.end = max(self.told.end, end)
         self._now_ms += 1
 
-    def unit(self, tally: Tally) -> None:
+    def unit(self, tally: SplitStats) -> None:
         """A unit that was read."""
         told = self.told
         told.problems += tally.problems
@@ -166,6 +166,6 @@ class _Telling:
         gap = LogGap(self._cluster, self._at, last, reason, False, self._now_ms)
         self._add(message_row(_NO_UNIT, METADATA_LOG, ABOUT, last, self._now_ms, gap))
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: BronzeRow) -> None:
         self.told.rows.append(row)
         self.told.messages += 1

@@ -14,5 +14,5 @@ class ReplayError(PipelineError):
     """Nothing of what was given could be taken."""
 
 
-class AskedError(ReplayError):
+class ReplayUsageError(ReplayError):
     """The question is wrong: a path that is not there, a cluster that nobody names."""

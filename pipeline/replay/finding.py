@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.replay import archives
-from pipeline.replay.errors import AskedError
-from pipeline.replay.forms import Form, Stretch
+from pipeline.replay.errors import ReplayUsageError
+from pipeline.replay.forms import FileRange, LogFormat
 from streams.kraft import dump_text
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.logdir_files import (
     META_PROPERTIES,
     PARTITION_DIRECTORY,
     cluster_id_in,
-    metas_of,
+    meta_properties_paths,
 )
 from streams.kraft.records import RecordDecoder
-from streams.kraft.requests import Place
+from streams.kraft.requests import OffsetAndEpoch
 from streams.kraft.snapshot import parse_name
-from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.unreadable import CorruptSnapshotError
 from streams.kraft.wanted import ALL_RECORDS
 
 SEGMENT: Final = re.compile(r"\d{20}\.log")
@@ -36,25 +36,25 @@ _NAMELESS: Final = "no meta.properties beside it says of which cluster it is"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LogFile:
     """A segment, or a snapshot (``snapshot`` says which), of one copy of a cluster's log."""
 
     cluster: str
     copy: str
-    stretch: Stretch
-    snapshot: Place | None = None
+    stretch: FileRange
+    snapshot: OffsetAndEpoch | None = None
 
 
 @dataclass(slots=True)
-class Finds:
+class DiscoveredLogs:
     """All that was found; ``problems`` are lines about what cannot be taken, ``notes`` others."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[LogFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def find(paths: Iterable[Path], cluster: str, scratch: Path) -> Finds:
+def discover(paths: Iterable[Path], cluster: str, scratch: Path) -> DiscoveredLogs:
     """What stands in files, directories and archives, unpacked below ``scratch``.
 
     ``cluster`` is the id of the logs of which nobody says it (empty: none is known).
@@ -66,7 +66,7 @@ def find(paths: Iterable[Path], cluster: str, scratch: Path) -> Finds:
     search = _Search(cluster, scratch)
     for path in paths:
         if not path.exists():
-            raise AskedError(
+            raise ReplayUsageError(
                 f"{path} is not there: give a log, a snapshot, a directory or a bundle"
             )
         search.look(path.absolute(), str(path), asked=True)
@@ -79,7 +79,7 @@ class _Search:
         self._scratch = scratch
         self._unpacked = 0
         self._seen: set[str] = set()
-        self.finds = Finds()
+        self.finds = DiscoveredLogs()
 
     def look(self, path: Path, place: str, *, asked: bool) -> bool:
         """Takes in a path that people know as ``place``; what was ``asked`` for must be of use.
@@ -153,21 +153,21 @@ class _Search:
             return False
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-        if dump_text.is_dump(head):
+        if dump_text.is_dump_log(head):
             self._text(path, place)
         elif path.name.endswith(_CHECKPOINT):
-            stretch = self._stretch(Form.BYTES, path, place)
+            stretch = self._stretch(LogFormat.BYTES, path, place)
             self._snapshot(path, path.name, stretch)
         elif SEGMENT.fullmatch(path.name) and is_metadata_log(path, head):
-            self._add(path, self._stretch(Form.BYTES, path, place))
+            self._add(path, self._stretch(LogFormat.BYTES, path, place))
         else:
             return False
         return True
 
-    def _snapshot(self, path: Path, name: str, stretch: Stretch, copy: str = "") -> None:
+    def _snapshot(self, path: Path, name: str, stretch: FileRange, copy: str = "") -> None:
         try:
             end, epoch = parse_name(name)
-        except BadSnapshot as error:
+        except CorruptSnapshotError as error:
             self._say(f"{stretch.place}: {error}")
             return
         if end == 0:
@@ -176,7 +176,7 @@ class _Search:
                 "passed over"
             )
             return
-        self._add(path, stretch, Place(end, epoch), copy)
+        self._add(path, stretch, OffsetAndEpoch(end, epoch), copy)
 
     def _text(self, path: Path, place: str) -> None:
         with path.open("rb") as file:
@@ -184,18 +184,18 @@ class _Search:
         for part in parts:
             directory, name = _split(part.name)
             where = f"{place} ({name})" if name else place
-            stretch = Stretch(Form.TEXT, str(path), part.start, part.end, where)
+            stretch = FileRange(LogFormat.TEXT, str(path), part.start, part.end, where)
             copy = f"{place}:{directory}"
             if name.endswith(_CHECKPOINT):
                 self._snapshot(path, name, stretch, copy)
             else:
                 self._add(path, stretch, copy=copy)
 
-    def _stretch(self, form: Form, path: Path, place: str) -> Stretch:
-        return Stretch(form, str(path), 0, path.stat().st_size, place)
+    def _stretch(self, form: LogFormat, path: Path, place: str) -> FileRange:
+        return FileRange(form, str(path), 0, path.stat().st_size, place)
 
     def _add(
-        self, path: Path, stretch: Stretch, snapshot: Place | None = None, copy: str = ""
+        self, path: Path, stretch: FileRange, snapshot: OffsetAndEpoch | None = None, copy: str = ""
     ) -> None:
         place, said, why = stretch.place, None, _NAMELESS
         try:
@@ -205,24 +205,26 @@ class _Search:
             if self._cluster and why not in self.finds.problems:
                 self._say(why)
         if said and self._cluster and said != self._cluster:
-            raise AskedError(
+            raise ReplayUsageError(
                 f"{place} is of cluster {said} by the meta.properties beside it, and not of "
                 f"{self._cluster}: leave out --cluster, or give other paths"
             )
         cluster = said or self._cluster
         if not cluster:
-            raise AskedError(f"{place}: {why}: give the cluster's id with --cluster")
-        self.finds.found.append(Found(cluster, copy or str(Path(place).parent), stretch, snapshot))
+            raise ReplayUsageError(f"{place}: {why}: give the cluster's id with --cluster")
+        self.finds.found.append(
+            LogFile(cluster, copy or str(Path(place).parent), stretch, snapshot)
+        )
 
 
 def is_metadata_log(path: Path, head: bytes) -> bool:
     """Whether a segment that begins with ``head`` is one of the metadata log."""
     if _is_log_directory(path.parent):
         return True
-    batches = scan(head).batches
-    if not batches or batches[0].fault:
+    batches = scan_batches(head).batches
+    if not batches or batches[0].error:
         return False
-    return not RecordDecoder(ALL_RECORDS).decode(batches[0]).lost
+    return not RecordDecoder(ALL_RECORDS).decode(batches[0]).undecoded
 
 
 def _is_log_directory(directory: Path) -> bool:
@@ -234,7 +236,7 @@ def _beside(directory: Path) -> Iterator[Path]:
     """Where a ``meta.properties`` may be that speaks of the files of a directory."""
     yield directory / META_PROPERTIES
     if _is_log_directory(directory):
-        yield from metas_of(directory)
+        yield from meta_properties_paths(directory)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from streams.kraft import dump_text
-from streams.kraft.batch import HEADER_BYTES, MAX_BATCH_BYTES, Batch, Scan, scan
-from streams.kraft.commits import CommitAssembler, Position
+from streams.kraft.batch import HEADER_BYTES, MAX_BATCH_BYTES, BatchScan, RecordBatch, scan_batches
+from streams.kraft.commits import CommitAssembler, CommitPosition
 from streams.types import ClusterId
 
 READ_BYTES: Final = 4 << 20
@@ -25,7 +25,7 @@ _NO_PRODUCER_AT: Final = 43
 _MAGIC_AT: Final = 16
 
 
-class Form(StrEnum):
+class LogFormat(StrEnum):
     """How a stretch is written."""
 
     BYTES = "bytes"
@@ -33,13 +33,13 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class FileRange:
     """Batches that follow each other in a file: its bytes from ``start`` to ``end``.
 
     ``place`` is how people know it.
     """
 
-    form: Form
+    form: LogFormat
     path: str
     start: int
     end: int
@@ -47,29 +47,29 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class FormatOps:
     """What is done differently with the two forms.
 
-    ``scan`` takes bytes and whether the stretch ends with them; ``scan_some`` gives of them what is
+    ``scan_batches`` takes bytes and whether the stretch ends with them; ``scan_some`` gives of them what is
     found in one go from a position on, with places that are relative to it. ``candidate`` gives the
     first place at or after a position at which a batch may begin (-1: none).
     """
 
-    scan: Callable[[bytes, bool], Scan]
-    scan_some: Callable[[bytes, int, bool], Scan]
+    scan: Callable[[bytes, bool], BatchScan]
+    scan_some: Callable[[bytes, int, bool], BatchScan]
     candidate: Callable[[bytes, int], int]
-    assembler: Callable[[ClusterId, Position], CommitAssembler]
+    assembler: Callable[[ClusterId, CommitPosition], CommitAssembler]
 
 
-def _scan_bytes(data: bytes, whole: bool) -> Scan:  # noqa: ARG001 - the other form asks
-    return scan(data)
+def _scan_bytes(data: bytes, whole: bool) -> BatchScan:  # noqa: ARG001 - the other form asks
+    return scan_batches(data)
 
 
-def _scan_one(data: bytes, at: int, whole: bool) -> Scan:  # noqa: ARG001 - the other form asks
+def _scan_one(data: bytes, at: int, whole: bool) -> BatchScan:  # noqa: ARG001 - the other form asks
     """The one batch at ``at``: what follows may be passed in another way."""
     length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
     end = at + max(12 + length, HEADER_BYTES)
-    return scan(data[at:end] if end <= len(data) else data[at : at + HEADER_BYTES])
+    return scan_batches(data[at:end] if end <= len(data) else data[at : at + HEADER_BYTES])
 
 
 def _candidate_in_bytes(data: bytes, at: int) -> int:
@@ -89,22 +89,22 @@ def _candidate_in_text(data: bytes, at: int) -> int:
 
 
 WAYS: Final = {
-    Form.BYTES: Ways(
+    LogFormat.BYTES: FormatOps(
         scan=_scan_bytes,
         scan_some=_scan_one,
         candidate=_candidate_in_bytes,
         assembler=lambda cluster, at: CommitAssembler(cluster, position=at),
     ),
-    Form.TEXT: Ways(
+    LogFormat.TEXT: FormatOps(
         scan=lambda data, whole: dump_text.scan_text(data, whole=whole),
         scan_some=lambda data, at, whole: dump_text.scan_text(data[at:], whole=whole),
         candidate=_candidate_in_text,
-        assembler=lambda cluster, at: dump_text.PrintedAssembler(cluster, position=at),
+        assembler=lambda cluster, at: dump_text.DumpLogAssembler(cluster, position=at),
     ),
 }
 
 
-def batch_at(fd: int, form: Form, at: int, end: int) -> Batch | None:
+def batch_at(fd: int, form: LogFormat, at: int, end: int) -> RecordBatch | None:
     """The batch that begins at ``at``, if there is one whose checksum is right.
 
     Its ``at`` is relative to what was read.
@@ -115,13 +115,13 @@ def batch_at(fd: int, form: Form, at: int, end: int) -> Batch | None:
         found = WAYS[form].scan(data, at + len(data) >= end)
         if found.batches:
             first = found.batches[0]
-            return first if first.at == 0 and not first.fault else None
-        if found.fault or len(data) < size or size >= LARGEST_READ_BYTES:
+            return first if first.at == 0 and not first.error else None
+        if found.error or len(data) < size or size >= LARGEST_READ_BYTES:
             return None
         size = min(size * 16, LARGEST_READ_BYTES)
 
 
-def next_batch(fd: int, form: Form, at: int, end: int) -> tuple[int, Batch] | None:
+def next_batch(fd: int, form: LogFormat, at: int, end: int) -> tuple[int, RecordBatch] | None:
     """The first place from ``at`` on at which a checked batch begins, and the batch.
 
     The bytes are not those of a batch by chance: its checksum is over all of it.

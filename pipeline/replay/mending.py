@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from pipeline.replay.forms import Stretch, batch_at, next_batch
-from pipeline.replay.passing import Passed
-from pipeline.replay.planning import Part
-from pipeline.replay.walking import Hole, Walk
-from streams.kraft.batch import Batch
-from streams.kraft.requests import Place
+from pipeline.replay.forms import FileRange, batch_at, next_batch
+from pipeline.replay.passing import SkippedBatches
+from pipeline.replay.planning import LogRange
+from pipeline.replay.walking import BatchReader, CorruptRange
+from streams.kraft.batch import RecordBatch
+from streams.kraft.requests import OffsetAndEpoch
 
 _MOST_DAMAGES: Final = 100
 """So many that follow each other are held until it is known what follows them."""
@@ -23,7 +23,7 @@ _NEAR_BYTES: Final = 1 << 20
 _MISSING: Final = "these offsets are missing in the file"
 
 
-class Mended(NamedTuple):
+class RepairedRange(NamedTuple):
     """Says why what follows, up to the offset ``last``, is of another copy, known as ``place``.
 
     ``last`` is below ``first`` where the stretch ends, and another goes on.
@@ -41,11 +41,11 @@ class Mended(NamedTuple):
         return f"{self.reason}: {offsets} are taken from {self.place}"
 
 
-Item = Batch | Passed | Hole | Mended
+Item = RecordBatch | SkippedBatches | CorruptRange | RepairedRange
 
 
-def mended(
-    fd: int, stretch: Stretch, walk: Walk, others: Sequence[Part], goes_on: int = -1
+def repaired(
+    fd: int, stretch: FileRange, walk: BatchReader, others: Sequence[LogRange], goes_on: int = -1
 ) -> Iterator[Item]:
     """What a walk through a stretch gives, with batches of ``others`` in place of damaged ones.
 
@@ -54,11 +54,11 @@ def mended(
     if not others and goes_on < 0:
         yield from walk
         return
-    at, bad = walk.expected, list[Batch | Hole]()
+    at, bad = walk.expected, list[RecordBatch | CorruptRange]()
     for found in walk:
-        if isinstance(found, Hole) or (isinstance(found, Batch) and found.fault):
+        if isinstance(found, CorruptRange) or (isinstance(found, RecordBatch) and found.error):
             bad.append(found)
-            walk.skims = False  # what comes in its place may begin a transaction
+            walk.may_skip = False  # what comes in its place may begin a transaction
             if len(bad) >= _MOST_DAMAGES:
                 yield from bad
                 at, bad = walk.expected, []
@@ -67,24 +67,27 @@ def mended(
             yield from _instead(bad, at, _begin(found), others)
             bad = []
         yield found
-        at = found.end if isinstance(found, Passed) else found.last_offset + 1
+        at = found.end if isinstance(found, SkippedBatches) else found.last_offset + 1
     after = batch_at(fd, stretch.form, stretch.end, os.fstat(fd).st_size)
     if after is not None and after.base_offset > at:
         yield from _instead(bad, at, _begin(after), others)
     elif bad and at == goes_on:
-        yield Mended(at, at - 1, _reason(bad))
+        yield RepairedRange(at, at - 1, _reason(bad))
     else:
         yield from bad
 
 
-def _begin(found: Batch | Passed) -> Place:
-    if isinstance(found, Passed):
-        return Place(found.end - found.records, found.first_epoch)
-    return Place(found.base_offset, found.leader_epoch)
+def _begin(found: RecordBatch | SkippedBatches) -> OffsetAndEpoch:
+    if isinstance(found, SkippedBatches):
+        return OffsetAndEpoch(found.end - found.records, found.first_epoch)
+    return OffsetAndEpoch(found.base_offset, found.leader_epoch)
 
 
 def _instead(
-    bad: Sequence[Batch | Hole], first: int, after: Place, others: Sequence[Part]
+    bad: Sequence[RecordBatch | CorruptRange],
+    first: int,
+    after: OffsetAndEpoch,
+    others: Sequence[LogRange],
 ) -> Iterator[Item]:
     """The batches from ``first`` to the one that begins ``after``, or else what was damaged."""
     if first < after.offset:
@@ -97,7 +100,7 @@ def _instead(
                     begin = _position(fd, part.stretch, first)
                     if _joins(_whole(fd, begin, first), after):
                         place = part.stretch.place
-                        yield Mended(first, after.offset - 1, _reason(bad), place)
+                        yield RepairedRange(first, after.offset - 1, _reason(bad), place)
                         for batch in _whole(fd, begin, first):
                             if batch.base_offset >= after.offset:
                                 return
@@ -107,30 +110,30 @@ def _instead(
     yield from bad
 
 
-def _reason(bad: Sequence[Batch | Hole]) -> str:
+def _reason(bad: Sequence[RecordBatch | CorruptRange]) -> str:
     if not bad:
         return _MISSING
-    return bad[0].reason if isinstance(bad[0], Hole) else bad[0].fault
+    return bad[0].reason if isinstance(bad[0], CorruptRange) else bad[0].error
 
 
-def _joins(batches: Iterator[Batch], after: Place) -> bool:
+def _joins(batches: Iterator[RecordBatch], after: OffsetAndEpoch) -> bool:
     """Whether batches go on to the very one that begins ``after``."""
     later = (_begin(batch) for batch in batches if batch.base_offset >= after.offset)
     return next(later, None) == after
 
 
-def _whole(fd: int, stretch: Stretch, first: int) -> Iterator[Batch]:
+def _whole(fd: int, stretch: FileRange, first: int) -> Iterator[RecordBatch]:
     """Batches from the offset ``first`` on, as far as they are whole and follow each other."""
     expected = first
-    for found in Walk(fd, stretch):
-        if isinstance(found, Batch) and found.last_offset >= first:
-            if found.fault or found.base_offset != expected:
+    for found in BatchReader(fd, stretch):
+        if isinstance(found, RecordBatch) and found.last_offset >= first:
+            if found.error or found.base_offset != expected:
                 return
             expected = found.last_offset + 1
             yield found
 
 
-def _position(fd: int, stretch: Stretch, offset: int) -> Stretch:
+def _position(fd: int, stretch: FileRange, offset: int) -> FileRange:
     """What of a stretch begins with a batch that is not far before ``offset``."""
     low, high = stretch.start, stretch.end
     while high - low > _NEAR_BYTES:
@@ -140,4 +143,4 @@ def _position(fd: int, stretch: Stretch, offset: int) -> Stretch:
             high = middle
         else:
             low = found[0]
-    return Stretch(stretch.form, stretch.path, low, stretch.end, stretch.place)
+    return FileRange(stretch.form, stretch.path, low, stretch.end, stretch.place)

@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 from streams.cloudevents import LATEST_MS
 from streams.kraft.batch import HEADER_BYTES
-from streams.kraft.wanted import CONTROL_KEY, DEFAULT_WANTED, TYPE_BY_KEY
+from streams.kraft.wanted import CONTROL_KEY, DEFAULT_RECORD_TYPES, TYPE_BY_KEY
 
 _HEADER: Final = Struct(">qiibIhi8xq14xi")
 """Base offset, length, epoch, magic, checksum, attributes, last offset delta, newest time, number
@@ -21,12 +21,14 @@ _CRC_BEGINS: Final = 21
 _MOST_RECORDS: Final = 8
 _MOST_BYTES: Final = 4096
 _UNWANTED: Final = bytes(
-    key < CONTROL_KEY and TYPE_BY_KEY.get(key, "") not in DEFAULT_WANTED and key in TYPE_BY_KEY
+    key < CONTROL_KEY
+    and TYPE_BY_KEY.get(key, "") not in DEFAULT_RECORD_TYPES
+    and key in TYPE_BY_KEY
     for key in range(256)
 )
 
 
-class Passed(NamedTuple):
+class SkippedBatches(NamedTuple):
     """Batches that were passed: the position after them, and what a tally must know of them."""
 
     at: int
@@ -38,7 +40,7 @@ class Passed(NamedTuple):
     first_ms: int
 
 
-def past(data: bytes, at: int, expected: int) -> Passed | None:
+def skip_batches(data: bytes, at: int, expected: int) -> SkippedBatches | None:
     """The small batches without a wanted record that stand from ``at`` on, as many as there are.
 
     They begin with the offset ``expected`` and follow each other; None if there is none. Whatever
@@ -72,7 +74,7 @@ def past(data: bytes, at: int, expected: int) -> Passed | None:
         at = after
     if at == begin:
         return None
-    return Passed(at, expected, expected - first, epoch, newest_ms, first_epoch, first_ms)
+    return SkippedBatches(at, expected, expected - first, epoch, newest_ms, first_epoch, first_ms)
 
 
 def _unwanted(b: bytes, p: int, end: int, count: int) -> bool:

@@ -12,15 +12,15 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
-from pipeline.replay.finding import SEGMENT, Found, find
-from pipeline.replay.forms import READ_BYTES, Form, Stretch, next_batch
-from pipeline.replay.walking import Walk
-from streams.kraft.batch import Batch
-from streams.kraft.dump_text import PrintedSnapshot
-from streams.kraft.requests import Place
-from streams.kraft.snapshot import Output, read_snapshot
-from streams.kraft.unreadable import BadSnapshot
-from streams.kraft.wanted import DEFAULT_WANTED
+from pipeline.replay.finding import SEGMENT, LogFile, discover
+from pipeline.replay.forms import READ_BYTES, FileRange, LogFormat, next_batch
+from pipeline.replay.walking import BatchReader
+from streams.kraft.batch import RecordBatch
+from streams.kraft.dump_text import DumpLogSnapshotReader
+from streams.kraft.requests import OffsetAndEpoch
+from streams.kraft.snapshot import SnapshotOutput, read_snapshot
+from streams.kraft.unreadable import CorruptSnapshotError
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.types import ClusterId
 
 _LAST_BYTES: Final = 1 << 20
@@ -28,10 +28,10 @@ _CLOCKS_DIFFER_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogRange:
     """A stretch of the log that was looked at: the offsets, epochs and times of its two ends."""
 
-    stretch: Stretch
+    stretch: FileRange
     first: int
     end: int
     first_epoch: int
@@ -41,17 +41,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LogSlice:
     """A part as far as it is taken: from offset ``floor``, below ``ceiling`` (-1: to its end).
 
     ``others`` are parts of other copies that have some of these offsets too, the best first.
     ``followed`` says that the next run goes on where it ends.
     """
 
-    part: Part
+    part: LogRange
     floor: int
     ceiling: int
-    others: tuple[Part, ...] = ()
+    others: tuple[LogRange, ...] = ()
     followed: bool = False
 
     @property
@@ -61,23 +61,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SnapshotFile:
     """A snapshot that is taken."""
 
-    place: Place
-    stretch: Stretch
+    place: OffsetAndEpoch
+    stretch: FileRange
 
     def read(
-        self, cluster: ClusterId, wanted: Collection[str] = DEFAULT_WANTED
-    ) -> Iterator[Output]:
-        """What stands in it, in chunks. Raises `BadSnapshot` and `OSError`."""
+        self, cluster: ClusterId, wanted: Collection[str] = DEFAULT_RECORD_TYPES
+    ) -> Iterator[SnapshotOutput]:
+        """What stands in it, in chunks. Raises `CorruptSnapshotError` and `OSError`."""
         end, epoch = self.place.offset, self.place.epoch
         with open(self.stretch.path, "rb") as file:
-            if self.stretch.form is Form.BYTES:
+            if self.stretch.form is LogFormat.BYTES:
                 name = f"{end:020}-{epoch:010}.checkpoint"
                 yield from read_snapshot(file, cluster, name, 0, wanted)
                 return
-            reader = PrintedSnapshot(cluster, end, epoch, wanted)
+            reader = DumpLogSnapshotReader(cluster, end, epoch, wanted)
             file.seek(self.stretch.start)
             left = self.stretch.end - self.stretch.start
             while data := file.read(min(READ_BYTES, left)):
@@ -87,11 +87,11 @@ class Known:
             yield reader.finish(0)
 
 
-Step = Run | Known
+Step = LogSlice | SnapshotFile
 
 
 @dataclass(slots=True)
-class Course:
+class ClusterPlan:
     """What is taken of one cluster, in the order of its log; ``notes`` are lines about it."""
 
     cluster: str
@@ -100,15 +100,15 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReplayPlan:
     """What is to be taken, and lines about what cannot be, and about what else is worth knowing."""
 
-    courses: list[Course]
+    courses: list[ClusterPlan]
     problems: list[str]
     notes: list[str]
 
 
-def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> Plan:
+def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> ReplayPlan:
     """Looks at what lies under paths; bundles are unpacked below ``scratch``. No Spark is needed.
 
     ``cluster`` is the id of the logs of which nobody says it.
@@ -116,15 +116,15 @@ def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> Plan:
     Raises:
         AskedError: A path is not there, or nobody says of which cluster a log is.
     """
-    finds = find(paths, cluster, scratch)
+    finds = discover(paths, cluster, scratch)
     courses = plan(finds.found, finds.problems)
     if not courses and not finds.problems:
         finds.problems.append("there is no log and no snapshot in what was given")
     notes = [line for course in courses for line in course.notes]
-    return Plan(courses, finds.problems, finds.notes + notes)
+    return ReplayPlan(courses, finds.problems, finds.notes + notes)
 
 
-def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:
+def plan(found: Iterable[LogFile], problems: list[str]) -> list[ClusterPlan]:
     """The course of each cluster; lines about what cannot be taken go to ``problems``."""
     by_cluster = sorted(found, key=lambda one: one.cluster)
     courses = []
@@ -135,12 +135,12 @@ def plan(found: Iterable[Found], problems: list[str]) -> list[Course]:
     return courses
 
 
-def _course(cluster: str, found: list[Found], problems: list[str]) -> Course:
-    copies: list[list[Part]] = []
+def _course(cluster: str, found: list[LogFile], problems: list[str]) -> ClusterPlan:
+    copies: list[list[LogRange]] = []
     spoiled: set[str] = set()
     logs = sorted((one for one in found if one.snapshot is None), key=lambda one: one.copy)
     for copy, members in groupby(logs, key=lambda one: one.copy):
-        looked = (look(one.stretch, problems) for one in members)
+        looked = (inspect_range(one.stretch, problems) for one in members)
         parts = sorted((part for part in looked if part is not None), key=lambda part: part.first)
         if fault := _mixed(parts):
             spoiled.add(copy)
@@ -149,11 +149,11 @@ def _course(cluster: str, found: list[Found], problems: list[str]) -> Course:
             copies.append(parts)
     copies.sort(key=lambda parts: (parts[-1].last_epoch, parts[-1].end), reverse=True)
     known = [
-        Known(one.snapshot, one.stretch)
+        SnapshotFile(one.snapshot, one.stretch)
         for one in sorted(found, key=lambda one: one.stretch.place)
         if one.snapshot is not None and one.copy not in spoiled
     ]
-    course = Course(cluster)
+    course = ClusterPlan(cluster)
     course.steps = list(_bridged(_cover(copies), _Snapshots(cluster, known, course.notes)))
     return course
 
@@ -164,14 +164,14 @@ class _Snapshots:
     Lines about copies in whose place another is taken go to ``notes``.
     """
 
-    def __init__(self, cluster: str, known: Iterable[Known], notes: list[str]) -> None:
+    def __init__(self, cluster: str, known: Iterable[SnapshotFile], notes: list[str]) -> None:
         self._cluster = ClusterId(cluster)
         self._notes = notes
-        self._copies: dict[Place, list[Known]] = {}
+        self._copies: dict[OffsetAndEpoch, list[SnapshotFile]] = {}
         for one in sorted(known, key=lambda one: one.place):
             self._copies.setdefault(one.place, []).append(one)
 
-    def within(self, after: int, last: int | None = None) -> Iterator[tuple[Known, bool]]:
+    def within(self, after: int, last: int | None = None) -> Iterator[tuple[SnapshotFile, bool]]:
         """A copy of each snapshot that ends behind ``after``, at ``last`` or before; whether whole.
 
         It is the first copy where none is.
@@ -180,13 +180,13 @@ class _Snapshots:
             if after < place.offset and (last is None or place.offset <= last):
                 yield self._best(copies)
 
-    def _best(self, copies: list[Known]) -> tuple[Known, bool]:
+    def _best(self, copies: list[SnapshotFile]) -> tuple[SnapshotFile, bool]:
         faults: list[str] = []
         for one in copies:
             try:
                 for _ in one.read(self._cluster, wanted=()):
                     pass
-            except (BadSnapshot, OSError) as error:
+            except (CorruptSnapshotError, OSError) as error:
                 faults.append(f"{one.stretch.place}: {error}")
                 continue
             self._notes += [f"{fault}; {one.stretch.place} is taken" for fault in faults]
@@ -194,7 +194,7 @@ class _Snapshots:
         return copies[0], False
 
 
-def _mixed(parts: list[Part]) -> str:
+def _mixed(parts: list[LogRange]) -> str:
     """Why the parts of one copy cannot be of one log (empty: they can)."""
     for a, b in pairwise(parts):
         names = f"{os.path.basename(a.stretch.path)} and {os.path.basename(b.stretch.path)}"
@@ -213,13 +213,13 @@ def _mixed(parts: list[Part]) -> str:
     return ""
 
 
-def _cover(copies: list[list[Part]]) -> list[Run]:
+def _cover(copies: list[list[LogRange]]) -> list[LogSlice]:
     """The parts that together have the most of the log, the best copy's where there is a choice."""
     if not copies:
         return []
     end = copies[0][-1].end
     ranked = [part for parts in copies for part in parts]
-    runs: list[Run] = []
+    runs: list[LogSlice] = []
     at = min(part.first for part in ranked)
     while at < end:
         number = next((n for n, one in enumerate(ranked) if one.first <= at < one.end), None)
@@ -234,7 +234,7 @@ def _cover(copies: list[list[Part]]) -> list[Run]:
         better = (one.first for one in ranked[:number] if one.first > at)
         stop = min(part.end, end, *better)
         others = (one for one in ranked if one is not part and one.first < stop and one.end > at)
-        runs.append(Run(part, at, stop if stop < part.end else -1, tuple(others)))
+        runs.append(LogSlice(part, at, stop if stop < part.end else -1, tuple(others)))
         at = stop
     nexts = [*runs[1:], None]
     return [
@@ -243,7 +243,7 @@ def _cover(copies: list[list[Part]]) -> list[Run]:
     ]
 
 
-def _bridged(runs: list[Run], snapshots: _Snapshots) -> Iterator[Step]:
+def _bridged(runs: list[LogSlice], snapshots: _Snapshots) -> Iterator[Step]:
     """The runs, with snapshots where there is nothing before them.
 
     A snapshot that cannot be read is given too, and nothing is left out for it.
@@ -268,7 +268,7 @@ def _bridged(runs: list[Run], snapshots: _Snapshots) -> Iterator[Step]:
     yield from (known for known, _ in snapshots.within(at))
 
 
-def _reach(runs: list[Run]) -> int:
+def _reach(runs: list[LogSlice]) -> int:
     """The offset up to which the first run and those after it follow each other without a hole."""
     end = runs[0].end
     for run in runs[1:]:
@@ -278,7 +278,7 @@ def _reach(runs: list[Run]) -> int:
     return end
 
 
-def look(stretch: Stretch, problems: list[str]) -> Part | None:
+def inspect_range(stretch: FileRange, problems: list[str]) -> LogRange | None:
     """Where a stretch begins and ends; None, with a line in ``problems``, if it has no batch."""
     if stretch.start == stretch.end:
         return None
@@ -302,18 +302,18 @@ def look(stretch: Stretch, problems: list[str]) -> Part | None:
     name = os.path.basename(stretch.path)
     if begin[0] > stretch.start and SEGMENT.fullmatch(name) and int(name[:20]) < base:
         base = int(name[:20])  # its first batches are damaged, and their offsets are missing
-    return Part(stretch, base, end, *ends)
+    return LogRange(stretch, base, end, *ends)
 
 
-def _last_batch(fd: int, stretch: Stretch, first: Batch) -> Batch:
+def _last_batch(fd: int, stretch: FileRange, first: RecordBatch) -> RecordBatch:
     """The last batch whose checksum is right."""
     window = _LAST_BYTES
     while True:
         start = max(stretch.start, stretch.end - window)
         found = next_batch(fd, stretch.form, start, stretch.end)
         if found is not None:
-            tail = Stretch(stretch.form, stretch.path, found[0], stretch.end, stretch.place)
-            whole = (b for b in Walk(fd, tail) if isinstance(b, Batch) and not b.fault)
+            tail = FileRange(stretch.form, stretch.path, found[0], stretch.end, stretch.place)
+            whole = (b for b in BatchReader(fd, tail) if isinstance(b, RecordBatch) and not b.error)
             *_, last = (first, *whole)
             return last
         if start == stretch.start:
@@ -321,7 +321,7 @@ def _last_batch(fd: int, stretch: Stretch, first: Batch) -> Batch:
         window *= 8
 
 
-def cut(stretch: Stretch, size: int) -> list[tuple[Stretch, int]]:
+def cut(stretch: FileRange, size: int) -> list[tuple[FileRange, int]]:
     """A stretch in pieces of about ``size`` bytes, each with the offset that it begins with (-1:
     that of the first is not looked at).
 
@@ -343,6 +343,6 @@ def cut(stretch: Stretch, size: int) -> list[tuple[Stretch, int]]:
         os.close(fd)
     ends = [at for at, _ in begins[1:]] + [stretch.end]
     return [
-        (Stretch(stretch.form, stretch.path, at, end, stretch.place), first)
+        (FileRange(stretch.form, stretch.path, at, end, stretch.place), first)
         for (at, first), end in zip(begins, ends, strict=True)
     ]

@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from pipeline.replay.forms import WAYS, Form, Stretch
-from pipeline.replay.mending import Mended, mended
-from pipeline.replay.passing import Passed
-from pipeline.replay.planning import Part
-from pipeline.replay.walking import Hole, Walk
+from pipeline.replay.forms import WAYS, FileRange, LogFormat
+from pipeline.replay.mending import RepairedRange, repaired
+from pipeline.replay.passing import SkippedBatches
+from pipeline.replay.planning import LogRange
+from pipeline.replay.walking import BatchReader, CorruptRange
 from streams.codec import encode
 from streams.events import DeadLetter, Event, LogCommit, LogGap
-from streams.kraft.batch import Batch
-from streams.kraft.commits import LOG, CommitAssembler, Position
+from streams.kraft.batch import RecordBatch
+from streams.kraft.commits import LOG, CommitAssembler, CommitPosition
 from streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
 from streams.types import ClusterId
 
@@ -28,40 +28,40 @@ CONTENT, ABOUT = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SplitRange:
     """A stretch as far as it is read: from its begin, where the offset ``expected`` must come first
     (-1: whichever there is), to the offset ``ceiling``, at which another copy goes on (-1: to its
     end). ``others`` are parts of other copies that may have what is damaged in it, and ``goes_on``
     is the offset at which, behind its end, another stretch goes on (-1: none does)."""
 
-    stretch: Stretch
+    stretch: FileRange
     expected: int = -1
     ceiling: int = -1
-    others: tuple[Part, ...] = ()
+    others: tuple[LogRange, ...] = ()
     goes_on: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ReplaySplit:
     """Spans that follow each other, read by one task. Offsets below ``floor`` are passed over."""
 
     number: int
     cluster: str
-    spans: tuple[Span, ...]
+    spans: tuple[SplitRange, ...]
     floor: int
 
     @property
-    def form(self) -> Form:
+    def form(self) -> LogFormat:
         """How its spans are written."""
         return self.spans[0].stretch.form
 
-    def joined(self, other: "Unit") -> "Unit":
+    def joined(self, other: "ReplaySplit") -> "ReplaySplit":
         """This unit and the one after it as one."""
-        return Unit(self.number, self.cluster, self.spans + other.spans, self.floor)
+        return ReplaySplit(self.number, self.cluster, self.spans + other.spans, self.floor)
 
 
 @dataclass(slots=True)
-class Tally:
+class SplitStats:
     """What a unit came to. Offsets are -1 and times are -1 where nothing was read.
 
     ``size`` is that of its messages, in bytes. ``end`` is the offset after the last one that was
@@ -94,16 +94,16 @@ class Tally:
         """From `text`."""
         return cls(**orjson.loads(text))
 
-    def passed(self, passed: Passed) -> None:
+    def count_skipped(self, skipped: SkippedBatches) -> None:
         """Counts batches in that were not read."""
         if self.first < 0:
-            self.first = passed.end - passed.records
-            self.first_epoch, self.first_ms = passed.first_epoch, passed.first_ms
-        self.end, self.last_epoch = passed.end, passed.epoch
-        self.newest_ms = max(self.newest_ms, passed.newest_ms)
-        self.records += passed.records
+            self.first = skipped.end - skipped.records
+            self.first_epoch, self.first_ms = skipped.first_epoch, skipped.first_ms
+        self.end, self.last_epoch = skipped.end, skipped.epoch
+        self.newest_ms = max(self.newest_ms, skipped.newest_ms)
+        self.records += skipped.records
 
-    def saw(self, batch: Batch, floor: int) -> None:
+    def count_batch(self, batch: RecordBatch, floor: int) -> None:
         """Counts a batch in; offsets below ``floor`` are passed over."""
         if self.first < 0:
             self.first, self.first_epoch = max(batch.base_offset, floor), batch.leader_epoch
@@ -113,9 +113,9 @@ class Tally:
         self.records += batch.record_count
 
 
-class Row(NamedTuple):
+class BronzeRow(NamedTuple):
     """A message for bronze; ``time_ms`` is never before that of the row before it. The last row of
-    a unit has its `Tally` and no message."""
+    a unit has its `SplitStats` and no message."""
 
     unit: int
     topic: str
@@ -145,26 +145,26 @@ def message_row(
     time_ms: int,
     event: Event | DeadLetter,
     part: str = "",
-) -> Row:
+) -> BronzeRow:
     """The row of an event, encoded as its source would; ``part`` is for `topic_name`."""
     message = encode(topic, event)
     headers = [{"key": name, "value": value} for name, value in message.headers]
     place = (unit, topic_name(event.cluster, topic, part), partition, offset, time_ms)
-    return Row(*place, message.key, message.value, headers, None)
+    return BronzeRow(*place, message.key, message.value, headers, None)
 
 
-class Reading:
+class SplitReader:
     """Reads a unit; `rows` gives its messages, the tally last."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: ReplaySplit) -> None:
         self._unit = unit
         self._cluster = ClusterId(unit.cluster)
-        self.tally = Tally(unit.number)
-        position = Position(unit.floor - 1, -1)
+        self.tally = SplitStats(unit.number)
+        position = CommitPosition(unit.floor - 1, -1)
         ways = WAYS[unit.form]
         self._assembler: CommitAssembler = ways.assembler(self._cluster, position)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[BronzeRow]:
         """All rows of the unit."""
         tally = self.tally
         for span in self._unit.spans:
@@ -184,37 +184,37 @@ class Reading:
             tally.open_from = self._assembler.position.offset + 1
         tally.problems = tally.problems[:MOST_PROBLEMS]
         tally.notes = tally.notes[:MOST_PROBLEMS]
-        yield Row(self._unit.number, "", 0, 0, 0, None, None, [], tally.text())
+        yield BronzeRow(self._unit.number, "", 0, 0, 0, None, None, [], tally.text())
 
     def _is_open(self) -> bool:
         return self._assembler.position.offset + 1 < max(self.tally.end, self._unit.floor)
 
-    def _through(self, fd: int, span: Span) -> Iterator[Row]:
+    def _through(self, fd: int, span: SplitRange) -> Iterator[BronzeRow]:
         tally, assembler, floor = self.tally, self._assembler, self._unit.floor
-        walk = Walk(fd, span.stretch, span.expected)
+        walk = BatchReader(fd, span.stretch, span.expected)
         # Where all of it is read. What an open transaction passes over it counts.
         may_skim = span.ceiling < 0 and floor <= span.expected and tally.end <= span.expected
-        walk.skims = may_skim and not self._is_open()
-        for found in mended(fd, span.stretch, walk, span.others, span.goes_on):
-            if isinstance(found, Mended):
+        walk.may_skip = may_skim and not self._is_open()
+        for found in repaired(fd, span.stretch, walk, span.others, span.goes_on):
+            if isinstance(found, RepairedRange):
                 if found.last >= floor and not 0 <= span.ceiling <= found.first:
                     tally.notes.append(f"{span.stretch.place} {found}")
-            elif isinstance(found, Passed):
-                tally.passed(found)
-                assembler.restart(Position(found.end - 1, found.epoch))
-            elif isinstance(found, Hole):
+            elif isinstance(found, SkippedBatches):
+                tally.count_skipped(found)
+                assembler.reset(CommitPosition(found.end - 1, found.epoch))
+            elif isinstance(found, CorruptRange):
                 if (hole := _within(found, floor, span.ceiling)) is not None:
                     yield from self._hole(hole, span.stretch)
-                walk.skims = may_skim
+                walk.may_skip = may_skim
             elif 0 <= span.ceiling <= found.base_offset:
                 break
             elif found.last_offset >= max(floor, tally.end):
-                tally.saw(found, floor)
+                tally.count_batch(found, floor)
                 for output in assembler.add(found, max(found.append_ms, 0)):
                     yield self._row(output, span.stretch)
-                walk.skims = may_skim and assembler.position.offset == found.last_offset
+                walk.may_skip = may_skim and assembler.position.offset == found.last_offset
 
-    def _row(self, output: LogCommit | DeadLetter, stretch: Stretch) -> Row:
+    def _row(self, output: LogCommit | DeadLetter, stretch: FileRange) -> BronzeRow:
         if isinstance(output, LogCommit):
             place = (METADATA_LOG, CONTENT, output.last_offset)
         else:
@@ -223,7 +223,9 @@ class Reading:
             place = (DEAD_LETTERS, CONTENT, int(where.rpartition(" ")[2]))
         return self._message(*place, output)
 
-    def _message(self, topic: Topic, partition: int, offset: int, said: Event | DeadLetter) -> Row:
+    def _message(
+        self, topic: Topic, partition: int, offset: int, said: Event | DeadLetter
+    ) -> BronzeRow:
         tally = self.tally
         place = (topic, partition, offset, max(tally.newest_ms, 0))
         row = message_row(self._unit.number, *place, said)
@@ -231,7 +233,7 @@ class Reading:
         tally.size += len(row.value or b"")
         return row
 
-    def _hole(self, hole: Hole, stretch: Stretch) -> Iterator[Row]:
+    def _hole(self, hole: CorruptRange, stretch: FileRange) -> Iterator[BronzeRow]:
         tally, time_ms = self.tally, max(self.tally.newest_ms, 0)
         reason = f"{stretch.place} {hole.reason}"
         tally.problems.append(reason)
@@ -244,11 +246,11 @@ class Reading:
             gap = LogGap(self._cluster, hole.first, hole.last, hole.reason, False, time_ms)
             yield self._message(METADATA_LOG, ABOUT, hole.last, gap)
             # A transaction that is open here may have ended in what is missing.
-            self._assembler.restart(Position(hole.last, tally.last_epoch))
+            self._assembler.reset(CommitPosition(hole.last, tally.last_epoch))
             tally.end = hole.last + 1
 
 
-def _within(hole: Hole, floor: int, ceiling: int) -> Hole | None:
+def _within(hole: CorruptRange, floor: int, ceiling: int) -> CorruptRange | None:
     """What of a hole lies between two offsets, elsewhere another copy is read (None: nothing)."""
     if hole.last < hole.first:
         return None if 0 <= ceiling <= hole.first else hole

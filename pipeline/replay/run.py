@@ -11,14 +11,14 @@ from pyspark.errors import PySparkException
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
 from pipeline.errors import reason_in
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.lake import Lake
-from pipeline.replay.course import Told
+from pipeline.replay.course import ClusterReplay
 from pipeline.replay.errors import ReplayError
-from pipeline.replay.planning import Plan
-from pipeline.replay.taking import take
+from pipeline.replay.planning import ReplayPlan
+from pipeline.replay.taking import ingest
 from pipeline.run import Stage, run_once
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -27,21 +27,21 @@ Phase = Callable[[str, int], None]
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResult:
     """What a replay came to: by cluster, and in lines what could not be read, and what else is
     worth knowing."""
 
-    clusters: list[Told] = field(default_factory=list)
+    clusters: list[ClusterReplay] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def replay(
     lake: Lake,
-    plan: Plan,
+    plan: ReplayPlan,
     phase: Phase = lambda *_: None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Replayed:
+) -> ReplayResult:
     """Takes what was planned into the lake's tables; ``limits`` are those of the lake's worker.
 
     What is damaged or missing is told in the result, and all else is taken.
@@ -49,12 +49,12 @@ def replay(
     Raises:
         PipelineError: The lake is filled by somebody else, or a query failed.
     """
-    replayed = Replayed(problems=[*plan.problems], notes=[*plan.notes])
+    replayed = ReplayResult(problems=[*plan.problems], notes=[*plan.notes])
     if not plan.courses:
         return replayed
     lake.lock()
     try:
-        replayed.clusters = take(lake, plan.courses, lambda units: phase("reading", units))
+        replayed.clusters = ingest(lake, plan.courses, lambda units: phase("reading", units))
         for told in replayed.clusters:
             replayed.problems += told.problems
             replayed.notes += told.notes
@@ -67,7 +67,7 @@ def replay(
 
 def _type_and_fold(lake: Lake, limits: Limits) -> None:
     # Both read bronze alone, and neither fills both cores.
-    stages: list[Stage] = [Typing(lake).writer, Telling(lake, limits).writer]
+    stages: list[Stage] = [SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
     with ThreadPoolExecutor(len(stages)) as pool:
         for done in [pool.submit(run_once, lake, [stage]) for stage in stages]:
             done.result()

@@ -13,10 +13,10 @@ from pyspark.sql import functions as fn
 
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
-from pipeline.replay.course import Told, tell
-from pipeline.replay.planning import Course, Known
-from pipeline.replay.reading import Reading, Row, Tally, Unit, topic_name
-from pipeline.replay.units import Track, settle, tracks_of
+from pipeline.replay.course import ClusterReplay, assemble
+from pipeline.replay.planning import ClusterPlan, SnapshotFile
+from pipeline.replay.reading import BronzeRow, ReplaySplit, SplitReader, SplitStats, topic_name
+from pipeline.replay.units import ClusterSplits, read_until_closed, splits_of
 from streams.topics import METADATA_LOG
 
 _ROWS: Final = 500
@@ -46,20 +46,22 @@ Before = Callable[[int], None]
 """Is told how many units are to be read, before they are."""
 
 
-def take(lake: Lake, courses: Iterable[Course], before: Before) -> list[Told]:
+def ingest(lake: Lake, courses: Iterable[ClusterPlan], before: Before) -> list[ClusterReplay]:
     """Takes the courses into bronze; what the lake already has is not taken again.
 
     The caller holds the lake's lock.
     """
-    tracks = tracks_of(courses)
+    tracks = splits_of(courses)
     with ExitStack() as stack:
         frames, tallies = _read_all(lake, tracks, before, stack)
         held = _held(lake)
         told = []
         for track in tracks:
-            steps = [step if isinstance(step, Known) else step.number for step in track.steps]
+            steps = [
+                step if isinstance(step, SnapshotFile) else step.number for step in track.steps
+            ]
             end = held.offsets.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
-            told.append(tell(track.cluster, steps, tallies, end))
+            told.append(assemble(track.cluster, steps, tallies, end))
         of_told = sum(len(row.value or b"") for one in told for row in one.rows)
         size = of_told + sum(tally.size for tally in tallies.values())
         _into_bronze(lake, frames, told, held, size)
@@ -95,43 +97,45 @@ def _held(lake: Lake) -> _Held:
 
 
 def _read_all(
-    lake: Lake, tracks: list[Track], before: Before, stack: ExitStack
-) -> tuple[list[DataFrame], dict[int, Tally]]:
+    lake: Lake, tracks: list[ClusterSplits], before: Before, stack: ExitStack
+) -> tuple[list[DataFrame], dict[int, SplitStats]]:
     """The rows of all units, and their tallies."""
     frames: list[DataFrame] = []
 
-    def read(units: Sequence[Unit], gone: frozenset[int]) -> list[Tally]:
+    def read(units: Sequence[ReplaySplit], gone: frozenset[int]) -> list[SplitStats]:
         before(len(units))
         stale = [*gone, *(unit.number for unit in units)]
         frame = _rows(lake, units).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(frame.unpersist)
         frames[:] = [*(one.where(~fn.col("unit").isin(stale)) for one in frames), frame]
         found = frame.where("tally IS NOT NULL").select("tally").collect()
-        return [Tally.of(row["tally"]) for row in found]
+        return [SplitStats.of(row["tally"]) for row in found]
 
-    tallies = settle(tracks, read)
+    tallies = read_until_closed(tracks, read)
     return frames, tallies
 
 
-def _rows(lake: Lake, units: Sequence[Unit]) -> DataFrame:
+def _rows(lake: Lake, units: Sequence[ReplaySplit]) -> DataFrame:
     """A task for each unit."""
     numbers = lake.session.range(0, len(units), 1, len(units))
     return numbers.mapInArrow(partial(_read, units), _ROW)
 
 
-def _read(units: Sequence[Unit], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(
+    units: Sequence[ReplaySplit], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            rows = Reading(units[index]).rows()
+            rows = SplitReader(units[index]).rows()
             while some := [row._asdict() for row in islice(rows, _ROWS)]:
                 yield pa.RecordBatch.from_pylist(some, schema=_ARROW)
 
 
 def _into_bronze(
-    lake: Lake, frames: list[DataFrame], told: list[Told], held: _Held, size: int
+    lake: Lake, frames: list[DataFrame], told: list[ClusterReplay], held: _Held, size: int
 ) -> None:
     """One commit with all that the lake does not have."""
-    said: list[Row] = [row for one in told for row in one.rows]
+    said: list[BronzeRow] = [row for one in told for row in one.rows]
     starts: dict[int, int] = {unit: ms for one in told for unit, ms in one.starts.items()}
     rows = lake.session.createDataFrame(said, _ROW)
     if starts:

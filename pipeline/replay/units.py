@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from pipeline.replay.forms import Form
-from pipeline.replay.planning import Course, Known, Run, cut
-from pipeline.replay.reading import Span, Tally, Unit
+from pipeline.replay.forms import LogFormat
+from pipeline.replay.planning import ClusterPlan, LogSlice, SnapshotFile, cut
+from pipeline.replay.reading import ReplaySplit, SplitRange, SplitStats
 
 UNIT_BYTES: Final = 16 << 20
 MOST_UNITS: Final = 512
@@ -19,34 +19,34 @@ MOST_UNITS: Final = 512
 
 
 @dataclass(slots=True)
-class Track:
+class ClusterSplits:
     """A cluster's course with its units."""
 
     cluster: str
-    steps: list[Known | Unit] = field(default_factory=list)
+    steps: list[SnapshotFile | ReplaySplit] = field(default_factory=list)
 
     @property
-    def units(self) -> list[Unit]:
+    def units(self) -> list[ReplaySplit]:
         """The units in order."""
-        return [step for step in self.steps if isinstance(step, Unit)]
+        return [step for step in self.steps if isinstance(step, ReplaySplit)]
 
 
-def tracks_of(courses: Iterable[Course], unit_bytes: int = 0) -> list[Track]:
+def splits_of(courses: Iterable[ClusterPlan], unit_bytes: int = 0) -> list[ClusterSplits]:
     """The courses in units of about ``unit_bytes`` (0: as is good), numbered from 0.
 
     They follow from the files alone, and not from the machine.
     """
     given = [*courses]
     stretches = [
-        step.part.stretch for course in given for step in course.steps if isinstance(step, Run)
+        step.part.stretch for course in given for step in course.steps if isinstance(step, LogSlice)
     ]
     total = sum(stretch.end - stretch.start for stretch in stretches)
     size = max(unit_bytes or UNIT_BYTES, total // MOST_UNITS)
     tracks, number = [], 0
     for course in given:
-        track = Track(course.cluster)
+        track = ClusterSplits(course.cluster)
         for step in course.steps:
-            if isinstance(step, Known):
+            if isinstance(step, SnapshotFile):
                 track.steps.append(step)
                 continue
             for unit in _units(course.cluster, step, size, number):
@@ -56,7 +56,7 @@ def tracks_of(courses: Iterable[Course], unit_bytes: int = 0) -> list[Track]:
     return tracks
 
 
-def _units(cluster: str, run: Run, size: int, number: int) -> Iterator[Unit]:
+def _units(cluster: str, run: LogSlice, size: int, number: int) -> Iterator[ReplaySplit]:
     pieces = cut(run.part.stretch, size)
     firsts = [run.part.first, *(first for _, first in pieces[1:])]
     for (piece, _), first, after in zip(pieces, firsts, [*firsts[1:], None], strict=True):
@@ -72,21 +72,21 @@ def _units(cluster: str, run: Run, size: int, number: int) -> Iterator[Unit]:
             and part.end > first
         )
         goes_on = run.end if after is None and run.followed else -1
-        span = Span(piece, first, run.ceiling, others, goes_on)
-        yield Unit(number, cluster, (span,), max(run.floor, first))
+        span = SplitRange(piece, first, run.ceiling, others, goes_on)
+        yield ReplaySplit(number, cluster, (span,), max(run.floor, first))
         number += 1
 
 
-Read = Callable[[Sequence[Unit], frozenset[int]], Iterable[Tally]]
+Read = Callable[[Sequence[ReplaySplit], frozenset[int]], Iterable[SplitStats]]
 """Reads units. What was read before under the given numbers, or their own, counts no more."""
 
 
-def settle(tracks: Sequence[Track], read: Read) -> dict[int, Tally]:
+def read_until_closed(tracks: Sequence[ClusterSplits], read: Read) -> dict[int, SplitStats]:
     """Reads all units until each begins outside of a transaction; their tallies by number.
 
     Joins units in ``tracks`` where that must be.
     """
-    tallies: dict[int, Tally] = {}
+    tallies: dict[int, SplitStats] = {}
     units = [unit for track in tracks for unit in track.units]
     gone: list[int] = []
     reach = 1
@@ -98,21 +98,21 @@ def settle(tracks: Sequence[Track], read: Read) -> dict[int, Tally]:
 
 
 def _join_open(
-    tracks: Iterable[Track], tallies: dict[int, Tally], reach: int
-) -> tuple[list[Unit], list[int]]:
+    tracks: Iterable[ClusterSplits], tallies: dict[int, SplitStats], reach: int
+) -> tuple[list[ReplaySplit], list[int]]:
     """Joins units that end in an open transaction with up to ``reach`` that follow.
 
     Returns what is to be read again, and the numbers that are gone.
     """
-    again: list[Unit] = []
+    again: list[ReplaySplit] = []
     gone: list[int] = []
     for track in tracks:
-        steps: list[Known | Unit] = []
+        steps: list[SnapshotFile | ReplaySplit] = []
         at = 0
         while at < len(track.steps):
             step = track.steps[at]
             at += 1
-            if isinstance(step, Unit) and tallies[step.number].open_from >= 0:
+            if isinstance(step, ReplaySplit) and tallies[step.number].open_from >= 0:
                 after = _after(track.steps[at:], step.form, tallies[step.number], tallies)
                 others = [*islice(after, reach)]
                 for other in others:
@@ -127,12 +127,19 @@ def _join_open(
 
 
 def _after(
-    steps: Iterable[Known | Unit], form: Form, tally: Tally, tallies: dict[int, Tally]
-) -> Iterator[Unit]:
+    steps: Iterable[SnapshotFile | ReplaySplit],
+    form: LogFormat,
+    tally: SplitStats,
+    tallies: dict[int, SplitStats],
+) -> Iterator[ReplaySplit]:
     """The units that go on where one ended, without a hole, and in the same form."""
     end = tally.end
     for step in steps:
-        if not isinstance(step, Unit) or tallies[step.number].first != end or step.form is not form:
+        if (
+            not isinstance(step, ReplaySplit)
+            or tallies[step.number].first != end
+            or step.form is not form
+        ):
             return
         end = tallies[step.number].end
         yield step

@@ -23,14 +23,14 @@ class NodeKey(NamedTuple):
         return f"{self.role}-{self.node_id}"
 
 
-class Advertised(NamedTuple):
+class AdvertisedRange(NamedTuple):
     """A feature as a node put it on the wire, whether it makes sense or not."""
 
     name: str
     low: int
     high: int
 
-    def fault(self) -> str | None:
+    def problem(self) -> str | None:
         """What is wrong with it, as the end of a sentence; None: nothing."""
         if not self.name:
             return "has no name"
@@ -42,11 +42,11 @@ class Advertised(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NodeFeatures:
     """A node's answer.
 
     ``finalized`` is empty where it does not count: without an epoch of at least 0 (a controller
-    that has not read the log yet says the lowest level it knows, with epoch -1). ``faults`` holds
+    that has not read the log yet says the lowest level it knows, with epoch -1). ``invalid`` holds
     what the node advertises and cannot be, with the reason.
     """
 
@@ -54,28 +54,30 @@ class Answer:
     finalized: Mapping[FeatureName, FeatureLevel]
     epoch: int
     complete: bool
-    faults: tuple[tuple[Advertised, str], ...] = ()
+    invalid: tuple[tuple[AdvertisedRange, str], ...] = ()
 
-    def says_the_same(self, other: "Answer") -> bool:
+    def same_features(self, other: "NodeFeatures") -> bool:
         """Whether nothing changed but the epoch, which grows with every record on brokers."""
         return (
             self.supported == other.supported
             and self.finalized == other.finalized
             and self.complete == other.complete
-            and self.faults == other.faults
+            and self.invalid == other.invalid
             and (self.epoch < 0) == (other.epoch < 0)
         )
 
 
-def read_answer(response: ApiVersionsResponse) -> Answer:
+def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
     """The answer in a response of any version; below version 3 there are no features in it."""
     if isinstance(response, ApiVersionsResponseV0):
-        return Answer({}, {}, -1, complete=False)
+        return NodeFeatures({}, {}, -1, complete=False)
     supported: dict[FeatureName, Range] = {}
-    faults: list[tuple[Advertised, str]] = []
+    faults: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
-        advertised = Advertised(feature.name, int(feature.min_version), int(feature.max_version))
-        fault = advertised.fault()
+        advertised = AdvertisedRange(
+            feature.name, int(feature.min_version), int(feature.max_version)
+        )
+        fault = advertised.problem()
         if fault is not None:
             faults.append((advertised, f"supported feature {feature.name!r} {fault}"))
         else:
@@ -84,12 +86,15 @@ def read_answer(response: ApiVersionsResponse) -> Answer:
     epoch = max(int(response.finalized_features_epoch), -1)
     for level in response.finalized_features if epoch >= 0 else ():
         low, high = int(level.min_version_level), int(level.max_version_level)
-        fault = Advertised(level.name, low, high).fault()
+        fault = AdvertisedRange(level.name, low, high).problem()
         if fault is not None:
             faults.append(
-                (Advertised(level.name, low, high), f"finalized feature {level.name!r} {fault}")
+                (
+                    AdvertisedRange(level.name, low, high),
+                    f"finalized feature {level.name!r} {fault}",
+                )
             )
         elif high > 0:
             finalized[FeatureName(level.name)] = FeatureLevel(high)
     complete = isinstance(response, ApiVersionsResponseV4)
-    return Answer(supported, finalized, epoch, complete, tuple(faults))
+    return NodeFeatures(supported, finalized, epoch, complete, tuple(faults))

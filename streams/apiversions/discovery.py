@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from streams.apiversions import listing
 from streams.apiversions.answers import NodeKey
-from streams.apiversions.listing import Listing
-from streams.apiversions.peers import Peers
+from streams.apiversions.listing import NodeListing
+from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError
@@ -15,11 +15,11 @@ from streams.types import ClusterId, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredNodes:
     """The nodes of a cluster as far as they could be listed.
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
-    need not be gone. ``remarks`` say in one line each what is not seen and what to do.
+    need not be gone. ``warnings`` say in one line each what is not seen and what to do.
     """
 
     cluster: ClusterId | None = None
@@ -27,18 +27,18 @@ class Found:
     listed: frozenset[Role] = frozenset()
     leader_id: int = -1
     leader_epoch: int = -1
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-async def find_nodes(
-    settings: ApiVersionsSettings, peers: Peers, known: Iterable[tuple[NodeKey, Address]]
-) -> Found:
+async def discover_nodes(
+    settings: ApiVersionsSettings, peers: ConnectionPool, known: Iterable[tuple[NodeKey, Address]]
+) -> DiscoveredNodes:
     """Asks brokers, known ones first, and controllers; never raises for a node that is silent."""
     known = tuple(known)
     brokers = [address for key, address in known if key.role is Role.BROKER]
     controllers = [address for key, address in known if key.role is Role.CONTROLLER]
     configured = {c.address: c.node_id for c in settings.bootstrap_controllers}
-    results: list[Listing] = []
+    results: list[NodeListing] = []
     remarks: list[str] = []
     if settings.bootstrap_servers:
         answers, trouble = await _ask_brokers(peers, [*brokers, *settings.bootstrap_servers])
@@ -55,21 +55,21 @@ async def find_nodes(
     for address, node_id in configured.items():
         if node_id is not None:
             nodes[NodeKey(Role.CONTROLLER, node_id)] = address
-    remarks += what_is_not_seen(results, nodes, settings)
-    led = next((result for result in results if result.leader_id >= 0), Listing())
-    return Found(
+    remarks += uncovered_nodes(results, nodes, settings)
+    led = next((result for result in results if result.leader_id >= 0), NodeListing())
+    return DiscoveredNodes(
         cluster=next((r.cluster for r in results if r.cluster), None),
         nodes=nodes,
         listed=listed,
         leader_id=led.leader_id,
         leader_epoch=led.leader_epoch,
-        remarks=tuple(dict.fromkeys(remarks)),
+        warnings=tuple(dict.fromkeys(remarks)),
     )
 
 
 async def _ask_brokers(
-    peers: Peers, addresses: Iterable[Address]
-) -> tuple[list[Listing], list[str]]:
+    peers: ConnectionPool, addresses: Iterable[Address]
+) -> tuple[list[NodeListing], list[str]]:
     """The answers of the first broker that gives any; why not, for those before."""
     trouble: list[str] = []
     for address in dict.fromkeys(addresses):
@@ -81,7 +81,7 @@ async def _ask_brokers(
     return [], trouble
 
 
-async def _list_from_broker(connection: Connection, timeout_s: float) -> list[Listing]:
+async def _list_from_broker(connection: Connection, timeout_s: float) -> list[NodeListing]:
     version = connection.version_of(listing.DESCRIBE_CLUSTER, listing.DESCRIBE_CLUSTER_VERSIONS)
     if version is None:
         raise NodeError(
@@ -90,8 +90,8 @@ async def _list_from_broker(connection: Connection, timeout_s: float) -> list[Li
     request, form = listing.brokers_request(version)
     answer = await connection.request(request, form, timeout_s)
     brokers = listing.read_cluster(answer, Role.BROKER)
-    if brokers.refusal is not None:
-        raise NodeError(f"{connection.address}: {brokers.refusal}")
+    if brokers.error is not None:
+        raise NodeError(f"{connection.address}: {brokers.error}")
     found = [brokers]
     version = connection.version_of(listing.DESCRIBE_QUORUM, listing.DESCRIBE_QUORUM_VERSIONS)
     if version is not None:
@@ -102,8 +102,8 @@ async def _list_from_broker(connection: Connection, timeout_s: float) -> list[Li
 
 
 async def _ask_controllers(
-    peers: Peers, addresses: Iterable[Address]
-) -> tuple[list[Listing], list[str]]:
+    peers: ConnectionPool, addresses: Iterable[Address]
+) -> tuple[list[NodeListing], list[str]]:
     trouble: list[str] = []
     for address in dict.fromkeys(addresses):
         try:
@@ -114,25 +114,25 @@ async def _ask_controllers(
             request, form = listing.controllers_request()
             answer = await connection.request(request, form, peers.timeout_s)
             read = listing.read_cluster(answer, Role.CONTROLLER)
-            if read.refusal is None:
+            if read.error is None:
                 return [read], []
-            trouble.append(f"{address}: {read.refusal}")
+            trouble.append(f"{address}: {read.error}")
         except NodeError as error:
             trouble.append(str(error))
     return [], trouble
 
 
-def what_is_not_seen(
-    results: Iterable[Listing], nodes: dict[NodeKey, Address], settings: ApiVersionsSettings
+def uncovered_nodes(
+    results: Iterable[NodeListing], nodes: dict[NodeKey, Address], settings: ApiVersionsSettings
 ) -> list[str]:
     """One line for each node that is not asked, or not by a name of its own, and what to do."""
     remarks = []
     if not any(key.role is Role.CONTROLLER for key in nodes):
-        remarks += [result.refusal for result in results if result.refusal is not None]
+        remarks += [result.error for result in results if result.error is not None]
     hidden = sorted(
         node_id
         for result in results
-        for node_id in result.nameless
+        for node_id in result.without_address
         if NodeKey(Role.CONTROLLER, node_id) not in nodes
     )
     if hidden:

@@ -53,19 +53,19 @@ _QUORUM_FORMS: Final[tuple[tuple[Any, type[DescribeQuorumResponse]], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class NodeListing:
     """Nodes and where they listen, as one answer gave them.
 
-    ``nameless`` are controllers without a known address. ``refusal`` says in one line why the
+    ``without_address`` are controllers without a known address. ``error`` says in one line why the
     answer does not list what was asked for, and what to do.
     """
 
     cluster: ClusterId | None = None
     nodes: Mapping[NodeKey, Address] = field(default_factory=dict)
-    nameless: tuple[NodeId, ...] = ()
+    without_address: tuple[NodeId, ...] = ()
     leader_id: int = -1
     leader_epoch: int = -1
-    refusal: str | None = None
+    error: str | None = None
 
 
 def brokers_request(version: int) -> tuple[Payload, type[DescribeClusterResponse]]:
@@ -99,26 +99,26 @@ def quorum_request(version: int) -> tuple[Payload, type[DescribeQuorumResponse]]
     return form.DescribeQuorumRequest(topics=(topic,)), answer
 
 
-def read_cluster(response: DescribeClusterResponse, role: Role) -> Listing:
+def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
     """The nodes of a DescribeCluster answer, all of ``role``."""
     if response.error_code is not ErrorCode.none:
-        return Listing(refusal=_refusal(response.error_code, "DescribeCluster", role))
+        return NodeListing(error=_refusal(response.error_code, "DescribeCluster", role))
     nodes = {
         NodeKey(role, NodeId(int(node.broker_id))): Address(node.host, int(node.port))
         for node in response.brokers
         if node.host
     }
-    return Listing(ClusterId(response.cluster_id), nodes)
+    return NodeListing(ClusterId(response.cluster_id), nodes)
 
 
-def read_quorum(response: DescribeQuorumResponse) -> Listing:
+def read_quorum(response: DescribeQuorumResponse) -> NodeListing:
     """The controllers of a DescribeQuorum answer; version 2 says where they listen."""
     code = response.error_code
     partitions = [part for topic in response.topics for part in topic.partitions]
     if code is ErrorCode.none and partitions:
         code = partitions[0].error_code
     if code is not ErrorCode.none or not partitions:
-        return Listing(refusal=_refusal(code, "DescribeQuorum", Role.CONTROLLER))
+        return NodeListing(error=_refusal(code, "DescribeQuorum", Role.CONTROLLER))
     nodes: dict[NodeKey, Address] = {}
     if isinstance(response, quorum_v2.DescribeQuorumResponse):
         for node in response.nodes:
@@ -127,9 +127,9 @@ def read_quorum(response: DescribeQuorumResponse) -> Listing:
                 key = NodeKey(Role.CONTROLLER, NodeId(int(node.node_id)))
                 nodes[key] = Address(listener.host, int(listener.port))
     voters = [NodeId(int(voter.replica_id)) for voter in partitions[0].current_voters]
-    return Listing(
+    return NodeListing(
         nodes=nodes,
-        nameless=tuple(v for v in voters if NodeKey(Role.CONTROLLER, v) not in nodes),
+        without_address=tuple(v for v in voters if NodeKey(Role.CONTROLLER, v) not in nodes),
         leader_id=int(partitions[0].leader_id),
         leader_epoch=int(partitions[0].leader_epoch),
     )

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from streams.apiversions.answers import Answer, NodeKey
+from streams.apiversions.answers import NodeFeatures, NodeKey
 from streams.events import DeadLetter, Disagreement, FeatureView, NodeAnswer, NodeSilent
 from streams.types import ClusterId, FeatureLevel, FeatureName
 
-Said = NodeAnswer | NodeSilent | Disagreement | DeadLetter
+TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
 
 Views = tuple[FeatureView, ...]
 
@@ -26,7 +26,7 @@ UNLISTED_BEFORE_GONE = 2
 @dataclass(slots=True)
 class _Node:
     address: str
-    answer: Answer | None = None
+    answer: NodeFeatures | None = None
     """The newest answer that was published; none: nothing, or the node was said to be silent."""
     misses: int = 0
     silent: bool = False
@@ -37,7 +37,7 @@ class _Node:
     faults: frozenset[str] = field(default_factory=frozenset)
 
 
-class Observer:
+class NodeTracker:
     """What is known of the nodes of one cluster; ``misses`` unanswered questions make a silence."""
 
     def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
@@ -51,12 +51,12 @@ class Observer:
         """Whom to ask, and where."""
         return {key: node.address for key, node in self._nodes.items()}
 
-    def listed(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[Said]:
+    def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
         """The cluster's nodes and addresses; nodes that it lists no more are gone.
 
         A node counts as gone at the second listing without it.
         """
-        said: list[Said] = []
+        said: list[TrackerEvent] = []
         for key, address in nodes.items():
             node = self._nodes.setdefault(key, _Node(address))
             node.unlisted = 0
@@ -74,17 +74,17 @@ class Observer:
             del self._nodes[key]
         return said
 
-    def answered(self, key: NodeKey, answer: Answer, now_ms: int) -> list[Said]:
+    def on_response(self, key: NodeKey, answer: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
         """A node's answer; published if it says something new, or if the node was silent."""
         node = self._nodes.get(key)
         if node is None:
             return []
         node.misses, node.silent = 0, False
         node.levels = answer.finalized if answer.epoch >= 0 else None
-        if node.answer is not None and node.answer.says_the_same(answer):
+        if node.answer is not None and node.answer.same_features(answer):
             return []
         node.answer = answer
-        said: list[Said] = [
+        said: list[TrackerEvent] = [
             NodeAnswer(
                 cluster=self._cluster,
                 role=key.role,
@@ -100,7 +100,7 @@ class Observer:
         said += self._new_faults(key, node, answer, now_ms)
         return said
 
-    def missed(self, key: NodeKey, detail: str, now_ms: int) -> list[Said]:
+    def on_no_response(self, key: NodeKey, detail: str, now_ms: int) -> list[TrackerEvent]:
         """A node that did not answer; ``detail`` says why in one line."""
         node = self._nodes.get(key)
         if node is None:
@@ -112,7 +112,7 @@ class Observer:
         node.silent, node.answer = True, None
         return [self._silence(key, node.address, detail, now_ms, gone=False)]
 
-    def round_done(self, now_ms: int) -> list[Said]:
+    def end_round(self, now_ms: int) -> list[TrackerEvent]:
         """All were asked: the features on which nodes disagree, where that changed.
 
         Only levels that a node said in this round and in the one before count: a node that is
@@ -120,7 +120,7 @@ class Observer:
         compared; brokers and controllers count them differently.
         """
         views = self._stable_views()
-        said: list[Said] = []
+        said: list[TrackerEvent] = []
         # A node that missed one question still holds what it said: it is not gone yet.
         wavering = {
             str(key) for key, node in self._nodes.items() if node.misses and not node.silent
@@ -167,10 +167,10 @@ class Observer:
         return NodeSilent(self._cluster, key.role, key.node_id, address, gone, detail, now_ms)
 
     def _new_faults(
-        self, key: NodeKey, node: _Node, answer: Answer, now_ms: int
+        self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
     ) -> Iterable[DeadLetter]:
-        known, node.faults = node.faults, frozenset(reason for _, reason in answer.faults)
-        for advertised, reason in answer.faults:
+        known, node.faults = node.faults, frozenset(reason for _, reason in answer.invalid)
+        for advertised, reason in answer.invalid:
             if reason not in known:
                 yield DeadLetter(
                     cluster=self._cluster,

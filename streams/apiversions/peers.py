@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from streams.apiversions.answers import Answer, NodeKey, read_answer
+from streams.apiversions.answers import NodeFeatures, NodeKey, read_node_features
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.net.address import Address
 from streams.net.connection import (
-    AnswerTimeoutError,
     Connection,
     NodeError,
+    ResponseTimeoutError,
     open_connection,
 )
 from streams.net.security import Security
 from streams.types import Role
 
 
-class Peers:
+class ConnectionPool:
     """The open connections of a source, one to an address."""
 
     def __init__(self, settings: ApiVersionsSettings) -> None:
@@ -27,13 +27,13 @@ class Peers:
         """How long one question may take."""
         return self._settings.timeout_s
 
-    async def ask(self, key: NodeKey, address: Address) -> Answer:
+    async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
         """A node's answer; raises `NodeError` with one line that says why there is none."""
         kept = self._known(key.role, address)
         if kept is not None:
             try:
-                return read_answer(await kept.ask_api_versions(self._settings.timeout_s))
-            except AnswerTimeoutError:
+                return read_node_features(await kept.request_api_versions(self._settings.timeout_s))
+            except ResponseTimeoutError:
                 raise
             except NodeError:
                 # A node that was restarted closed what we kept: that alone is no miss.
@@ -41,7 +41,9 @@ class Peers:
         connection = await self.connection(key.role, address)
         # A new connection begins with the very question that we have.
         first = connection.last_api_versions
-        return read_answer(first or await connection.ask_api_versions(self._settings.timeout_s))
+        return read_node_features(
+            first or await connection.request_api_versions(self._settings.timeout_s)
+        )
 
     async def connection(self, role: Role, address: Address) -> Connection:
         """The connection to an address, a new one if need be; raises `NodeError`."""
@@ -54,7 +56,7 @@ class Peers:
         self._open[role, address] = connection
         return connection
 
-    async def keep_only(self, wanted: Iterable[tuple[Role, Address]]) -> None:
+    async def retain(self, wanted: Iterable[tuple[Role, Address]]) -> None:
         """Closes the connections to all other addresses."""
         for place in self._open.keys() - set(wanted):
             await self._open.pop(place).close()

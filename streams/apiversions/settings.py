@@ -9,7 +9,7 @@ from streams.types import ClusterId, NodeId
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerAddress:
     """A controller's address and, where it is known, its node id.
 
     Nothing in an ApiVersions answer says who gives it, so a controller is asked only once its id is
@@ -42,7 +42,7 @@ class ApiVersionsSettings:
     """
 
     bootstrap_servers: tuple[Address, ...] = ()
-    bootstrap_controllers: tuple[Controller, ...] = ()
+    bootstrap_controllers: tuple[ControllerAddress, ...] = ()
     cluster: ClusterId | None = None
     security: Security = PLAINTEXT
     controllers_security: Security | None = None
@@ -71,6 +71,8 @@ class ApiVersionsSettings:
         controllers = bootstrap_controllers.split(",")
         return cls(
             bootstrap_servers=parse_addresses(bootstrap_servers),
-            bootstrap_controllers=tuple(Controller.parse(c) for c in controllers if c.strip()),
+            bootstrap_controllers=tuple(
+                ControllerAddress.parse(c) for c in controllers if c.strip()
+            ),
             **others,  # type: ignore[arg-type]  # the constructor checks the names
         )

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from streams.apiversions.answers import Answer, NodeKey
-from streams.apiversions.discovery import Found, find_nodes
-from streams.apiversions.observer import Observer, Said
-from streams.apiversions.peers import Peers
+from streams.apiversions.answers import NodeFeatures, NodeKey
+from streams.apiversions.discovery import DiscoveredNodes, discover_nodes
+from streams.apiversions.observer import NodeTracker, TrackerEvent
+from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.clocks import wall_clock_ms
 from streams.events import DeadLetter, NodeSilent, SourceState, SourceStatus
@@ -43,9 +43,9 @@ class ApiVersionsSource:
         self._settings = settings
         self._publisher = publisher
         self._clock_ms = clock_ms
-        self._peers = Peers(settings)
-        self._observer: Observer | None = None
-        self._found = Found()
+        self._peers = ConnectionPool(settings)
+        self._observer: NodeTracker | None = None
+        self._found = DiscoveredNodes()
         self._addresses: dict[NodeKey, Address] = {}
         self._bound = asyncio.Semaphore(settings.concurrency)
         self._state = SourceState.CATCHING_UP
@@ -59,7 +59,7 @@ class ApiVersionsSource:
 
     def report(self) -> SourceReport:
         """How the source stands, for metrics and health."""
-        trouble = self._publisher.trouble
+        trouble = self._publisher.error
         return SourceReport(
             cluster=self._cluster or "",
             source=SOURCE,
@@ -81,7 +81,7 @@ class ApiVersionsSource:
                 await self.round()
                 await asyncio.sleep(max(0.0, due - loop.time()))
         finally:
-            await self._peers.keep_only(())
+            await self._peers.retain(())
 
     async def round(self) -> None:
         """Lists the cluster if that is due, asks every node once, publishes what changed."""
@@ -92,14 +92,14 @@ class ApiVersionsSource:
         observer = self._observer
         if observer is not None:
             unheard = await self._ask_all(observer)
-            await self._publish(observer.round_done(self._clock_ms()))
+            await self._publish(observer.end_round(self._clock_ms()))
             self._judge(unheard)
         await self._say_status()
 
     async def _list(self) -> None:
-        found = await find_nodes(self._settings, self._peers, self._addresses.items())
+        found = await discover_nodes(self._settings, self._peers, self._addresses.items())
         self._found = found
-        for remark in found.remarks:
+        for remark in found.warnings:
             self._warn(remark)
         if found.cluster is not None and found.cluster != (self._cluster or found.cluster):
             self._stall(
@@ -110,13 +110,13 @@ class ApiVersionsSource:
             return
         self._cluster = self._cluster or found.cluster
         if self._cluster is None or not (found.nodes or self._addresses):
-            self._stall(_sentence(found.remarks) or "no node is known")
+            self._stall(_sentence(found.warnings) or "no node is known")
             return
         if self._observer is None:
-            self._observer = Observer(ClusterId(self._cluster), self._settings.misses)
+            self._observer = NodeTracker(ClusterId(self._cluster), self._settings.misses)
         kept = {k: a for k, a in self._addresses.items() if k.role not in found.listed}
         self._addresses = kept | found.nodes
-        said = self._observer.listed(
+        said = self._observer.on_listing(
             {key: str(address) for key, address in self._addresses.items()}, self._clock_ms()
         )
         # A node counts as gone only at a second listing: until then it is asked.
@@ -124,12 +124,10 @@ class ApiVersionsSource:
             key: self._addresses.get(key) or Address.parse(address)
             for key, address in self._observer.nodes.items()
         }
-        await self._peers.keep_only(
-            [(key.role, address) for key, address in self._addresses.items()]
-        )
+        await self._peers.retain([(key.role, address) for key, address in self._addresses.items()])
         await self._publish(said)
 
-    async def _ask_all(self, observer: Observer) -> list[NodeKey]:
+    async def _ask_all(self, observer: NodeTracker) -> list[NodeKey]:
         """The nodes that did not answer. Events go out as answers come in."""
         spread_s = min(_STAGGER_S, self._settings.interval_s / 2 / max(len(self._addresses), 1))
         asked = sorted(self._addresses.items())
@@ -142,21 +140,21 @@ class ApiVersionsSource:
         return [key for (key, _), heard in zip(asked, answered, strict=True) if not heard]
 
     async def _ask(
-        self, observer: Observer, key: NodeKey, address: Address, delay_s: float
+        self, observer: NodeTracker, key: NodeKey, address: Address, delay_s: float
     ) -> bool:
         await asyncio.sleep(delay_s)
         async with self._bound:
-            answer: Answer | NodeError
+            answer: NodeFeatures | NodeError
             try:
-                answer = await self._peers.ask(key, address)
+                answer = await self._peers.request_features(key, address)
             except NodeError as error:
                 answer = error
         if isinstance(answer, NodeError):
             self._last_error = str(answer)
-            await self._publish(observer.missed(key, str(answer), self._clock_ms()))
+            await self._publish(observer.on_no_response(key, str(answer), self._clock_ms()))
             return False
         self._answers += 1
-        await self._publish(observer.answered(key, answer, self._clock_ms()))
+        await self._publish(observer.on_response(key, answer, self._clock_ms()))
         return True
 
     def _judge(self, unheard: list[NodeKey]) -> None:
@@ -170,7 +168,7 @@ class ApiVersionsSource:
             [
                 f"{known - len(unheard)} of {known} nodes answer",
                 *([f"silent: {', '.join(map(str, unheard))}"] if unheard else []),
-                *self._found.remarks,
+                *self._found.warnings,
             ]
         )
 
@@ -210,7 +208,7 @@ class ApiVersionsSource:
         )
         await self._publisher.publish(API_VERSIONS, status)
 
-    async def _publish(self, said: Iterable[Said]) -> None:
+    async def _publish(self, said: Iterable[TrackerEvent]) -> None:
         for event in said:
             if isinstance(event, DeadLetter):
                 LOG.warning("%s: %s", event.cluster, event.reason)

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from streams.bus.errors import BusError, BusUnavailableError
 from streams.bus.settings import LOG, BusSettings
-from streams.codec import MalformedEvent, decode_log_event
+from streams.codec import MalformedEventError, decode_log_event
 from streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from streams.topics import METADATA_LOG
 from streams.types import ClusterId
@@ -55,13 +55,13 @@ async def last_log_position(
     return await asyncio.to_thread(_find, bus, cluster, source, timeout_s)
 
 
-def position_said_by(
+def position_in_message(
     value: bytes | None, key: bytes | None, source: str = "kraft"
 ) -> LogPosition | None:
     """The position that one message says; offset -1: the log begins anew; None: none."""
     try:
         event = decode_log_event(value, key)
-    except MalformedEvent:
+    except MalformedEventError:
         return None
     match event:
         case LogCommit():
@@ -164,7 +164,7 @@ def _last_between(
             if _is_end(message, end):
                 return found
             if message.error() is None and message.key() == key:
-                found = position_said_by(message.value(), key, source) or found
+                found = position_in_message(message.value(), key, source) or found
             if message.error() is None and (message.offset() or 0) >= end - 1:
                 return found
         if any(message.error() is None for message in messages):

@@ -20,7 +20,7 @@ from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
 from streams.events import DeadLetter, Event
 from streams.topics import Topic
 
-OnTrouble = Callable[[str | None], None]
+OnErrorChange = Callable[[str | None], None]
 """Told one line when the bus does not take messages, and None when it does again."""
 
 _POLL_S: Final = 0.2
@@ -54,7 +54,7 @@ class Publisher:
     """Publishes to the bus; use as ``async with Publisher(settings) as publisher``.
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
-    message larger than ``max_bytes`` goes alone. ``on_trouble`` is called in the event loop.
+    message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Publisher:
         *,
         max_in_flight: int = 1000,
         max_bytes: int = 32 * 1024 * 1024,
-        on_trouble: OnTrouble | None = None,
+        on_error: OnErrorChange | None = None,
     ) -> None:
         self._bus = bus
         self._max_in_flight = max_in_flight
         self._max_bytes = max_bytes
-        self._on_trouble = on_trouble or _ignore
+        self._on_trouble = on_error or _ignore
         self._turn = asyncio.Lock()
         self._moved = asyncio.Event()
         self._pending: dict[_Delivery, float] = {}
@@ -93,7 +93,7 @@ class Publisher:
         return self._bus
 
     @property
-    def trouble(self) -> str | None:
+    def error(self) -> str | None:
         """Why the bus does not take messages now, in one line; None: as far as is known it does."""
         return self._trouble
 
@@ -244,10 +244,10 @@ class Publisher:
             delivery.set_exception(self._failure or PublishError("stopped"))
             delivery.exception()  # seen: nobody has to await a delivery
 
-    def _say(self, trouble: str | None) -> None:
-        if trouble != self._trouble:
-            self._trouble = trouble
-            self._on_trouble(trouble)
+    def _say(self, error: str | None) -> None:
+        if error != self._trouble:
+            self._trouble = error
+            self._on_trouble(error)
 
     def _look_for_stall(self, last_error: str) -> None:
         oldest = next(iter(self._pending.values()), None)

@@ -22,10 +22,10 @@ MAX_BATCH_BYTES: Final = 64 << 20
 waiting for the rest of it would last for ever."""
 
 
-class Batch(NamedTuple):
+class RecordBatch(NamedTuple):
     """One record batch; its records are ``buffer[start:end]``.
 
-    Offsets are inclusive. ``append_ms`` is when the leader appended it. Of a batch with a ``fault``
+    Offsets are inclusive. ``append_ms`` is when the leader appended it. Of a batch with a ``error``
     only the length and the first offset can be relied on, which the checksum does not cover:
     ``last_offset`` is then the first, and the records must not be read.
     """
@@ -40,36 +40,36 @@ class Batch(NamedTuple):
     append_ms: int
     control: bool
     record_count: int
-    fault: str
+    error: str
 
 
-class Scan(NamedTuple):
+class BatchScan(NamedTuple):
     """The batches that stand whole in a read.
 
     ``consumed`` bytes are done with: what follows is the beginning of a batch of which the rest was
-    not read, or, with a ``fault``, bytes that are no batch, so that nothing after them can be
+    not read, or, with a ``error``, bytes that are no batch, so that nothing after them can be
     found.
     """
 
-    batches: list[Batch]
+    batches: list[RecordBatch]
     consumed: int
-    fault: str
+    error: str
 
 
-def scan(data: bytes | bytearray | memoryview, at: int = 0) -> Scan:
+def scan_batches(data: bytes | bytearray | memoryview, at: int = 0) -> BatchScan:
     """The batches in ``data`` from position ``at`` on. Nothing is raised on any content."""
     buffer = data if isinstance(data, bytes) else bytes(data)
     size = len(buffer)
-    batches: list[Batch] = []
+    batches: list[RecordBatch] = []
     while size - at >= HEADER_BYTES:
         end = at + _LENGTH_ENDS + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
         if fault := _no_batch(buffer, at, end):
-            return Scan(batches, at, fault)
+            return BatchScan(batches, at, fault)
         if end > size:
             break
         batches.append(_batch(buffer, at, end))
         at = end
-    return Scan(batches, at, "")
+    return BatchScan(batches, at, "")
 
 
 def _no_batch(buffer: bytes, at: int, end: int) -> str:
@@ -81,7 +81,7 @@ def _no_batch(buffer: bytes, at: int, end: int) -> str:
     return ""
 
 
-def _batch(buffer: bytes, at: int, end: int) -> Batch:
+def _batch(buffer: bytes, at: int, end: int) -> RecordBatch:
     (base, _, epoch, _, crc, attributes, delta, _, newest_ms, _, _, _, count) = _HEADER.unpack_from(
         buffer, at
     )
@@ -97,4 +97,4 @@ def _batch(buffer: bytes, at: int, end: int) -> Batch:
     last = base if fault else base + delta
     count = min(max(count, 0), most)
     control = bool(attributes & _CONTROL)
-    return Batch(buffer, at, start, end, base, last, epoch, newest_ms, control, count, fault)
+    return RecordBatch(buffer, at, start, end, base, last, epoch, newest_ms, control, count, fault)

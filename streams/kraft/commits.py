@@ -9,13 +9,13 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from streams.events import CommitKind, DeadLetter, LogCommit
-from streams.kraft.batch import Batch
-from streams.kraft.records import Decoded, Record, RecordDecoder, shareable, unreadable
+from streams.kraft.batch import RecordBatch
+from streams.kraft.records import DecodedBatch, Record, RecordDecoder, redacted, unreadable
 from streams.kraft.wanted import (
     ABORT,
     BEGIN,
     CONTROL_RECORDS,
-    DEFAULT_WANTED,
+    DEFAULT_RECORD_TYPES,
     END,
     TRANSACTION_MARKERS,
     count_types,
@@ -24,20 +24,20 @@ from streams.types import ClusterId
 
 LOG: Final = "__cluster_metadata-0"
 
-Output = LogCommit | DeadLetter
+AssemblerEvent = LogCommit | DeadLetter
 
 _NO_OP: Final = "NO_OP_RECORD"
 _MARKER_KEYS: Final = {BEGIN: b"\x17", END: b"\x18", ABORT: b"\x19"}
 
 
-class Position(NamedTuple):
+class CommitPosition(NamedTuple):
     """An offset and the leader epoch under which it was appended (-1, -1: before the log)."""
 
     offset: int
     leader_epoch: int
 
 
-BEGINNING: Final = Position(-1, -1)
+BEGINNING: Final = CommitPosition(-1, -1)
 
 
 class _Part:
@@ -56,7 +56,7 @@ class _Part:
 class _Transaction(_Part):
     """An open transaction; ``before`` is where to resume so that nothing of it is missed."""
 
-    def __init__(self, first: int, before: Position) -> None:
+    def __init__(self, first: int, before: CommitPosition) -> None:
         super().__init__(first)
         self.before = before
         self.skipped += _MARKER_KEYS[BEGIN]
@@ -65,7 +65,7 @@ class _Transaction(_Part):
 class _Cursor:
     """Walks a decoded batch by offset."""
 
-    def __init__(self, decoded: Decoded, at: int) -> None:
+    def __init__(self, decoded: DecodedBatch, at: int) -> None:
         self._decoded = decoded
         self._at, self._record, self._skipped = at, 0, 0
 
@@ -103,8 +103,8 @@ class CommitAssembler:
     def __init__(
         self,
         cluster: ClusterId,
-        wanted: Collection[str] = DEFAULT_WANTED,
-        position: Position = BEGINNING,
+        wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+        position: CommitPosition = BEGINNING,
     ) -> None:
         self._cluster = cluster
         self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
@@ -116,7 +116,7 @@ class CommitAssembler:
         """Records stepped over."""
 
     @property
-    def position(self) -> Position:
+    def position(self) -> CommitPosition:
         """The last record that is done with: passed on, skipped, or dropped.
 
         A source that resumes after it misses nothing: while a transaction is open it stays before
@@ -124,30 +124,32 @@ class CommitAssembler:
         """
         return self._open.before if self._open else self._seen
 
-    def restart(self, position: Position) -> None:
+    def reset(self, position: CommitPosition) -> None:
         """Goes on elsewhere, after a snapshot or a gap; an open transaction is forgotten."""
         self._seen = position
         self._open = None
 
-    def add(self, batch: Batch, seen_ms: int) -> list[Output]:
+    def add(self, batch: RecordBatch, seen_ms: int) -> list[AssemblerEvent]:
         """What became visible with this batch, read at ``seen_ms``. Nothing is raised."""
         if batch.last_offset <= self._seen.offset:
             return []
-        out: list[Output] = []
-        if batch.fault:
+        out: list[AssemblerEvent] = []
+        if batch.error:
             self._damaged(batch, seen_ms, out)
         else:
             decoded = self._decoder.decode(batch)
             self._whole(batch, decoded, seen_ms, out)
             self.records_read += len(decoded.records)
             self.records_skipped += len(decoded.skipped)
-        self._seen = Position(batch.last_offset, batch.leader_epoch)
+        self._seen = CommitPosition(batch.last_offset, batch.leader_epoch)
         return out
 
-    def _whole(self, batch: Batch, decoded: Decoded, seen_ms: int, out: list[Output]) -> None:
+    def _whole(
+        self, batch: RecordBatch, decoded: DecodedBatch, seen_ms: int, out: list[AssemblerEvent]
+    ) -> None:
         if not decoded.records and self._open is None:
             return
-        for offset, reason, payload in decoded.lost:
+        for offset, reason, payload in decoded.undecoded:
             if offset > self._seen.offset:
                 out.append(self._dead(f"offset {offset}", reason, payload, seen_ms))
         first = max(batch.base_offset, self._seen.offset + 1)
@@ -165,9 +167,9 @@ class CommitAssembler:
         self,
         first: int,
         taken: tuple[list[Record], bytes],
-        batch: Batch,
+        batch: RecordBatch,
         seen_ms: int,
-        out: list[Output],
+        out: list[AssemblerEvent],
     ) -> None:
         """Records of a batch between two markers: a commit, or more of the open transaction."""
         if self._open is not None:
@@ -178,7 +180,9 @@ class CommitAssembler:
             last = first + len(taken[0]) + len(taken[1]) - 1
             out.append(self._commit(part, last, CommitKind.BATCH, batch, seen_ms))
 
-    def _marker(self, marker: Record, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+    def _marker(
+        self, marker: Record, batch: RecordBatch, seen_ms: int, out: list[AssemblerEvent]
+    ) -> None:
         kind, offset = marker["type"], marker["offset"]
         if (kind == BEGIN) == (self._open is not None):
             where = "inside a transaction" if self._open else "outside of a transaction"
@@ -187,7 +191,7 @@ class CommitAssembler:
             self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, out)
         elif self._open is None:
             inside = offset > batch.base_offset
-            before = Position(offset - 1, batch.leader_epoch) if inside else self._seen
+            before = CommitPosition(offset - 1, batch.leader_epoch) if inside else self._seen
             self._open = _Transaction(offset, before)
         else:
             transaction, self._open = self._open, None
@@ -199,13 +203,13 @@ class CommitAssembler:
                     self._commit(transaction, offset, CommitKind.TRANSACTION, batch, seen_ms)
                 )
 
-    def _damaged(self, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+    def _damaged(self, batch: RecordBatch, seen_ms: int, out: list[AssemblerEvent]) -> None:
         """A batch that must not be read.
 
         An open transaction ends with it: the batch may have held its end, and to wait for another
         one would hold back everything that follows.
         """
-        offset, reason = batch.base_offset, batch.fault
+        offset, reason = batch.base_offset, batch.error
         part: _Part = _Part(offset)
         if self._open is not None:
             part, self._open = self._open, None
@@ -213,11 +217,11 @@ class CommitAssembler:
             reason = f"{reason}; the transaction from offset {part.first} on is dropped with it"
         part.records.append(unreadable(offset, reason))
         self.records_read += 1
-        out.append(self._dead(f"batch at offset {offset}", reason, shareable(batch), seen_ms))
+        out.append(self._dead(f"batch at offset {offset}", reason, redacted(batch), seen_ms))
         out.append(self._commit(part, offset, CommitKind.BATCH, batch, seen_ms))
 
     def _commit(
-        self, part: _Part, last: int, kind: CommitKind, batch: Batch, seen_ms: int
+        self, part: _Part, last: int, kind: CommitKind, batch: RecordBatch, seen_ms: int
     ) -> LogCommit:
         return LogCommit(
             cluster=self._cluster,

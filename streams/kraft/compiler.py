@@ -17,7 +17,7 @@ from streams.kraft.schema import Field, RecordSchema
 Decoder = Callable[[bytes, int, int, int], dict[str, Any]]
 """From (buffer, start, end, offset) to ``{"offset", "type", "version", "data"}``.
 
-Raises `Unreadable`, ``IndexError``, ``struct.error`` or ``UnicodeDecodeError`` on bytes that are
+Raises `RecordDecodeError`, ``IndexError``, ``struct.error`` or ``UnicodeDecodeError`` on bytes that are
 not such a record.
 """
 

@@ -8,31 +8,31 @@ from functools import cache
 from typing import Any
 
 from streams.kraft.compiler import Decoder, compiled
-from streams.kraft.frames import Frame
-from streams.kraft.schema import table
-from streams.kraft.unreadable import Unreadable
+from streams.kraft.frames import RecordFrame
+from streams.kraft.schema import record_table
+from streams.kraft.unreadable import RecordDecodeError
 
 
 @cache
 def _decoder(control_type: int, version: int) -> Decoder:
-    schema = table().controls[control_type]
+    schema = record_table().controls[control_type]
     if not 0 <= version <= schema.newest:
-        raise Unreadable(f"version {version} of {schema.type} is not known")
+        raise RecordDecodeError(f"version {version} of {schema.type} is not known")
     return compiled(schema, version)
 
 
-def control_type(buffer: bytes, frame: Frame) -> int:
-    """The type in the key of a control record; raises `Unreadable` if there is none we know."""
+def control_type(buffer: bytes, frame: RecordFrame) -> int:
+    """The type in the key of a control record; raises `RecordDecodeError` if there is none we know."""
     key = buffer[frame.key_start : frame.key_end] if frame.key_start >= 0 else b""
     if len(key) != 4:
-        raise Unreadable("a control record must have a key of four bytes")
+        raise RecordDecodeError("a control record must have a key of four bytes")
     number = int.from_bytes(key[2:], "big")
-    if number not in table().controls:
-        raise Unreadable(f"control record type {number} is not known")
+    if number not in record_table().controls:
+        raise RecordDecodeError(f"control record type {number} is not known")
     return number
 
 
-def decode_control(buffer: bytes, frame: Frame, number: int, offset: int) -> dict[str, Any]:
+def decode_control(buffer: bytes, frame: RecordFrame, number: int, offset: int) -> dict[str, Any]:
     """A control record of type ``number`` as JSON; raises one of `frames.FAILURES`."""
     version = int.from_bytes(buffer[frame.start : frame.start + 2], "big", signed=True)
     return _decoder(number, version)(buffer, frame.start, frame.end, offset)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from streams.kraft.requests import Leader
+from streams.kraft.requests import LeaderAndEpoch
 from streams.net.address import Address
 
 
-class Controllers:
+class LeaderLocator:
     """The addresses that an observer knows and the leadership that it has heard of.
 
     Every controller names the leader, from Fetch version 17 on with its address. Before that, or
@@ -17,7 +17,7 @@ class Controllers:
     def __init__(self, bootstrap: Sequence[Address], epoch: int) -> None:
         if not bootstrap:
             raise ValueError("no controller's address is given")
-        self.leader = Leader(-1, epoch)
+        self.leader = LeaderAndEpoch(-1, epoch)
         self._bootstrap = tuple(bootstrap)
         self._turn = 0
         self._told: dict[int, Address] = {}
@@ -26,11 +26,11 @@ class Controllers:
         self._behind: set[Address] = set()
 
     @property
-    def home(self) -> Address | None:
+    def leader_address(self) -> Address | None:
         """Where the leader is said to be, as far as it is known."""
         return self._proven.get(self.leader.id) or self._told.get(self.leader.id)
 
-    def target(self) -> Address | None:
+    def next_address(self) -> Address | None:
         """Whom to ask: the leader, else the next of the bootstrap; none: the round is over."""
         for homes in (self._proven, self._told):
             home = homes.get(self.leader.id)
@@ -48,11 +48,11 @@ class Controllers:
         self._tried.clear()
         self._turn += 1
 
-    def learn(self, endpoints: Mapping[int, Address]) -> None:
+    def update_endpoints(self, endpoints: Mapping[int, Address]) -> None:
         """Take in where nodes are said to be."""
         self._told.update(endpoints)
 
-    def adopt(self, told: Leader) -> bool:
+    def update_leader(self, told: LeaderAndEpoch) -> bool:
         """Follow a newer epoch, or the leader of this one once it is known; true: it is news.
 
         An epoch has one leader: another one for the same epoch is not believed.
@@ -66,17 +66,17 @@ class Controllers:
         self._behind.clear()
         return True
 
-    def proven(self, address: Address) -> None:
+    def confirm_leader(self, address: Address) -> None:
         """The leader answered from this address."""
         self._proven[self.leader.id] = address
         self._tried.clear()
         self._behind.clear()
 
-    def tried(self, address: Address) -> None:
+    def mark_tried(self, address: Address) -> None:
         """Nothing to be had from this address in this round."""
         self._tried.add(address)
 
-    def behind(self, address: Address) -> None:
+    def mark_behind(self, address: Address) -> None:
         """The node at this address knows an older epoch only."""
         self._behind.add(address)
         self._forget(address)
@@ -95,9 +95,9 @@ class Controllers:
         """Whether each bootstrap controller's last answer was that of an older epoch."""
         return self._behind.issuperset(self._bootstrap)
 
-    def anew(self) -> "Controllers":
+    def reset(self) -> "LeaderLocator":
         """The same addresses, nothing known."""
-        return Controllers(self._bootstrap, 0)
+        return LeaderLocator(self._bootstrap, 0)
 
     def _forget(self, address: Address) -> None:
         self._tried.add(address)

@@ -2,7 +2,7 @@
 
 Where only the tool's output is left of a log, its batches are lines: one of the batch, one of each
 record, the content as the same JSON that `streams.kraft.records` gives. So a printed batch is a
-`Batch` whose buffer is text, and all that takes batches takes these (Kafka: ``DumpLogSegments``).
+`RecordBatch` whose buffer is text, and all that takes batches takes these (Kafka: ``DumpLogSegments``).
 
 Tools before 4.0 print of LEADER_CHANGE the type alone: who led is not known from their text, and
 such a record counts as skipped.
@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
-from streams.kraft.batch import Batch, Scan
-from streams.kraft.commits import BEGINNING, CommitAssembler, Position
-from streams.kraft.records import Decoded, Lost, Record, RecordDecoder, unreadable
-from streams.kraft.snapshot import Output as SnapshotOutput
+from streams.kraft.batch import BatchScan, RecordBatch
+from streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
+from streams.kraft.records import DecodedBatch, Record, RecordDecoder, UndecodedRecord, unreadable
+from streams.kraft.snapshot import SnapshotOutput as SnapshotOutput
 from streams.kraft.snapshot import SnapshotReader
-from streams.kraft.unreadable import Unreadable
-from streams.kraft.wanted import DEFAULT_WANTED, TYPE_BY_KEY, WITHHELD
+from streams.kraft.unreadable import RecordDecodeError
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES, REDACTED_RECORD_TYPES, TYPE_BY_KEY
 from streams.types import ClusterId
 
 SECTION: Final = b"Dumping "
@@ -52,7 +52,7 @@ _CONTROL_NAMES: Final = {
 _KEY_BY_TYPE: Final = {name: key for key, name in TYPE_BY_KEY.items()}
 
 
-class Section(NamedTuple):
+class DumpSection(NamedTuple):
     """What the tool printed of one file: its name as printed, and where its lines stand."""
 
     name: str
@@ -60,7 +60,7 @@ class Section(NamedTuple):
     end: int
 
 
-def is_dump(head: bytes) -> bool:
+def is_dump_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` is such a text.
 
     A mark of the encoding, blank lines, and lines of Java's loggers may stand before it.
@@ -71,7 +71,7 @@ def is_dump(head: bytes) -> bool:
     return b"\0" not in begin and _FIRST_LINE.search(begin) is not None
 
 
-def sections(file: BinaryIO) -> Iterator[Section]:
+def sections(file: BinaryIO) -> Iterator[DumpSection]:
     """The files that a text tells of, in order. Reads it in pieces."""
     at = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
     file.seek(at)
@@ -87,7 +87,7 @@ def sections(file: BinaryIO) -> Iterator[Section]:
             where = at + found
             # What stands before the first name is of a file only if there are batches.
             if where > start and (begun or b"\n" + BATCH in held[:found]):
-                yield Section(name, start, where)
+                yield DumpSection(name, start, where)
             name = held[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
             start, seen, begun = where, end, True
         # A name that is cut off stands whole in what is read next.
@@ -96,16 +96,16 @@ def sections(file: BinaryIO) -> Iterator[Section]:
         at, held = at + keep, held[keep:]
     end = file.seek(0, 2)
     if end > start:
-        yield Section(name, start, end)
+        yield DumpSection(name, start, end)
 
 
-def scan_text(data: bytes, *, whole: bool) -> Scan:
+def scan_text(data: bytes, *, whole: bool) -> BatchScan:
     """The batches whose lines all stand in ``data``, which begins with a line.
 
     A batch ends where the next begins: ``whole`` says that nothing follows ``data``. Nothing is
     raised on any content.
     """
-    batches: list[Batch] = []
+    batches: list[RecordBatch] = []
     at = _next_batch(data, 0)
     while 0 <= at < len(data):
         after = _next_batch(data, at + 1)
@@ -117,7 +117,7 @@ def scan_text(data: bytes, *, whole: bool) -> Scan:
     if at < 0:
         # The line that is not whole yet may be one of a batch.
         at = len(data) if whole else max(data.rfind(b"\n"), 0)
-    return Scan(batches, at, "")
+    return BatchScan(batches, at, "")
 
 
 def _next_batch(data: bytes, at: int) -> int:
@@ -128,13 +128,13 @@ def _next_batch(data: bytes, at: int) -> int:
     return found + 1 if found >= 0 else -1
 
 
-def _batch(data: bytes, at: int, end: int) -> Batch:
+def _batch(data: bytes, at: int, end: int) -> RecordBatch:
     line_end = data.find(b"\n", at, end)
     start = end if line_end < 0 else line_end + 1
     line = _BATCH_LINE.match(data[at:start])
     if line is None:
         fault = "the line of the record batch is not one of kafka-dump-log"
-        return Batch(data, at, start, end, 0, 0, -1, -1, False, 0, fault)
+        return RecordBatch(data, at, start, end, 0, 0, -1, -1, False, 0, fault)
     base, last, count, epoch = (int(line[number]) for number in range(1, 5))
     printed = data.count(b"\n" + _RECORD, start - 1, end)
     fault = ""
@@ -144,33 +144,33 @@ def _batch(data: bytes, at: int, end: int) -> Batch:
         fault = f"{printed} of the {count} records of the record batch are printed"
     last = base if fault else last
     control = line[5] == b"true"
-    return Batch(data, at, start, end, base, last, epoch, int(line[6]), control, count, fault)
+    return RecordBatch(data, at, start, end, base, last, epoch, int(line[6]), control, count, fault)
 
 
-class PrintedDecoder(RecordDecoder):
+class DumpLogDecoder(RecordDecoder):
     """A `RecordDecoder` of printed batches. What a line may hold of secrets is dropped."""
 
-    def decode(self, batch: Batch) -> Decoded:
+    def decode(self, batch: RecordBatch) -> DecodedBatch:
         """The records of a batch that `scan_text` gave."""
-        if batch.fault:
-            raise ValueError(f"not to be read: {batch.fault}")
+        if batch.error:
+            raise ValueError(f"not to be read: {batch.error}")
         records: list[Record] = []
         skipped = bytearray()
-        lost: list[Lost] = []
+        lost: list[UndecodedRecord] = []
         lines = batch.buffer[batch.start : batch.end].split(b"\n")
         of_records = (line for line in lines if line.startswith(_RECORD))
         for offset, line in enumerate(of_records, start=batch.base_offset):
             try:
                 found = self._printed(line.rstrip(b"\r"), offset, control=batch.control)
-            except Unreadable as failure:
-                lost.append(Lost(offset, failure.reason, b""))
+            except RecordDecodeError as failure:
+                lost.append(UndecodedRecord(offset, failure.reason, b""))
                 records.append(unreadable(offset, failure.reason))
                 continue
             if isinstance(found, int):
                 skipped.append(found)
             else:
                 records.append(found)
-        return Decoded(records, bytes(skipped), lost)
+        return DecodedBatch(records, bytes(skipped), lost)
 
     def _printed(self, line: bytes, offset: int, *, control: bool) -> Record | int:
         """A record, or the key of one that is not wanted."""
@@ -178,19 +178,19 @@ class PrintedDecoder(RecordDecoder):
             return self._control_of(line, offset)
         match = _PAYLOAD.fullmatch(line)
         if match is None:
-            raise Unreadable("kafka-dump-log could not print it as a metadata record")
+            raise RecordDecodeError("kafka-dump-log could not print it as a metadata record")
         kind = match[2].decode()
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
-            raise Unreadable("its type is not known")
+            raise RecordDecodeError("its type is not known")
         if kind not in self.wanted:
             return key
         content = _json(match[1])
         data = content.get("data")
         if type(content.get("version")) is not int or type(data) is not dict:
-            raise Unreadable(f"{kind} is printed without a version and data")
-        if kind in WITHHELD:
-            data = {name: data[name] for name in WITHHELD[kind] if name in data}
+            raise RecordDecodeError(f"{kind} is printed without a version and data")
+        if kind in REDACTED_RECORD_TYPES:
+            data = {name: data[name] for name in REDACTED_RECORD_TYPES[kind] if name in data}
         return {"offset": offset, "type": kind, "version": content["version"], "data": data}
 
     def _control_of(self, line: bytes, offset: int) -> Record | int:
@@ -199,11 +199,11 @@ class PrintedDecoder(RecordDecoder):
         else:
             match = _CONTROL.fullmatch(line)
             if match is None or match[1] not in _CONTROL_NAMES:
-                raise Unreadable("it is no control record that kafka-dump-log prints")
+                raise RecordDecodeError("it is no control record that kafka-dump-log prints")
             kind, data = _CONTROL_NAMES[match[1]], _json(match[2])
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
-            raise Unreadable("its control record type is not known")
+            raise RecordDecodeError("its control record type is not known")
         if kind == "SNAPSHOT_HEADER" and data is None:
             data = {"version": 0, "lastContainedLogTimestamp": -1}
         if kind == "SNAPSHOT_FOOTER" and data is None:
@@ -217,26 +217,26 @@ def _json(text: bytes) -> dict[str, Any]:
     try:
         content = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise Unreadable("what is printed of it is cut off or no JSON") from None
+        raise RecordDecodeError("what is printed of it is cut off or no JSON") from None
     if type(content) is not dict:
-        raise Unreadable("what is printed of it is no JSON object")
+        raise RecordDecodeError("what is printed of it is no JSON object")
     return content
 
 
-class PrintedAssembler(CommitAssembler):
+class DumpLogAssembler(CommitAssembler):
     """A `CommitAssembler` of printed batches."""
 
     def __init__(
         self,
         cluster: ClusterId,
-        wanted: Collection[str] = DEFAULT_WANTED,
-        position: Position = BEGINNING,
+        wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+        position: CommitPosition = BEGINNING,
     ) -> None:
         super().__init__(cluster, wanted, position)
-        self._decoder = PrintedDecoder(self._decoder.wanted)
+        self._decoder = DumpLogDecoder(self._decoder.wanted)
 
 
-class PrintedSnapshot(SnapshotReader):
+class DumpLogSnapshotReader(SnapshotReader):
     """A `SnapshotReader` of what the tool printed of a snapshot."""
 
     def __init__(
@@ -244,10 +244,10 @@ class PrintedSnapshot(SnapshotReader):
         cluster: ClusterId,
         end_offset: int,
         leader_epoch: int,
-        wanted: Collection[str] = DEFAULT_WANTED,
+        wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     ) -> None:
         super().__init__(cluster, end_offset, leader_epoch, wanted)
-        self._decoder = PrintedDecoder(self._decoder.wanted)
+        self._decoder = DumpLogDecoder(self._decoder.wanted)
 
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
         """The next of the text, as lines; the last of it by `end_of_text`."""
@@ -261,8 +261,8 @@ class PrintedSnapshot(SnapshotReader):
         found = scan_text(data, whole=whole)
         out: list[SnapshotOutput] = []
         for batch in found.batches:
-            if batch.fault:
-                raise self._bad(batch.fault, batch.at)
+            if batch.error:
+                raise self._bad(batch.error, batch.at)
             self._take(batch, seen_ms, out)
         if whole:
             self._tail = b""

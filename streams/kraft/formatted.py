@@ -15,7 +15,7 @@ from typing import Final
 from streams.events import RecordJson, SnapshotChunk
 from streams.kraft.logdir_files import META_PROPERTIES, PARTITION_DIRECTORY, read_meta, segments
 from streams.kraft.snapshot import read_snapshot
-from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.unreadable import CorruptSnapshotError
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
@@ -32,7 +32,7 @@ class DamagedDirectoryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Meta:
+class MetaProperties:
     """The content of ``meta.properties``.
 
     Version 1 is of KRaft, version 0 of ZooKeeper mode, where the cluster may not be named.
@@ -46,7 +46,7 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class FormattedDirectory:
     """A log directory.
 
     ``levels`` are those it was formatted with, in the order of the file (None: it has no
@@ -56,14 +56,14 @@ class Formatted:
     """
 
     directory: Path
-    meta: Meta
+    meta: MetaProperties
     levels: Mapping[FeatureName, FeatureLevel] | None
     kraft_version: FeatureLevel | None
     voters: tuple[NodeId, ...]
     log: Path | None
 
 
-def read_formatted(directory: Path) -> Formatted:
+def read_formatted(directory: Path) -> FormattedDirectory:
     """What a log directory (one of ``log.dirs``, or the metadata log's in it) was formatted with.
 
     Raises:
@@ -87,7 +87,7 @@ def read_formatted(directory: Path) -> Formatted:
         if one["type"] == "KRAFT_VOTERS"
         for voter in one["data"]["voters"]
     ]
-    return Formatted(
+    return FormattedDirectory(
         given,
         meta,
         levels,
@@ -97,7 +97,7 @@ def read_formatted(directory: Path) -> Formatted:
     )
 
 
-def _meta(directory: Path) -> Meta:
+def _meta(directory: Path) -> MetaProperties:
     path = directory / META_PROPERTIES
     try:
         found = read_meta(path)
@@ -119,7 +119,7 @@ def _meta(directory: Path) -> Meta:
     if version == "1" and not (cluster and node):
         absent = "node.id" if cluster else "cluster.id"
         raise DamagedDirectoryError(f"{path} is damaged: it has no {absent}")
-    return Meta(
+    return MetaProperties(
         int(version),
         ClusterId(cluster) if cluster else None,
         NodeId(int(node)) if node else None,
@@ -127,7 +127,7 @@ def _meta(directory: Path) -> Meta:
     )
 
 
-def _records(path: Path, meta: Meta) -> list[RecordJson] | None:
+def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
     """The wanted records of a snapshot file; None if there is none."""
     found: list[RecordJson] = []
     try:
@@ -142,7 +142,7 @@ def _records(path: Path, meta: Meta) -> list[RecordJson] | None:
         return None
     except OSError as error:
         raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    except BadSnapshot as error:
+    except CorruptSnapshotError as error:
         raise DamagedDirectoryError(f"{path} is damaged: {error}") from None
     return found
 

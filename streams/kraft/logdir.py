@@ -18,14 +18,14 @@ from streams.clocks import monotonic_ms
 from streams.kraft import logdir_files as files
 from streams.kraft.logdir_rule import SETTLE_MS, CommitRule
 from streams.kraft.observer_states import (
-    Commits,
-    LostPlace,
-    Output,
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
     SnapshotBytes,
 )
-from streams.kraft.requests import NOBODY, START, Leader, Place
-from streams.kraft.tail import MalformedLogError, Tail
-from streams.source_states import Trouble
+from streams.kraft.requests import LOG_START, NOBODY, LeaderAndEpoch, OffsetAndEpoch
+from streams.kraft.tail import MalformedLogError, UncommittedLog
+from streams.source_states import StallReason
 
 POLL_MS: Final = 50
 _TROUBLE_POLLS: Final = 20
@@ -44,42 +44,42 @@ class LogDirectoryReader:
         self,
         directory: Path,
         cluster_id: str,
-        place: Place,
+        next_position: OffsetAndEpoch,
         settle_ms: int = SETTLE_MS,
         poll_ms: int = POLL_MS,
     ) -> None:
         self.high_watermark = -1
         self.caught_up = False
-        self.trouble: Trouble | None = None
+        self.stall_reason: StallReason | None = None
         self._busy = threading.Lock()
         self._given = directory
         self._cluster_id = cluster_id
         self._settle_ms = settle_ms
         self._poll_ms = poll_ms
         self._rule = CommitRule(settle_ms)
-        self._tail = Tail(place)
-        self._segment: files.Segment | None = None
-        self._download: tuple[Place, BinaryIO, int] | None = None
-        self._lost: LostPlace | None = None
+        self._tail = UncommittedLog(next_position)
+        self._segment: files.LogSegment | None = None
+        self._download: tuple[OffsetAndEpoch, BinaryIO, int] | None = None
+        self._lost: MissingOffsets | None = None
         self._snapshot_end = -1
         self._looked_ms: int | None = None
 
     @property
-    def place(self) -> Place:
+    def next_position(self) -> OffsetAndEpoch:
         """The place after the last record that was given out."""
         return self._tail.committed
 
     @property
-    def fetched(self) -> Place:
+    def fetch_position(self) -> OffsetAndEpoch:
         """The place after the last record that was read, committed or not."""
         return self._tail.end
 
     @property
-    def leader(self) -> Leader:
+    def leader(self) -> LeaderAndEpoch:
         """The leader of the newest epoch in the log."""
         return self._rule.leader
 
-    async def read(self) -> Sequence[Output]:
+    async def read(self) -> Sequence[ObserverOutput]:
         """What the files have that was not given out yet; waits a little where there is nothing."""
         outputs, wait_ms = await asyncio.to_thread(self._step)
         if wait_ms:
@@ -97,7 +97,7 @@ class LogDirectoryReader:
                 self._download[1].close()
                 self._download = None
 
-    def _step(self) -> tuple[Sequence[Output], int]:
+    def _step(self) -> tuple[Sequence[ObserverOutput], int]:
         """Outputs, and how many milliseconds to wait before the next step."""
         try:
             with self._busy:
@@ -112,12 +112,14 @@ class LogDirectoryReader:
             return (), self._fail(line, lasting=True)
         if outputs or not more:
             # To have found the place is no cure: what stands there may be unreadable again.
-            self.trouble = None
+            self.stall_reason = None
         return outputs, 0 if more else self._poll_ms
 
     def _fail(self, line: str, *, lasting: bool) -> int:
         now_ms = monotonic_ms()
-        self.trouble = Trouble(line, lasting, self.trouble.since_ms if self.trouble else now_ms)
+        self.stall_reason = StallReason(
+            line, lasting, self.stall_reason.since_ms if self.stall_reason else now_ms
+        )
         self.caught_up = False
         self._close_segment()
         self._tail.drop()
@@ -137,7 +139,7 @@ class LogDirectoryReader:
                 "directory and the cluster id"
             )
 
-    def _advance(self) -> tuple[Sequence[Output], bool]:
+    def _advance(self) -> tuple[Sequence[ObserverOutput], bool]:
         """The next outputs, and whether there may be more at once."""
         if self._download is not None:
             return self._snapshot_part(), True
@@ -150,17 +152,17 @@ class LogDirectoryReader:
             return (), True
         found = self._segment.read()
         for batch in self._tail.append(found, _ANY_EPOCH):
-            self._rule.saw(batch)
+            self._rule.observe(batch)
         at_end = not found.batches
         rolled = at_end and self._roll()
         self._look_for_snapshots()
-        watermark = self._rule.watermark(self._tail.batches, self._snapshot_end)
+        watermark = self._rule.high_watermark(self._tail.batches, self._snapshot_end)
         self.high_watermark = max(self.high_watermark, watermark)
         released = self._tail.release(self.high_watermark)
         if released:
-            self._rule.forget_before(self.place.epoch)
+            self._rule.forget_before(self.next_position.epoch)
         self.caught_up = at_end and not rolled
-        return ([Commits(released)] if released else ()), not self.caught_up
+        return ([CommittedBatches(released)] if released else ()), not self.caught_up
 
     def _roll(self) -> bool:
         """Go on to the next segment, if there is one."""
@@ -170,7 +172,7 @@ class LogDirectoryReader:
         following = None
         if end != segment.base:
             with suppress(FileNotFoundError):
-                following = files.Segment(self._directory, end)
+                following = files.LogSegment(self._directory, end)
         if following is None and segment.attached:
             return False
         self._close_segment()
@@ -189,40 +191,40 @@ class LogDirectoryReader:
 
     # -- finding the place -------------------------------------------------------------------
 
-    def _find_place(self) -> Sequence[Output]:
+    def _find_place(self) -> Sequence[ObserverOutput]:
         bases = files.segments(self._directory)
         if not bases:
             raise _UnusableError(
                 f"{self._directory} holds no metadata log: give __cluster_metadata-0 or the "
                 "metadata.log.dir of a controller or broker"
             )
-        place = self.place
+        place = self.next_position
         if place.offset < bases[0]:
             return self._begin_snapshot(bases[0])
         before = max(place.offset - 1, 0)
         base = bases[max(bisect_right(bases, before) - 1, 0)]
-        segment = files.Segment(self._directory, base)
+        segment = files.LogSegment(self._directory, base)
         good_until = place.offset if place.offset == base else self._good_until(segment)
         if good_until == place.offset:
             self._segment = segment
             self._learn_voters(reversed(bases[: bases.index(base)]))
             return ()
         segment.close()
-        self._tail.restart(START)
+        self._tail.restart(LOG_START)
         self._rule = CommitRule(self._settle_ms)
         self.high_watermark = -1
         reason = f"the log went backwards: it no longer has {place}"
-        return [LostPlace(good_until, place.offset - 1, reason, True)]
+        return [MissingOffsets(good_until, place.offset - 1, reason, True)]
 
-    def _good_until(self, segment: files.Segment) -> int:
+    def _good_until(self, segment: files.LogSegment) -> int:
         """Our place, if the record before it is there and of its epoch; else a lower offset.
 
         ``segment`` goes to the batch that holds that record.
         """
-        place = self.place
+        place = self.next_position
         end = segment.base
         for batch in segment.batches():
-            self._rule.saw(batch)
+            self._rule.observe(batch)
             end = batch.last_offset + 1
             if end >= place.offset:
                 segment.seek(batch)
@@ -235,27 +237,27 @@ class LogDirectoryReader:
         for base in older:
             if self._rule.leader != NOBODY:
                 return
-            with files.Segment(self._directory, base) as segment:
+            with files.LogSegment(self._directory, base) as segment:
                 for batch in segment.batches():
-                    self._rule.saw(batch)
+                    self._rule.observe(batch)
 
-    def _begin_snapshot(self, log_start: int) -> Sequence[Output]:
+    def _begin_snapshot(self, log_start: int) -> Sequence[ObserverOutput]:
         found = files.snapshots(self._directory)
         if not found or found[-1].offset < log_start:
             raise _UnusableError(
                 f"{self._directory} begins at offset {log_start} and has no snapshot of what was "
                 "before: mount the whole directory"
             )
-        snapshot, place = found[-1], self.place
+        snapshot, place = found[-1], self.next_position
         path = files.snapshot_path(self._directory, snapshot)
         file = path.open("rb")
         self._download = (snapshot, file, os.fstat(file.fileno()).st_size)
-        if place != START:
+        if place != LOG_START:
             reason = "the log no longer has these records: its snapshot takes their place"
-            self._lost = LostPlace(place.offset, snapshot.offset - 1, reason, False)
+            self._lost = MissingOffsets(place.offset, snapshot.offset - 1, reason, False)
         return ()
 
-    def _snapshot_part(self) -> Sequence[Output]:
+    def _snapshot_part(self) -> Sequence[ObserverOutput]:
         if self._download is None:
             return ()
         snapshot, file, size = self._download

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from streams.kraft.batch import HEADER_BYTES, Batch, Scan, scan
-from streams.kraft.requests import Place
+from streams.kraft.batch import HEADER_BYTES, BatchScan, RecordBatch, scan_batches
+from streams.kraft.requests import OffsetAndEpoch
 from streams.kraft.snapshot import parse_name
-from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.unreadable import CorruptSnapshotError
 from streams.properties import properties_in
 
 PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
@@ -39,10 +39,10 @@ def cluster_id_of(directory: Path) -> str | None:
     Raises:
         OSError: it is there and cannot be read.
     """
-    return cluster_id_in(metas_of(metadata_directory(directory)))
+    return cluster_id_in(meta_properties_paths(metadata_directory(directory)))
 
 
-def metas_of(log: Path) -> Iterator[Path]:
+def meta_properties_paths(log: Path) -> Iterator[Path]:
     """Where the ``meta.properties`` of a log's own directory may be: beside it, also where it is a
     link or the working directory."""
     yield log.absolute().parent / META_PROPERTIES
@@ -71,20 +71,20 @@ def segments(directory: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def snapshots(directory: Path) -> list[Place]:
+def snapshots(directory: Path) -> list[OffsetAndEpoch]:
     """The snapshots that replace the log before them, ascending; without the bootstrap one."""
     found = []
     for name in os.listdir(directory):
         try:
             end, epoch = parse_name(name)
-        except BadSnapshot:
+        except CorruptSnapshotError:
             continue
         if end > 0:
-            found.append(Place(end, epoch))
+            found.append(OffsetAndEpoch(end, epoch))
     return sorted(found)
 
 
-def snapshot_path(directory: Path, snapshot: Place) -> Path:
+def snapshot_path(directory: Path, snapshot: OffsetAndEpoch) -> Path:
     """Where a snapshot is."""
     return directory / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
 
@@ -97,7 +97,7 @@ class _Mark:
     header: bytes
 
 
-class Segment:
+class LogSegment:
     """A segment file that is read forward.
 
     A batch is known by its header: the offset and leader epoch in it name one batch in the history
@@ -143,26 +143,26 @@ class Segment:
         except FileNotFoundError:
             return False
 
-    def read(self) -> Scan:
+    def read(self) -> BatchScan:
         """The whole batches that follow; none at the end of the file, and none of a torn write.
 
         A damaged batch is given only when it looks the same a second time: it may be half written.
         """
         data = os.pread(self._fd, self._size, self._position)
-        found = scan(data)
-        if not found.batches and not found.fault and len(data) == self._size:
+        found = scan_batches(data)
+        if not found.batches and not found.error and len(data) == self._size:
             self._size = min(self._size * 8, _LARGEST_READ_BYTES)
-        if found.fault and not any(data[found.consumed :]):
+        if found.error and not any(data[found.consumed :]):
             # A preallocated file ends in zeros.
-            found = found._replace(fault="")
+            found = found._replace(error="")
         return self._taken(self._without_doubtful(found))
 
-    def seek(self, batch: Batch) -> None:
+    def seek(self, batch: RecordBatch) -> None:
         """Go back to ``batch``, which the last `read` gave."""
         self._position += batch.at - self._last_read
         self._mark = None
 
-    def _taken(self, found: Scan) -> Scan:
+    def _taken(self, found: BatchScan) -> BatchScan:
         self._last_read = found.consumed
         if found.batches:
             last = found.batches[-1]
@@ -172,14 +172,14 @@ class Segment:
         self._position += found.consumed
         return found
 
-    def _without_doubtful(self, found: Scan) -> Scan:
+    def _without_doubtful(self, found: BatchScan) -> BatchScan:
         for index, batch in enumerate(found.batches):
-            if batch.fault and self._doubted != self._position + batch.at:
+            if batch.error and self._doubted != self._position + batch.at:
                 self._doubted = self._position + batch.at
-                return Scan(found.batches[:index], batch.at, "")
+                return BatchScan(found.batches[:index], batch.at, "")
         return found
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RecordBatch]:
         """All batches from here on to the present end."""
         while (found := self.read()).batches:
             yield from found.batches

@@ -25,9 +25,9 @@ the log is read anew.
 from collections.abc import Iterable
 from typing import Final
 
-from streams.kraft.batch import Batch
+from streams.kraft.batch import RecordBatch
 from streams.kraft.records import RecordDecoder
-from streams.kraft.requests import NOBODY, Leader
+from streams.kraft.requests import NOBODY, LeaderAndEpoch
 
 SETTLE_MS: Final = 5000
 """Longer than 1.5 x the default ``controller.quorum.fetch.timeout.ms`` of 2000."""
@@ -46,9 +46,9 @@ class CommitRule:
         self._newest_ms: dict[int, int] = {}
         self._control = RecordDecoder(frozenset({"LEADER_CHANGE", "KRAFT_VOTERS"}))
 
-    def saw(self, batch: Batch) -> None:
+    def observe(self, batch: RecordBatch) -> None:
         """Take in a batch that stands in the log."""
-        if batch.fault:
+        if batch.error:
             return
         epoch = batch.leader_epoch
         known_ms = self._newest_ms.get(epoch, batch.append_ms)
@@ -58,9 +58,9 @@ class CommitRule:
                 if "voters" in record["data"]:
                     self._voters = len(record["data"]["voters"])
                 if "leaderId" in record["data"]:
-                    self.leader = Leader(record["data"]["leaderId"], epoch)
+                    self.leader = LeaderAndEpoch(record["data"]["leaderId"], epoch)
 
-    def watermark(self, held: Iterable[Batch], snapshot_end: int) -> int:
+    def high_watermark(self, held: Iterable[RecordBatch], snapshot_end: int) -> int:
         """Where the committed log ends, of the batches ``held`` and the newest snapshot; or -1."""
         committed = snapshot_end
         one_span = 0 < self._voters <= _ONE_SPAN_VOTERS

@@ -1,7 +1,7 @@
 """An observer of the KRaft metadata log, as a protocol without input, output or clock.
 
-The shell asks `Observer.next` what to do, does it, and hands the answer (`Observer.answer`) or the
-failure (`Observer.failure`) back; what follows from an answer comes out as a list of outputs. The
+The shell asks `Observer.next_action` what to do, does it, and hands the answer (`Observer.on_response`) or the
+failure (`Observer.on_failure`) back; what follows from an answer comes out as a list of outputs. The
 rules are KafkaRaftClient's for an observer (KIP-595, KIP-630, KIP-853). There is no replica id
 here: the wire always says -1, which no controller counts or remembers.
 """
@@ -10,42 +10,42 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from streams.kraft import requests as rq
-from streams.kraft.batch import scan
-from streams.kraft.controllers import Controllers
+from streams.kraft.batch import scan_batches
+from streams.kraft.controllers import LeaderLocator
 from streams.kraft.observer_states import (
     DEFAULT_PACE,
     TRANSITIONS,
-    Commits,
-    Heard,
-    LostPlace,
-    Output,
-    Pace,
-    Pause,
-    Phase,
+    Backoff,
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    ObserverState,
+    ObserverTiming,
+    ResponseKind,
     SnapshotBytes,
 )
 from streams.kraft.requests import (
-    START,
-    Answer,
-    Ask,
-    Failure,
-    FetchAnswer,
-    FetchAsk,
-    Place,
-    SnapshotAnswer,
-    SnapshotAsk,
+    LOG_START,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ObserverRequest,
+    ObserverResponse,
+    OffsetAndEpoch,
+    RequestFailure,
 )
-from streams.kraft.tail import MalformedLogError, Tail
-from streams.kraft.troubles import Troubles, Weight
+from streams.kraft.tail import MalformedLogError, UncommittedLog
+from streams.kraft.troubles import FailureRank, QuorumFailures
 from streams.net.address import Address
-from streams.source_states import Trouble
+from streams.source_states import StallReason
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""
 
 
 class Observer:
-    """Follows the log from ``place`` on.
+    """Follows the log from ``next_position`` on.
 
     ``random`` gives numbers from 0 to 1 for the backoff's jitter. ``cluster`` stands in messages.
     """
@@ -53,21 +53,21 @@ class Observer:
     def __init__(
         self,
         bootstrap: Sequence[Address],
-        place: Place,
+        next_position: OffsetAndEpoch,
         cluster: str,
         random: Callable[[], float],
-        pace: Pace = DEFAULT_PACE,
+        pace: ObserverTiming = DEFAULT_PACE,
     ) -> None:
-        self.phase = Phase.SEEKING
+        self.phase = ObserverState.SEEKING
         self.high_watermark = -1
-        self._troubles = Troubles()
+        self._troubles = QuorumFailures()
         self._cluster = cluster
         self._pace = pace
         self._random = random
-        self._controllers = Controllers(bootstrap, place.epoch)
-        self._tail = Tail(place)
-        self._download: SnapshotAsk | None = None
-        self._asked: Ask | None = None
+        self._controllers = LeaderLocator(bootstrap, next_position.epoch)
+        self._tail = UncommittedLog(next_position)
+        self._download: FetchSnapshotRequest | None = None
+        self._asked: ObserverRequest | None = None
         self._not_before_ms = 0
         self._rounds = 0
         self._looks = 0
@@ -77,17 +77,17 @@ class Observer:
         self._stale_since_ms: int | None = None
 
     @property
-    def place(self) -> Place:
+    def next_position(self) -> OffsetAndEpoch:
         """The place after the last record that was given out."""
         return self._tail.committed
 
     @property
-    def fetched(self) -> Place:
+    def fetch_position(self) -> OffsetAndEpoch:
         """The place after the last record that was fetched, committed or not."""
         return self._tail.end
 
     @property
-    def leader(self) -> rq.Leader:
+    def leader(self) -> rq.LeaderAndEpoch:
         """The leader as far as it is known."""
         return self._controllers.leader
 
@@ -95,68 +95,70 @@ class Observer:
     def caught_up(self) -> bool:
         """Whether all that the present leader calls committed was given out."""
         return (
-            self.phase is Phase.FETCHING
+            self.phase is ObserverState.FETCHING
             and self._watermark_epoch == self.leader.epoch
-            and self.place.offset >= self.high_watermark
+            and self.next_position.offset >= self.high_watermark
         )
 
     @property
-    def trouble(self) -> Trouble | None:
+    def stall_reason(self) -> StallReason | None:
         """Why nothing can be read at present."""
         return self._troubles.worst
 
-    def next(self, now_ms: int) -> Ask | Pause:
+    def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
         """What to do now. The clock may be any that does not go back."""
         if now_ms < self._not_before_ms:
-            return Pause(self._not_before_ms - now_ms)
-        to = self._controllers.target()
+            return Backoff(self._not_before_ms - now_ms)
+        to = self._controllers.next_address()
         if to is None:
             wait_ms = self._backoff(now_ms)
             self._controllers.new_round()
-            return Pause(wait_ms)
+            return Backoff(wait_ms)
         self._asked = self._question(to)
         return self._asked
 
-    def failure(self, failure: Failure, now_ms: int) -> None:
+    def on_failure(self, failure: RequestFailure, now_ms: int) -> None:
         """No answer came to what was asked."""
         asked = self._take_asked()
         self._controllers.failed(asked.to)
-        self._heard(Heard.LOST)
-        weight = Weight.LASTING if failure.lasting else Weight.SILENT
-        self._troubles.said(asked.to, failure.line, now_ms, weight)
+        self._heard(ResponseKind.LOST)
+        weight = FailureRank.LASTING if failure.permanent else FailureRank.SILENT
+        self._troubles.record(asked.to, failure.message, now_ms, weight)
 
-    def answer(self, answer: Answer, now_ms: int) -> list[Output]:
+    def on_response(self, response: ObserverResponse, now_ms: int) -> list[ObserverOutput]:
         """Take the answer to what was asked; gives what is to be passed on, in order."""
         asked = self._take_asked()
-        self._controllers.learn(answer.endpoints)
-        heard = self._leadership(asked, answer, now_ms)
+        self._controllers.update_endpoints(response.endpoints)
+        heard = self._leadership(asked, response, now_ms)
         if heard is not None:
             self._heard(heard)
-            return self._rebuilt(now_ms) if heard is Heard.BEHIND else []
+            return self._rebuilt(now_ms) if heard is ResponseKind.BEHIND else []
         try:
-            match asked, answer:
-                case FetchAsk(), FetchAnswer():
-                    return self._fetched(asked, answer, now_ms)
-                case SnapshotAsk(), SnapshotAnswer():
-                    return self._snapshot_part(asked, answer)
+            match asked, response:
+                case FetchRequest(), FetchResponse():
+                    return self._fetched(asked, response, now_ms)
+                case FetchSnapshotRequest(), FetchSnapshotResponse():
+                    return self._snapshot_part(asked, response)
                 case _:
-                    raise RuntimeError(f"{type(answer).__name__} does not answer {asked}")
+                    raise RuntimeError(f"{type(response).__name__} does not answer {asked}")
         except MalformedLogError as error:
             self._controllers.failed(asked.to)
-            self._heard(Heard.LOST)
+            self._heard(ResponseKind.LOST)
             self._tail.drop()
             line = f"{asked.to} sent what cannot be read: {error}"
-            self._troubles.said(asked.to, line, now_ms)
+            self._troubles.record(asked.to, line, now_ms)
             return []
 
     # -- questions ---------------------------------------------------------------------------
 
-    def _question(self, to: Address) -> Ask:
+    def _question(self, to: Address) -> ObserverRequest:
         epoch = max(self.leader.epoch, 0)
-        if self.phase is Phase.SNAPSHOT and self._download is not None:
+        if self.phase is ObserverState.SNAPSHOT and self._download is not None:
             part = self._download
-            return SnapshotAsk(to, epoch, part.snapshot, part.position, self._pace.max_bytes)
-        return FetchAsk(
+            return FetchSnapshotRequest(
+                to, epoch, part.snapshot, part.position, self._pace.max_bytes
+            )
+        return FetchRequest(
             to, epoch, self._tail.end, self.high_watermark, self._wait_ms(), self._max_bytes
         )
 
@@ -167,27 +169,33 @@ class Observer:
         runs out is answered with the watermark of its beginning.
         """
         settled = self._watermark_epoch == self.leader.epoch and not len(self._tail)
-        if self.phase is Phase.FETCHING and (settled or self._pushes) and not self._tail_is_full:
+        if (
+            self.phase is ObserverState.FETCHING
+            and (settled or self._pushes)
+            and not self._tail_is_full
+        ):
             return self._pace.max_wait_ms
         return 0
 
-    def _take_asked(self) -> Ask:
+    def _take_asked(self) -> ObserverRequest:
         asked, self._asked = self._asked, None
         if asked is None:
             raise RuntimeError("nothing was asked")
         return asked
 
-    def _heard(self, heard: Heard) -> None:
+    def _heard(self, heard: ResponseKind) -> None:
         self.phase = TRANSITIONS[self.phase, heard]
-        if self.phase is not Phase.SNAPSHOT:
+        if self.phase is not ObserverState.SNAPSHOT:
             self._download = None
 
     # -- who leads ---------------------------------------------------------------------------
 
-    def _leadership(self, asked: Ask, answer: Answer, now_ms: int) -> Heard | None:
+    def _leadership(
+        self, asked: ObserverRequest, response: ObserverResponse, now_ms: int
+    ) -> ResponseKind | None:
         """What the answer says about leadership alone; none: the leader itself answers."""
-        error = answer.error
-        gone = isinstance(answer, SnapshotAnswer) and error in (
+        error = response.error
+        gone = isinstance(response, FetchSnapshotResponse) and error in (
             rq.UNKNOWN_SERVER_ERROR,
             rq.SNAPSHOT_NOT_FOUND,
             rq.POSITION_OUT_OF_RANGE,
@@ -196,46 +204,46 @@ class Observer:
         # leader: the next Fetch will say what is the matter.
         if gone:
             line = f"{asked.to} no longer has the snapshot that it named"
-            self._troubles.said(asked.to, line, now_ms)
+            self._troubles.record(asked.to, line, now_ms)
             self._not_before_ms = now_ms + self._backoff_ms()
-            return Heard.SNAPSHOT_GONE
+            return ResponseKind.SNAPSHOT_GONE
         if error in rq.ADVICE:
-            self._controllers.tried(asked.to)
+            self._controllers.mark_tried(asked.to)
             advice = rq.ADVICE[error].format(cluster=self._cluster)
-            self._troubles.said(asked.to, f"{asked.to} {advice}", now_ms, Weight.LASTING)
-            return Heard.REFUSED
-        told = answer.leader
+            self._troubles.record(asked.to, f"{asked.to} {advice}", now_ms, FailureRank.LASTING)
+            return ResponseKind.REFUSED
+        told = response.leader
         # FetchSnapshot leaves the leader out where it is (0, 0), and epochs begin at 1.
         absent = told.epoch <= 0
         if error == rq.UNKNOWN_LEADER_EPOCH or (not absent and told.epoch < asked.epoch):
-            self._controllers.behind(asked.to)
+            self._controllers.mark_behind(asked.to)
             line = f"{asked.to} is behind: it knows no epoch {asked.epoch}"
-            self._troubles.said(asked.to, line, now_ms, Weight.BEHIND)
-            return Heard.BEHIND
+            self._troubles.record(asked.to, line, now_ms, FailureRank.BEHIND)
+            return ResponseKind.BEHIND
         self._stale_since_ms = None
-        news = not absent and self._controllers.adopt(told)
+        news = not absent and self._controllers.update_leader(told)
         if news:
             self._troubles.new_epoch()
         if news and (error or told.epoch != asked.epoch):
             if told.id < 0:
-                self._troubles.said(asked.to, self._not_leading, now_ms)
-            return Heard.NEW_LEADER
+                self._troubles.record(asked.to, self._not_leading, now_ms)
+            return ResponseKind.NEW_LEADER
         if error == rq.NONE and not absent and told.id != self.leader.id:
-            self._controllers.tried(asked.to)
+            self._controllers.mark_tried(asked.to)
             line = (
                 f"{asked.to} names {told.id} as leader of epoch {told.epoch}, others "
                 f"{self.leader.id}: two clusters under one id?"
             )
-            self._troubles.said(asked.to, line, now_ms, Weight.LASTING)
-            return Heard.REFUSED
+            self._troubles.record(asked.to, line, now_ms, FailureRank.LASTING)
+            return ResponseKind.REFUSED
         if error == rq.NONE:
             return None
         self._controllers.not_leader(asked.to)
         if error in (rq.NOT_LEADER_OR_FOLLOWER, rq.FENCED_LEADER_EPOCH):
-            self._troubles.said(asked.to, self._not_leading, now_ms)
+            self._troubles.record(asked.to, self._not_leading, now_ms)
         else:
-            self._troubles.said(asked.to, f"{asked.to} answered with error {error}", now_ms)
-        return Heard.NOT_LEADER
+            self._troubles.record(asked.to, f"{asked.to} answered with error {error}", now_ms)
+        return ResponseKind.NOT_LEADER
 
     @property
     def _not_leading(self) -> str:
@@ -243,7 +251,7 @@ class Observer:
         if self.leader.id < 0:
             # Without the epoch: a controller that is alone may begin a new one every second.
             return "no leader is elected: are most controllers up?"
-        home = self._controllers.home
+        home = self._controllers.leader_address
         at = f" {home}" if home else ""
         # From Kafka 4.0 on a dead leader is named for as long as there is no majority.
         return (
@@ -251,62 +259,64 @@ class Observer:
             f"address{at}: can it be reached from here, and are most controllers up?"
         )
 
-    def _rebuilt(self, now_ms: int) -> list[Output]:
+    def _rebuilt(self, now_ms: int) -> list[ObserverOutput]:
         """Begin anew when every controller has forgotten an epoch that was committed in."""
         if self._stale_since_ms is None:
             self._stale_since_ms = now_ms
         waited_ms = now_ms - self._stale_since_ms
         if waited_ms < self._pace.rebuilt_after_ms or not self._controllers.all_behind:
             return []
-        self._controllers = self._controllers.anew()
+        self._controllers = self._controllers.reset()
         self._stale_since_ms = None
         return self._begin_anew(0, "every controller is at an older leader epoch")
 
     def _leads(self, address: Address) -> None:
         """The leader answered: whatever was wrong is over."""
-        self._controllers.proven(address)
+        self._controllers.confirm_leader(address)
         self._rounds = 0
-        self._troubles.over()
+        self._troubles.clear()
 
     # -- what the leader says ----------------------------------------------------------------
 
-    def _fetched(self, asked: FetchAsk, answer: FetchAnswer, now_ms: int) -> list[Output]:
-        self._pushes = answer.version >= PUSHES_WATERMARK
-        if answer.snapshot is not None:
-            return self._snapshot_named(asked, answer, answer.snapshot, now_ms)
-        self._learn_watermark(answer)
-        if answer.diverging is not None:
-            consistent = self._tail.truncate(answer.diverging)
+    def _fetched(
+        self, asked: FetchRequest, response: FetchResponse, now_ms: int
+    ) -> list[ObserverOutput]:
+        self._pushes = response.version >= PUSHES_WATERMARK
+        if response.snapshot is not None:
+            return self._snapshot_named(asked, response, response.snapshot, now_ms)
+        self._learn_watermark(response)
+        if response.diverging is not None:
+            consistent = self._tail.truncate(response.diverging)
             if self._tail.end == asked.place:
                 # An unchanged question would have the same answer for ever.
                 consistent = consistent and len(self._tail) > 0
                 self._tail.drop()
-            if not consistent and answer.high_watermark < 0:
+            if not consistent and response.high_watermark < 0:
                 return self._doubt(asked, now_ms)
             self._leads(asked.to)
-            self._heard(Heard.DIVERGED)
+            self._heard(ResponseKind.DIVERGED)
             if consistent:
                 return []
-            reason = f"the leader's log ends at {answer.diverging}"
-            return self._begin_anew(answer.diverging.offset, reason)
-        appended = self._append(answer)
+            reason = f"the leader's log ends at {response.diverging}"
+            return self._begin_anew(response.diverging.offset, reason)
+        appended = self._append(response)
         self._leads(asked.to)
-        self._heard(Heard.RECORDS)
+        self._heard(ResponseKind.RECORDS)
         released = self._tail.release(self.high_watermark)
         self._pace_looks(now_ms, fresh=bool(appended))
-        return [Commits(released)] if released else []
+        return [CommittedBatches(released)] if released else []
 
-    def _append(self, answer: FetchAnswer) -> int:
+    def _append(self, response: FetchResponse) -> int:
         if self._tail_is_full:
             return 0
-        appended = len(self._tail.append(scan(answer.records), self.leader.epoch))
-        if appended or not answer.records:
+        appended = len(self._tail.append(scan_batches(response.records), self.leader.epoch))
+        if appended or not response.records:
             self._max_bytes = self._pace.max_bytes
         elif self._max_bytes < self._pace.most_bytes:
             self._max_bytes = min(self._max_bytes * 8, self._pace.most_bytes)
         else:
             raise MalformedLogError(
-                f"no whole batch follows {self._tail.end} in {len(answer.records)} bytes"
+                f"no whole batch follows {self._tail.end} in {len(response.records)} bytes"
             )
         return appended
 
@@ -314,11 +324,11 @@ class Observer:
     def _tail_is_full(self) -> bool:
         return self._tail.size_bytes > self._pace.tail_bytes
 
-    def _learn_watermark(self, answer: FetchAnswer) -> None:
+    def _learn_watermark(self, response: FetchResponse) -> None:
         # A new leader says -1 until it has committed something of its own; a watermark never
         # goes back, so what the last leader said still holds.
-        if answer.high_watermark >= 0:
-            self.high_watermark = max(self.high_watermark, answer.high_watermark)
+        if response.high_watermark >= 0:
+            self.high_watermark = max(self.high_watermark, response.high_watermark)
             self._watermark_epoch = self.leader.epoch
 
     def _pace_looks(self, now_ms: int, *, fresh: bool) -> None:
@@ -334,73 +344,79 @@ class Observer:
             self._not_before_ms = now_ms + waits_ms[min(self._looks, len(waits_ms) - 1)]
         self._looks += 1
 
-    def _doubt(self, asked: FetchAsk, now_ms: int) -> list[Output]:
+    def _doubt(self, asked: FetchRequest, now_ms: int) -> list[ObserverOutput]:
         """Do not let a leader take back what was committed before it committed anything itself.
 
         It may have lost its epoch unheard. One that has committed in its own epoch holds all that
         was, so its word is good.
         """
         self._controllers.failed(asked.to)
-        self._heard(Heard.LOST)
+        self._heard(ResponseKind.LOST)
         line = f"{asked.to} leads and has committed nothing yet: asking the others too"
-        self._troubles.said(asked.to, line, now_ms)
+        self._troubles.record(asked.to, line, now_ms)
         return []
 
-    def _begin_anew(self, good_until: int, reason: str) -> list[Output]:
+    def _begin_anew(self, good_until: int, reason: str) -> list[ObserverOutput]:
         """The log went backwards: what was passed on from ``good_until`` on is not true."""
         last = self._tail.committed.offset - 1
-        self._tail.restart(START)
+        self._tail.restart(LOG_START)
         self.high_watermark = -1
         self._watermark_epoch = -1
         if last < 0:
             return []
-        return [LostPlace(min(good_until, last), last, f"the log went backwards: {reason}", True)]
+        return [
+            MissingOffsets(min(good_until, last), last, f"the log went backwards: {reason}", True)
+        ]
 
     # -- snapshots ---------------------------------------------------------------------------
 
     def _snapshot_named(
-        self, asked: FetchAsk, answer: FetchAnswer, snapshot: Place, now_ms: int
-    ) -> list[Output]:
-        self._controllers.proven(asked.to)
+        self, asked: FetchRequest, response: FetchResponse, snapshot: OffsetAndEpoch, now_ms: int
+    ) -> list[ObserverOutput]:
+        self._controllers.confirm_leader(asked.to)
         if len(self._tail):
             # The question was about records that were never committed: ask from firm ground.
             self._tail.drop()
-            self._heard(Heard.DIVERGED)
+            self._heard(ResponseKind.DIVERGED)
             return []
         place = self._tail.committed
-        contradicted = snapshot.offset <= place.offset or 0 <= answer.log_start <= place.offset
-        if place != START and contradicted:
-            if answer.high_watermark < 0:
+        contradicted = snapshot.offset <= place.offset or 0 <= response.log_start <= place.offset
+        if place != LOG_START and contradicted:
+            if response.high_watermark < 0:
                 return self._doubt(asked, now_ms)
-            self._heard(Heard.DIVERGED)
+            self._heard(ResponseKind.DIVERGED)
             return self._begin_anew(0, f"the leader has no {place}")
-        self._heard(Heard.SNAPSHOT_NAMED)
-        self._download = SnapshotAsk(asked.to, asked.epoch, snapshot, 0, 0)
+        self._heard(ResponseKind.SNAPSHOT_NAMED)
+        self._download = FetchSnapshotRequest(asked.to, asked.epoch, snapshot, 0, 0)
         return []
 
-    def _snapshot_part(self, asked: SnapshotAsk, answer: SnapshotAnswer) -> list[Output]:
-        position = asked.position + len(answer.data)
-        if answer.snapshot != asked.snapshot or answer.position != asked.position:
+    def _snapshot_part(
+        self, asked: FetchSnapshotRequest, response: FetchSnapshotResponse
+    ) -> list[ObserverOutput]:
+        position = asked.position + len(response.data)
+        if response.snapshot != asked.snapshot or response.position != asked.position:
             raise MalformedLogError("another part of a snapshot than the one asked for")
-        if position > answer.size or (not answer.data and position < answer.size):
+        if position > response.size or (not response.data and position < response.size):
             raise MalformedLogError(
-                f"a part of {len(answer.data)} bytes of a snapshot of {answer.size}"
+                f"a part of {len(response.data)} bytes of a snapshot of {response.size}"
             )
         self._leads(asked.to)
-        last = position == answer.size
-        part = SnapshotBytes(asked.snapshot, asked.position, answer.data, last)
+        last = position == response.size
+        part = SnapshotBytes(asked.snapshot, asked.position, response.data, last)
         if not last:
-            self._heard(Heard.SNAPSHOT_PART)
-            self._download = SnapshotAsk(asked.to, asked.epoch, asked.snapshot, position, 0)
+            self._heard(ResponseKind.SNAPSHOT_PART)
+            self._download = FetchSnapshotRequest(
+                asked.to, asked.epoch, asked.snapshot, position, 0
+            )
             return [part]
-        self._heard(Heard.SNAPSHOT_WHOLE)
+        self._heard(ResponseKind.SNAPSHOT_WHOLE)
         before = self._tail.committed
         self._tail.restart(asked.snapshot)
         self.high_watermark = max(self.high_watermark, asked.snapshot.offset)
-        if before == START:
+        if before == LOG_START:
             return [part]
         reason = "the log no longer has these records: its snapshot takes their place"
-        lost = LostPlace(before.offset, asked.snapshot.offset - 1, reason, False)
+        lost = MissingOffsets(before.offset, asked.snapshot.offset - 1, reason, False)
         return [lost, part]
 
     # -- pauses ------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from streams.kraft.batch import Batch
-from streams.kraft.requests import Place
+from streams.kraft.batch import RecordBatch
+from streams.kraft.requests import OffsetAndEpoch
 
 
-class Phase(StrEnum):
+class ObserverState(StrEnum):
     """What the observer is about."""
 
     SEEKING = "seeking"
@@ -18,7 +18,7 @@ class Phase(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-class Heard(StrEnum):
+class ResponseKind(StrEnum):
     """What an answer amounts to."""
 
     RECORDS = "records"
@@ -34,54 +34,60 @@ class Heard(StrEnum):
     LOST = "lost"
 
 
-_TO_SEEKING = (Heard.NEW_LEADER, Heard.NOT_LEADER, Heard.BEHIND, Heard.REFUSED, Heard.LOST)
+_TO_SEEKING = (
+    ResponseKind.NEW_LEADER,
+    ResponseKind.NOT_LEADER,
+    ResponseKind.BEHIND,
+    ResponseKind.REFUSED,
+    ResponseKind.LOST,
+)
 
-TRANSITIONS: Final[Mapping[tuple[Phase, Heard], Phase]] = MappingProxyType(
-    {(phase, heard): Phase.SEEKING for phase in Phase for heard in _TO_SEEKING}
+TRANSITIONS: Final[Mapping[tuple[ObserverState, ResponseKind], ObserverState]] = MappingProxyType(
+    {(phase, heard): ObserverState.SEEKING for phase in ObserverState for heard in _TO_SEEKING}
     | {
         (phase, heard): after
-        for phase in (Phase.SEEKING, Phase.FETCHING)
+        for phase in (ObserverState.SEEKING, ObserverState.FETCHING)
         for heard, after in (
-            (Heard.RECORDS, Phase.FETCHING),
-            (Heard.DIVERGED, Phase.FETCHING),
-            (Heard.SNAPSHOT_NAMED, Phase.SNAPSHOT),
+            (ResponseKind.RECORDS, ObserverState.FETCHING),
+            (ResponseKind.DIVERGED, ObserverState.FETCHING),
+            (ResponseKind.SNAPSHOT_NAMED, ObserverState.SNAPSHOT),
         )
     }
     | {
-        (Phase.SNAPSHOT, Heard.SNAPSHOT_PART): Phase.SNAPSHOT,
-        (Phase.SNAPSHOT, Heard.SNAPSHOT_WHOLE): Phase.FETCHING,
-        (Phase.SNAPSHOT, Heard.SNAPSHOT_GONE): Phase.FETCHING,
+        (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_PART): ObserverState.SNAPSHOT,
+        (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_WHOLE): ObserverState.FETCHING,
+        (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_GONE): ObserverState.FETCHING,
     }
 )
 """The phase after an answer. What is not here cannot be: no such answer follows such a question."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Backoff:
     """Ask nothing before this many milliseconds have passed."""
 
     ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Commits:
+class CommittedBatches:
     """Whole batches below the high watermark, in order and without a hole before them."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[RecordBatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBytes:
     """Bytes of a snapshot; ``position`` 0 begins it anew, and ``last`` completes it."""
 
-    snapshot: Place
+    snapshot: OffsetAndEpoch
     position: int
     data: bytes
     last: bool
 
 
 @dataclass(frozen=True, slots=True)
-class LostPlace:
+class MissingOffsets:
     """Offsets, inclusive, that cannot be had one by one (``reset``: that were taken back)."""
 
     first: int
@@ -90,11 +96,11 @@ class LostPlace:
     reset: bool
 
 
-Output = Commits | SnapshotBytes | LostPlace
+ObserverOutput = CommittedBatches | SnapshotBytes | MissingOffsets
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ObserverTiming:
     """How long to wait and how much to take; all times in milliseconds."""
 
     max_wait_ms: int = 500
@@ -114,4 +120,4 @@ class Pace:
     """Every controller at an older epoch for so long: the cluster was built anew."""
 
 
-DEFAULT_PACE: Final = Pace()
+DEFAULT_PACE: Final = ObserverTiming()

@@ -10,7 +10,7 @@ from math import isfinite
 from struct import Struct
 from typing import Any
 
-from streams.kraft.unreadable import Unreadable
+from streams.kraft.unreadable import RecordDecodeError
 from streams.kraft.varint import uvarint
 
 NULL = -1
@@ -27,7 +27,7 @@ class UuidTexts(dict[bytes, str]):
 
     def __missing__(self, raw: bytes) -> str:
         if len(raw) != 16:
-            raise Unreadable("it is cut off")
+            raise RecordDecodeError("it is cut off")
         if len(self) >= self.LIMIT:
             self.clear()
         text = b2a_base64(raw, newline=False)[:22].translate(_URL_SAFE).decode()
@@ -61,19 +61,19 @@ INTS: list[Callable[..., tuple[int, ...]]] = [Struct(f">{n}i").unpack_from for n
 def count(buffer: bytes, at: int, first: int, end: int, width: int) -> tuple[int, int]:
     """A compact length whose first byte was ``first``: the number (`NULL`: null), where it ends.
 
-    Raises `Unreadable` when so many elements of at least ``width`` bytes do not fit.
+    Raises `RecordDecodeError` when so many elements of at least ``width`` bytes do not fit.
     """
     if first > 0x7F:
         first, at = uvarint(buffer, at - 1)
     if (first - 1) * width > end - at:
-        raise Unreadable("a field is longer than the record")
+        raise RecordDecodeError("a field is longer than the record")
     return first - 1, at
 
 
 def required(number: int) -> int:
-    """The number, if it is not `NULL`; otherwise raises `Unreadable`."""
+    """The number, if it is not `NULL`; otherwise raises `RecordDecodeError`."""
     if number == NULL:
-        raise Unreadable("a field that cannot be null is null")
+        raise RecordDecodeError("a field that cannot be null is null")
     return number
 
 
@@ -146,20 +146,20 @@ def skip_tags(buffer: bytes, at: int, first: int, end: int) -> int:
         _, size, at = tag_head(buffer, at)
         at += size
         if at > end:
-            raise Unreadable("a tagged field is longer than the record")
+            raise RecordDecodeError("a tagged field is longer than the record")
         left -= 1
     return at
 
 
-def misfit(at: int, end: int) -> Unreadable:
+def misfit(at: int, end: int) -> RecordDecodeError:
     """The error for a record whose fields do not end where the record ends."""
     if at > end:
-        return Unreadable("it is cut off")
-    return Unreadable(f"{end - at} bytes are left after its last field")
+        return RecordDecodeError("it is cut off")
+    return RecordDecodeError(f"{end - at} bytes are left after its last field")
 
 
 NAMES: dict[str, Any] = {
     each.__name__: each
     for each in (count, required, string, strings, ints, uuids, number, tag_head, skip_tags, misfit)
-} | {"UUIDS": UUIDS, "UUID_LISTS": UUID_LISTS, "INTS": INTS, "Unreadable": Unreadable}
+} | {"UUIDS": UUIDS, "UUID_LISTS": UUID_LISTS, "INTS": INTS, "Unreadable": RecordDecodeError}
 """What the source of a generated decoder may name."""

@@ -8,19 +8,25 @@ from dataclasses import dataclass
 from streams.clocks import monotonic_ms
 from streams.kraft import wire
 from streams.kraft.observer import Observer
-from streams.kraft.observer_states import DEFAULT_PACE, Output, Pace, Pause
-from streams.kraft.requests import Ask, Failure, FetchAsk, Leader, Place
+from streams.kraft.observer_states import DEFAULT_PACE, Backoff, ObserverOutput, ObserverTiming
+from streams.kraft.requests import (
+    FetchRequest,
+    LeaderAndEpoch,
+    ObserverRequest,
+    OffsetAndEpoch,
+    RequestFailure,
+)
 from streams.net.address import Address
-from streams.net.connection import Connection, LoginError, NodeError, open_connection
+from streams.net.connection import AuthenticationError, Connection, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
-from streams.source_states import Trouble
+from streams.source_states import StallReason
 
 _MOST_CONNECTIONS = 8
 """More open connections than this are not kept: a quorum has three or five controllers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
+class QuorumSettings:
     """Where a cluster's controllers are, how to reach them, and which cluster they must be of."""
 
     cluster_id: str
@@ -29,28 +35,28 @@ class Quorum:
     request_timeout_s: float = 2.0
     """How long a controller may be silent, on top of the wait that it was asked for."""
 
-    pace: Pace = DEFAULT_PACE
+    pace: ObserverTiming = DEFAULT_PACE
 
 
 class QuorumReader:
     """A `LogReader` over the wire."""
 
-    def __init__(self, quorum: Quorum, place: Place) -> None:
+    def __init__(self, quorum: QuorumSettings, next_position: OffsetAndEpoch) -> None:
         self._quorum = quorum
         self._observer = Observer(
-            quorum.controllers, place, quorum.cluster_id, random.random, quorum.pace
+            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.pace
         )
         self._connections: dict[Address, Connection] = {}
 
     @property
-    def place(self) -> Place:
+    def next_position(self) -> OffsetAndEpoch:
         """The place after the last record that was given out."""
-        return self._observer.place
+        return self._observer.next_position
 
     @property
-    def fetched(self) -> Place:
+    def fetch_position(self) -> OffsetAndEpoch:
         """The place after the last record that was fetched, committed or not."""
-        return self._observer.fetched
+        return self._observer.fetch_position
 
     @property
     def high_watermark(self) -> int:
@@ -58,7 +64,7 @@ class QuorumReader:
         return self._observer.high_watermark
 
     @property
-    def leader(self) -> Leader:
+    def leader(self) -> LeaderAndEpoch:
         """The leader as far as it is known."""
         return self._observer.leader
 
@@ -68,23 +74,23 @@ class QuorumReader:
         return self._observer.caught_up
 
     @property
-    def trouble(self) -> Trouble | None:
+    def stall_reason(self) -> StallReason | None:
         """Why nothing can be read at present."""
-        return self._observer.trouble
+        return self._observer.stall_reason
 
-    async def read(self) -> Sequence[Output]:
+    async def read(self) -> Sequence[ObserverOutput]:
         """Do what the observer wants done next."""
-        step = self._observer.next(monotonic_ms())
-        if isinstance(step, Pause):
+        step = self._observer.next_action(monotonic_ms())
+        if isinstance(step, Backoff):
             await asyncio.sleep(step.ms / 1000)
             return ()
         try:
             return await self._ask(step)
-        except (LoginError, wire.NotAControllerError) as error:
-            failure = Failure(str(error), lasting=True)
+        except (AuthenticationError, wire.NotAControllerError) as error:
+            failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
-            failure = Failure(str(error))
-        self._observer.failure(failure, monotonic_ms())
+            failure = RequestFailure(str(error))
+        self._observer.on_failure(failure, monotonic_ms())
         return ()
 
     async def close(self) -> None:
@@ -94,13 +100,13 @@ class QuorumReader:
         for connection in connections:
             await connection.close()
 
-    async def _ask(self, ask: Ask) -> Sequence[Output]:
+    async def _ask(self, ask: ObserverRequest) -> Sequence[ObserverOutput]:
         connection = await self._connected(ask.to)
-        request, answer_class, read = wire.speak(ask, self._quorum.cluster_id, connection)
-        wait_ms = ask.max_wait_ms if isinstance(ask, FetchAsk) else 0
+        request, answer_class, read = wire.encode_request(ask, self._quorum.cluster_id, connection)
+        wait_ms = ask.max_wait_ms if isinstance(ask, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
         response = await connection.request(request, answer_class, timeout_s)
-        return self._observer.answer(read(response), monotonic_ms())
+        return self._observer.on_response(read(response), monotonic_ms())
 
     async def _connected(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)

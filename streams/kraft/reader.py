@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from streams.kraft.observer_states import Output
-from streams.kraft.requests import Leader, Place
-from streams.source_states import Trouble
+from streams.kraft.observer_states import ObserverOutput
+from streams.kraft.requests import LeaderAndEpoch, OffsetAndEpoch
+from streams.source_states import StallReason
 
 
 class LogReader(Protocol):
     """Gives the committed log from a place on, in order, each part once."""
 
     @property
-    def place(self) -> Place:
+    def next_position(self) -> OffsetAndEpoch:
         """The place after the last record that was given out."""
 
     @property
-    def fetched(self) -> Place:
+    def fetch_position(self) -> OffsetAndEpoch:
         """The place after the last record that was read, committed or not."""
 
     @property
@@ -24,7 +24,7 @@ class LogReader(Protocol):
         """Where the committed log ends as far as it is known (-1: not at all)."""
 
     @property
-    def leader(self) -> Leader:
+    def leader(self) -> LeaderAndEpoch:
         """The leader as far as it is known."""
 
     @property
@@ -32,13 +32,13 @@ class LogReader(Protocol):
         """Whether all that is known to be committed at this moment was given out."""
 
     @property
-    def trouble(self) -> Trouble | None:
+    def stall_reason(self) -> StallReason | None:
         """Why nothing can be read at present."""
 
-    async def read(self) -> Sequence[Output]:
+    async def read(self) -> Sequence[ObserverOutput]:
         """The next step, within a few seconds: what it brought, maybe nothing.
 
-        Does not raise: what goes wrong is `trouble`, and the next call tries again.
+        Does not raise: what goes wrong is `stall_reason`, and the next call tries again.
         """
 
     async def close(self) -> None:

@@ -11,21 +11,21 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from streams.events import UNREADABLE
-from streams.kraft.batch import Batch
+from streams.kraft.batch import RecordBatch
 from streams.kraft.compiler import Decoder, compiled
 from streams.kraft.control import control_type, decode_control
-from streams.kraft.frames import FAILURES, Frame, because, frame, record_end
-from streams.kraft.runs import MOST_HEADS, alike, heads
-from streams.kraft.schema import table
-from streams.kraft.unreadable import Unreadable
+from streams.kraft.frames import FAILURES, RecordFrame, frame, reason_of, record_end
+from streams.kraft.runs import MOST_HEADS, count_alike, record_heads
+from streams.kraft.schema import record_table
+from streams.kraft.unreadable import RecordDecodeError
 from streams.kraft.varint import uvarint
 from streams.kraft.wanted import (
     ALL_RECORDS,
     CONTROL_KEY,
-    DEFAULT_WANTED,
+    DEFAULT_RECORD_TYPES,
+    REDACTED_RECORD_TYPES,
     SECRET_KEYS,
     TYPE_BY_KEY,
-    WITHHELD,
 )
 
 _FRAME_VERSION: Final = 1
@@ -35,7 +35,7 @@ _STREAK: Final = 4
 Record = dict[str, Any]
 
 
-class Lost(NamedTuple):
+class UndecodedRecord(NamedTuple):
     """What could not be read; ``payload`` is empty where it may hold a secret."""
 
     offset: int
@@ -43,16 +43,16 @@ class Lost(NamedTuple):
     payload: bytes
 
 
-class Decoded(NamedTuple):
+class DecodedBatch(NamedTuple):
     """A batch, decoded: ``records`` in order, with stand-ins for those that could not be read.
 
-    ``skipped`` has the key of each unwanted record, in order (`wanted.count_types`). ``lost`` tells
+    ``skipped`` has the key of each unwanted record, in order (`wanted.count_types`). ``undecoded`` tells
     of the unreadable ones with their bytes.
     """
 
     records: list[Record]
     skipped: bytes
-    lost: list[Lost]
+    undecoded: list[UndecodedRecord]
 
 
 def unreadable(offset: int, reason: str) -> Record:
@@ -62,12 +62,12 @@ def unreadable(offset: int, reason: str) -> Record:
 
 @cache
 def _decoder(key: int, version: int) -> Decoder:
-    schema = table().records.get(key)
+    schema = record_table().records.get(key)
     if schema is None:
-        raise Unreadable(f"record type {key} is not known")
+        raise RecordDecodeError(f"record type {key} is not known")
     if version > schema.newest:
-        raise Unreadable(f"version {version} of {schema.type} is not known")
-    return compiled(schema, version, WITHHELD.get(schema.type))
+        raise RecordDecodeError(f"version {version} of {schema.type} is not known")
+    return compiled(schema, version, REDACTED_RECORD_TYPES.get(schema.type))
 
 
 class RecordDecoder:
@@ -76,23 +76,23 @@ class RecordDecoder:
     Raises ``ValueError`` for a type that no release has.
     """
 
-    def __init__(self, wanted: Collection[str] = DEFAULT_WANTED) -> None:
+    def __init__(self, wanted: Collection[str] = DEFAULT_RECORD_TYPES) -> None:
         if unknown := set(wanted) - ALL_RECORDS:
             raise ValueError(f"no such metadata record types: {', '.join(sorted(unknown))}")
         self.wanted = frozenset(wanted)
         # By key, then version. None: step over. An unknown key has no versions and is not skipped.
         self._table: list[list[Decoder | None] | None] = [[] for _ in range(256)]
-        for key, schema in table().records.items():
+        for key, schema in record_table().records.items():
             keep = schema.type in self.wanted
             self._table[key] = [None] * (schema.newest + 1) if keep else None
 
-    def decode(self, batch: Batch) -> Decoded:
+    def decode(self, batch: RecordBatch) -> DecodedBatch:
         """The records of a batch; raises ``ValueError`` if it has a fault, else nothing."""
-        if batch.fault:
-            raise ValueError(f"not to be read: {batch.fault}")
+        if batch.error:
+            raise ValueError(f"not to be read: {batch.error}")
         records: list[Record] = []
         skipped = bytearray()
-        lost: list[Lost] = []
+        lost: list[UndecodedRecord] = []
         try:
             if batch.control:
                 self._walk_controls(batch, records, skipped, lost)
@@ -102,24 +102,28 @@ class RecordDecoder:
             # The end of a record could not be found, and with it none of those that follow.
             seen = len(records) + len(skipped)
             _lose(
-                Lost(
+                UndecodedRecord(
                     batch.base_offset + seen,
-                    f"{because(failure)}; nothing after it in its record batch can be read",
+                    f"{reason_of(failure)}; nothing after it in its record batch can be read",
                     b"",
                 ),
                 records,
                 lost,
             )
-        return Decoded(records, bytes(skipped), lost)
+        return DecodedBatch(records, bytes(skipped), lost)
 
     def _walk(
-        self, batch: Batch, records: list[Record], skipped: bytearray, lost: list[Lost]
+        self,
+        batch: RecordBatch,
+        records: list[Record],
+        skipped: bytearray,
+        undecoded: list[UndecodedRecord],
     ) -> None:
         b, p, batch_end = batch.buffer, batch.start, batch.end
         starts_with, versions_by_key, skip = b.startswith, self._table, skipped.append
         offsets = range(batch.base_offset, batch.base_offset + batch.record_count)
         straight = offsets[:MOST_HEADS]
-        left = zip(straight, heads(len(straight)), strict=False)
+        left = zip(straight, record_heads(len(straight)), strict=False)
         last_size = streak = 0
         for offset, (head, head_size) in left:
             # The length in one byte or two. One with more comes out above the limit below.
@@ -145,7 +149,9 @@ class RecordDecoder:
                     streak = streak + 1 if end - p == last_size else 0
                     last_size = end - p
                     if streak >= _STREAK:
-                        run = alike(batch, p, last_size, start, offset - batch.base_offset + 1)
+                        run = count_alike(
+                            batch, p, last_size, start, offset - batch.base_offset + 1
+                        )
                         skipped += b[start + 1 : start + 2] * run
                         end += last_size * run
                         # As many as are alike; without a streak they are looked at one by one.
@@ -169,25 +175,29 @@ class RecordDecoder:
                         continue
                     except FAILURES:
                         pass  # The careful way finds out what is wrong.
-            p = self._step(batch, p, offset, records, skipped, lost)
+            p = self._step(batch, p, offset, records, skipped, undecoded)
         for offset in offsets[MOST_HEADS:]:
-            p = self._step(batch, p, offset, records, skipped, lost)
+            p = self._step(batch, p, offset, records, skipped, undecoded)
 
     def _walk_controls(
-        self, batch: Batch, records: list[Record], skipped: bytearray, lost: list[Lost]
+        self,
+        batch: RecordBatch,
+        records: list[Record],
+        skipped: bytearray,
+        undecoded: list[UndecodedRecord],
     ) -> None:
         p = batch.start
         for offset in range(batch.base_offset, batch.base_offset + batch.record_count):
-            p = self._step(batch, p, offset, records, skipped, lost)
+            p = self._step(batch, p, offset, records, skipped, undecoded)
 
     def _step(
         self,
-        batch: Batch,
+        batch: RecordBatch,
         p: int,
         offset: int,
         records: list[Record],
         skipped: bytearray,
-        lost: list[Lost],
+        undecoded: list[UndecodedRecord],
     ) -> int:
         """One record, the careful way; returns where the next one begins.
 
@@ -202,7 +212,7 @@ class RecordDecoder:
             read = self._control if batch.control else self._record
             found = read(batch.buffer, parts, offset)
         except FAILURES as failure:
-            _lose(Lost(offset, because(failure), payload), records, lost)
+            _lose(UndecodedRecord(offset, reason_of(failure), payload), records, undecoded)
         else:
             if isinstance(found, int):
                 skipped.append(found)
@@ -210,10 +220,10 @@ class RecordDecoder:
                 records.append(found)
         return end
 
-    def _record(self, buffer: bytes, parts: Frame, offset: int) -> Record | int:
+    def _record(self, buffer: bytes, parts: RecordFrame, offset: int) -> Record | int:
         """A record, or the key of an unwanted one."""
         if parts.key_start >= 0:
-            raise Unreadable("it has a key, which no metadata record has")
+            raise RecordDecodeError("it has a key, which no metadata record has")
         key, at = _type_key(buffer, parts)
         name = TYPE_BY_KEY.get(key) if key < CONTROL_KEY else None
         if name is not None and name not in self.wanted:
@@ -223,9 +233,9 @@ class RecordDecoder:
         try:
             return decode(buffer, at, parts.end, offset)
         except FAILURES as failure:
-            raise Unreadable(f"{name} version {version}: {because(failure)}") from None
+            raise RecordDecodeError(f"{name} version {version}: {reason_of(failure)}") from None
 
-    def _control(self, buffer: bytes, parts: Frame, offset: int) -> Record | int:
+    def _control(self, buffer: bytes, parts: RecordFrame, offset: int) -> Record | int:
         """A control record, or the key of an unwanted one."""
         number = control_type(buffer, parts)
         name = TYPE_BY_KEY[number | CONTROL_KEY]
@@ -234,20 +244,22 @@ class RecordDecoder:
         try:
             return decode_control(buffer, parts, number, offset)
         except FAILURES as failure:
-            raise Unreadable(f"{name}: {because(failure)}") from None
+            raise RecordDecodeError(f"{name}: {reason_of(failure)}") from None
 
 
-def _type_key(buffer: bytes, parts: Frame) -> tuple[int, int]:
+def _type_key(buffer: bytes, parts: RecordFrame) -> tuple[int, int]:
     """The API key of a record, and where its version stands (``AbstractApiMessageSerde``)."""
     version, at = uvarint(buffer, parts.start)
     if version == 0:
-        raise Unreadable("it was written by the preview of KRaft in Kafka 2.8 (frame version 0)")
+        raise RecordDecodeError(
+            "it was written by the preview of KRaft in Kafka 2.8 (frame version 0)"
+        )
     if version != _FRAME_VERSION:
-        raise Unreadable(f"frame version {version} is not known, only {_FRAME_VERSION}")
+        raise RecordDecodeError(f"frame version {version} is not known, only {_FRAME_VERSION}")
     return uvarint(buffer, at)
 
 
-def _may_be_secret(buffer: bytes, parts: Frame) -> bool:
+def _may_be_secret(buffer: bytes, parts: RecordFrame) -> bool:
     """Whether a value could hold a secret: also where its type cannot be told."""
     try:
         _, at = uvarint(buffer, parts.start)
@@ -257,18 +269,18 @@ def _may_be_secret(buffer: bytes, parts: Frame) -> bool:
     return at > parts.end or key in SECRET_KEYS
 
 
-def _lose(loss: Lost, records: list[Record], lost: list[Lost]) -> None:
-    lost.append(loss)
+def _lose(loss: UndecodedRecord, records: list[Record], undecoded: list[UndecodedRecord]) -> None:
+    undecoded.append(loss)
     records.append(unreadable(loss.offset, loss.reason))
 
 
-def shareable(batch: Batch) -> bytes:
+def redacted(batch: RecordBatch) -> bytes:
     """The bytes of a batch with a fault as far as they may be shown.
 
     The whole batch where every record in it still reads as one without a secret, otherwise its
     header alone: in a damaged batch a credential may look like anything.
     """
-    decoded = RecordDecoder(ALL_RECORDS).decode(batch._replace(fault=""))
-    secret = any(record["type"] in WITHHELD for record in decoded.records)
-    end = batch.start if decoded.lost or secret or not decoded.records else batch.end
+    decoded = RecordDecoder(ALL_RECORDS).decode(batch._replace(error=""))
+    secret = any(record["type"] in REDACTED_RECORD_TYPES for record in decoded.records)
+    end = batch.start if decoded.undecoded or secret or not decoded.records else batch.end
     return batch.buffer[batch.at : end]

@@ -12,7 +12,7 @@ from streams.net.address import Address
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class OffsetAndEpoch:
     """A place between two records: the offset that comes next and the epoch of what is before it.
 
     It is also what names a snapshot: the state just before ``offset``.
@@ -25,23 +25,23 @@ class Place:
         return f"offset {self.offset} of epoch {self.epoch}"
 
 
-START: Final = Place(0, 0)
+LOG_START: Final = OffsetAndEpoch(0, 0)
 """Before the first record (the schema's default epoch -1 is answered INVALID_REQUEST)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leader:
+class LeaderAndEpoch:
     """Who leads in which epoch; id -1: nobody, or not known."""
 
     id: int
     epoch: int
 
 
-NOBODY: Final = Leader(-1, -1)
+NOBODY: Final = LeaderAndEpoch(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAsk:
+class FetchRequest:
     """Ask for what follows ``place``, and wait up to ``max_wait_ms`` where nothing does.
 
     ``high_watermark`` is the one we know (-1: none); a leader of 4.1 or newer answers at once when
@@ -50,29 +50,29 @@ class FetchAsk:
 
     to: Address
     epoch: int
-    place: Place
+    place: OffsetAndEpoch
     high_watermark: int
     max_wait_ms: int
     max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotAsk:
+class FetchSnapshotRequest:
     """Ask for the bytes of a snapshot from ``position`` on."""
 
     to: Address
     epoch: int
-    snapshot: Place
+    snapshot: OffsetAndEpoch
     position: int
     max_bytes: int
 
 
-Ask = FetchAsk | SnapshotAsk
+ObserverRequest = FetchRequest | FetchSnapshotRequest
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAnswer:
-    """What a controller says to a `FetchAsk`.
+class FetchResponse:
+    """What a controller says to a `FetchRequest`.
 
     ``error`` is the request's own or else the partition's code (0: none); ``version`` is the Fetch
     version that was spoken. A ``high_watermark`` of -1 is not known yet. At most one of
@@ -81,37 +81,37 @@ class FetchAnswer:
 
     error: int
     version: int
-    leader: Leader = NOBODY
+    leader: LeaderAndEpoch = NOBODY
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
     high_watermark: int = -1
     log_start: int = -1
-    diverging: Place | None = None
-    snapshot: Place | None = None
+    diverging: OffsetAndEpoch | None = None
+    snapshot: OffsetAndEpoch | None = None
     records: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotAnswer:
-    """What a controller says to a `SnapshotAsk`: ``data`` begins at ``position`` of ``size``."""
+class FetchSnapshotResponse:
+    """What a controller says to a `FetchSnapshotRequest`: ``data`` begins at ``position`` of ``size``."""
 
     error: int
-    leader: Leader = NOBODY
+    leader: LeaderAndEpoch = NOBODY
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
-    snapshot: Place | None = None
+    snapshot: OffsetAndEpoch | None = None
     size: int = -1
     position: int = -1
     data: bytes = b""
 
 
-Answer = FetchAnswer | SnapshotAnswer
+ObserverResponse = FetchResponse | FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """No answer came. ``lasting``: it is our configuration and will not mend by itself."""
+class RequestFailure:
+    """No answer came. ``permanent``: it is our configuration and will not mend by itself."""
 
-    line: str
-    lasting: bool = False
+    message: str
+    permanent: bool = False
 
 
 UNKNOWN_SERVER_ERROR: Final = -1

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from streams.kraft.batch import Batch
+from streams.kraft.batch import RecordBatch
 from streams.kraft.varint import write_varint
 
 MOST_HEADS: Final = 1 << 15
@@ -11,7 +11,7 @@ MOST_HEADS: Final = 1 << 15
 _heads_so_far: list[tuple[bytes, int]] = []
 
 
-def heads(count: int) -> list[tuple[bytes, int]]:
+def record_heads(count: int) -> list[tuple[bytes, int]]:
     """What at least ``count`` records of a batch have between length and value, and its size.
 
     No attributes, no time after the batch's, the record's place in the batch, no key.
@@ -25,7 +25,7 @@ def heads(count: int) -> list[tuple[bytes, int]]:
 _WINDOW: Final = 128
 
 
-def alike(batch: Batch, at: int, size: int, start: int, delta: int) -> int:
+def count_alike(batch: RecordBatch, at: int, size: int, start: int, delta: int) -> int:
     """How many records in a row, after the one at ``at``, have its size and its key.
 
     Where many partitions change at once, their records stand in step: slices with that step show

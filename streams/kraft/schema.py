@@ -70,7 +70,7 @@ def _record(row: dict[str, Any]) -> RecordSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RecordTable:
     """Every metadata record by API key, and every raft control record by control type."""
 
     records: dict[int, RecordSchema]
@@ -78,10 +78,10 @@ class Table:
 
 
 @cache
-def table() -> Table:
+def record_table() -> RecordTable:
     """The table that comes with the package."""
     rows = json.loads(Path(__file__).with_name("records.json").read_bytes())
-    return Table(
+    return RecordTable(
         records={row["key"]: _record(row) for row in rows["records"]},
         controls={row["key"]: _record(row) for row in rows["controls"]},
     )

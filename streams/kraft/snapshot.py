@@ -12,10 +12,10 @@ from typing import BinaryIO, Final
 import orjson
 
 from streams.events import DeadLetter, SnapshotChunk
-from streams.kraft.batch import Batch, scan
+from streams.kraft.batch import RecordBatch, scan_batches
 from streams.kraft.records import Record, RecordDecoder
-from streams.kraft.unreadable import BadSnapshot
-from streams.kraft.wanted import DEFAULT_WANTED, count_types
+from streams.kraft.unreadable import CorruptSnapshotError
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES, count_types
 from streams.types import ClusterId
 
 CHUNK_BYTES: Final = 256 << 10
@@ -28,19 +28,19 @@ _HEADER_KEY: Final = b"\x83"
 _FOOTER_KEY: Final = b"\x84"
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
-Output = SnapshotChunk | DeadLetter
+SnapshotOutput = SnapshotChunk | DeadLetter
 
 
 def parse_name(name: str) -> tuple[int, int]:
     """End offset (exclusive) and leader epoch in a file name; ``bootstrap.checkpoint`` is (0, 0).
 
-    Raises `BadSnapshot` for any other name.
+    Raises `CorruptSnapshotError` for any other name.
     """
     if name == "bootstrap.checkpoint":
         return 0, 0
     match = _NAME.fullmatch(name)
     if match is None:
-        raise BadSnapshot(f"{name} is not the name of a metadata snapshot")
+        raise CorruptSnapshotError(f"{name} is not the name of a metadata snapshot")
     return int(match[1]), int(match[2])
 
 
@@ -48,7 +48,7 @@ class SnapshotReader:
     """Takes the bytes of one snapshot in pieces and gives chunks.
 
     Memory is bounded by a chunk, a piece and a batch. The last chunk comes from `finish` alone, so
-    a snapshot that is cut off never looks whole. After `BadSnapshot` the reader is of no use.
+    a snapshot that is cut off never looks whole. After `CorruptSnapshotError` the reader is of no use.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SnapshotReader:
         cluster: ClusterId,
         end_offset: int,
         leader_epoch: int,
-        wanted: Collection[str] = DEFAULT_WANTED,
+        wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     ) -> None:
         self._cluster = cluster
         self._end_offset = end_offset
@@ -71,31 +71,31 @@ class SnapshotReader:
         self._size = 0
         self._skipped = bytearray()
 
-    def feed(self, data: bytes, seen_ms: int) -> list[Output]:
-        """The next bytes of the snapshot; raises `BadSnapshot` when it cannot be trusted."""
-        found = scan(held := self._tail + data)
-        out: list[Output] = []
+    def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
+        """The next bytes of the snapshot; raises `CorruptSnapshotError` when it cannot be trusted."""
+        found = scan_batches(held := self._tail + data)
+        out: list[SnapshotOutput] = []
         for batch in found.batches:
-            if batch.fault:
-                raise self._bad(batch.fault, batch.at)
+            if batch.error:
+                raise self._bad(batch.error, batch.at)
             self._take(batch, seen_ms, out)
-        if found.fault:
-            raise self._bad(found.fault, found.consumed)
+        if found.error:
+            raise self._bad(found.error, found.consumed)
         self._tail = held[found.consumed :]
         self._position += found.consumed
         return out
 
     def finish(self, seen_ms: int) -> SnapshotChunk:
-        """The last chunk; raises `BadSnapshot` when the snapshot ends too early."""
+        """The last chunk; raises `CorruptSnapshotError` when the snapshot ends too early."""
         if not self._complete or self._tail:
             raise self._bad("it is cut off before its footer", 0)
         return self._chunk(seen_ms, last=True)
 
-    def _take(self, batch: Batch, seen_ms: int, out: list[Output]) -> None:
+    def _take(self, batch: RecordBatch, seen_ms: int, out: list[SnapshotOutput]) -> None:
         if self._complete:
             raise self._bad("it goes on after its footer", batch.at)
         decoded = self._decoder.decode(batch)
-        for offset, reason, payload in decoded.lost:
+        for offset, reason, payload in decoded.undecoded:
             place = f"snapshot {self._end_offset}-{self._leader_epoch} offset {offset}"
             out.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
         self._skipped += decoded.skipped
@@ -113,7 +113,7 @@ class SnapshotReader:
         if self._append_ms is None:
             raise self._bad("it does not begin with a snapshot header", batch.at)
 
-    def _frame(self, record: Record, batch: Batch) -> None:
+    def _frame(self, record: Record, batch: RecordBatch) -> None:
         if record["type"] == _HEADER and self._append_ms is None:
             self._append_ms = record["data"]["lastContainedLogTimestamp"]
             self._skipped += _HEADER_KEY
@@ -139,9 +139,9 @@ class SnapshotReader:
         self._records, self._size, self._skipped = [], 0, bytearray()
         return chunk
 
-    def _bad(self, reason: str, at: int) -> BadSnapshot:
+    def _bad(self, reason: str, at: int) -> CorruptSnapshotError:
         where = f"snapshot {self._end_offset}-{self._leader_epoch} of cluster {self._cluster}"
-        return BadSnapshot(f"{where}, byte {self._position + at}: {reason}")
+        return CorruptSnapshotError(f"{where}, byte {self._position + at}: {reason}")
 
 
 def read_snapshot(
@@ -149,11 +149,11 @@ def read_snapshot(
     cluster: ClusterId,
     name: str,
     seen_ms: int,
-    wanted: Collection[str] = DEFAULT_WANTED,
-) -> Iterator[Output]:
+    wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+) -> Iterator[SnapshotOutput]:
     """The chunks of a snapshot file, read in pieces; ``name`` is the file's name.
 
-    Raises `BadSnapshot`; the chunk that is marked as the last comes only from a whole snapshot.
+    Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole snapshot.
     """
     reader = SnapshotReader(cluster, *parse_name(name), wanted)
     while data := file.read(_READ_BYTES):

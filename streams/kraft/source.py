@@ -15,19 +15,24 @@ from typing import BinaryIO, Final, cast
 from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
 from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
-from streams.kraft.commits import CommitAssembler, Position
+from streams.kraft.commits import CommitAssembler, CommitPosition
 from streams.kraft.logdir import LogDirectoryReader
 from streams.kraft.logdir_rule import SETTLE_MS
-from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
-from streams.kraft.quorum_reader import Quorum, QuorumReader
+from streams.kraft.observer_states import (
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    SnapshotBytes,
+)
+from streams.kraft.quorum_reader import QuorumReader, QuorumSettings
 from streams.kraft.reader import LogReader
-from streams.kraft.requests import START, Place
+from streams.kraft.requests import LOG_START, OffsetAndEpoch
 from streams.kraft.snapshot import read_snapshot
-from streams.kraft.unreadable import BadSnapshot
-from streams.kraft.wanted import DEFAULT_WANTED
+from streams.kraft.unreadable import CorruptSnapshotError
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.metrics import SourceReport
 from streams.sink import Sink
-from streams.source_states import Patience, Saying
+from streams.source_states import GracePeriods, StatusReporter
 from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId
 
@@ -45,15 +50,15 @@ class KraftSettings:
     """
 
     cluster: ClusterId
-    quorum: Quorum | None = None
+    quorum: QuorumSettings | None = None
     log_directory: Path | None = None
     log_directory_settle_ms: int = SETTLE_MS
-    wanted: Collection[str] = DEFAULT_WANTED
+    wanted: Collection[str] = DEFAULT_RECORD_TYPES
     heartbeat_ms: int = 3000
-    patience: Patience = field(default_factory=Patience)
+    grace: GracePeriods = field(default_factory=GracePeriods)
 
-    def open(self, place: Place) -> LogReader:
-        """A reader of the log from ``place`` on."""
+    def open(self, place: OffsetAndEpoch) -> LogReader:
+        """A reader of the log from ``next_position`` on."""
         if self.quorum is not None:
             return QuorumReader(self.quorum, place)
         if self.log_directory is not None:
@@ -84,7 +89,7 @@ class KraftSource:
         self._assembler = CommitAssembler(settings.cluster, settings.wanted)
         self._spool: BinaryIO | None = None
         self._reader: LogReader | None = None
-        self._saying = Saying(settings.patience, settings.heartbeat_ms, monotonic_ms())
+        self._saying = StatusReporter(settings.grace, settings.heartbeat_ms, monotonic_ms())
         self._published = 0
         self._dead_letters = 0
 
@@ -99,14 +104,16 @@ class KraftSource:
         """How it stands now, for metrics and health."""
         reader, position = self._reader, self._assembler.position
         watermark = reader.high_watermark if reader else -1
-        trouble = self._sink.trouble
+        trouble = self._sink.error
         return SourceReport(
             cluster=self._settings.cluster,
             source=SOURCE,
             state=self._saying.state if trouble is None else SourceState.STALLED,
             offset=position.offset,
             high_watermark=watermark,
-            lag=max(0, watermark - reader.place.offset) if reader and watermark >= 0 else -1,
+            lag=max(0, watermark - reader.next_position.offset)
+            if reader and watermark >= 0
+            else -1,
             records_read=self._assembler.records_read,
             records_skipped=self._assembler.records_skipped,
             published=self._published,
@@ -118,14 +125,14 @@ class KraftSource:
     @property
     def fetched_offset(self) -> int:
         """The offset that is read next; what lies above the high watermark is held, not given."""
-        return self._reader.fetched.offset if self._reader else 0
+        return self._reader.fetch_position.offset if self._reader else 0
 
     async def run(self) -> None:
         """Follow the log until cancelled.
 
         Raises what the bus cannot mend: `streams.bus.BusError` and `streams.bus.PublishError`.
         """
-        self._assembler.restart(await self._last_position())
+        self._assembler.reset(await self._last_position())
         try:
             while True:
                 reader = self._reader = self._reader or self._open_reader()
@@ -135,7 +142,7 @@ class KraftSource:
         finally:
             await self._close_reader()
 
-    async def _last_position(self) -> Position:
+    async def _last_position(self) -> CommitPosition:
         while True:
             try:
                 last = await self._resume()
@@ -144,11 +151,13 @@ class KraftSource:
                 await asyncio.sleep(1)
                 continue
             self._saying.detail = ""
-            return Position(last.offset, last.epoch) if last else Position(-1, -1)
+            return CommitPosition(last.offset, last.epoch) if last else CommitPosition(-1, -1)
 
     def _open_reader(self) -> LogReader:
         last = self._assembler.position
-        place = Place(last.offset + 1, last.leader_epoch) if last.offset >= 0 else START
+        place = (
+            OffsetAndEpoch(last.offset + 1, last.leader_epoch) if last.offset >= 0 else LOG_START
+        )
         return self._settings.open(place)
 
     async def _close_reader(self) -> None:
@@ -156,9 +165,9 @@ class KraftSource:
         if reader is not None:
             await reader.close()
 
-    async def _pass_on(self, output: Output) -> None:
+    async def _pass_on(self, output: ObserverOutput) -> None:
         match output:
-            case Commits(batches):
+            case CommittedBatches(batches):
                 seen_ms = self._clock_ms()
                 for batch in batches:
                     for event in self._assembler.add(batch, seen_ms):
@@ -167,10 +176,10 @@ class KraftSource:
                 await asyncio.sleep(0)
             case SnapshotBytes():
                 await self._take_snapshot(output)
-            case LostPlace(first, last, reason, reset):
+            case MissingOffsets(first, last, reason, reset):
                 # Where the log begins anew, so does what we know of it; a snapshot says so itself.
                 if reset:
-                    self._assembler.restart(Position(-1, -1))
+                    self._assembler.reset(CommitPosition(-1, -1))
                 self._saying.last_error = reason
                 gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
                 await self._publish(gap)
@@ -195,10 +204,10 @@ class KraftSource:
             try:
                 for event in read_snapshot(spool, cluster, name, self._clock_ms(), wanted):
                     await self._publish(event)
-            except BadSnapshot as error:
+            except CorruptSnapshotError as error:
                 await self._refuse_snapshot(name, str(error))
                 return
-        self._assembler.restart(Position(end - 1, epoch))
+        self._assembler.reset(CommitPosition(end - 1, epoch))
 
     async def _refuse_snapshot(self, name: str, reason: str) -> None:
         """Say that a snapshot is damaged, and ask again from where we were."""
@@ -222,13 +231,13 @@ class KraftSource:
         if reader is None:
             return
         now_ms = monotonic_ms()
-        state = self._saying.due(reader.caught_up, reader.trouble, now_ms)
+        state = self._saying.due(reader.caught_up, reader.stall_reason, now_ms)
         if state is None:
             return
         if state is SourceState.FOLLOWING and self._saying.state is not state:
             # It is said only when the bus has everything that came before.
             await self._sink.flush()
-        self._saying.said(state, now_ms)
+        self._saying.reported(state, now_ms)
         await self._publish(self._status(reader))
 
     def _status(self, reader: LogReader) -> SourceStatus:

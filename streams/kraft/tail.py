@@ -1,39 +1,39 @@
 """What an observer has fetched and must hold back until it is known to be committed."""
 
-from streams.kraft.batch import Batch, Scan
-from streams.kraft.requests import Place
+from streams.kraft.batch import BatchScan, RecordBatch
+from streams.kraft.requests import OffsetAndEpoch
 
 
 class MalformedLogError(ValueError):
     """Bytes that are no record batches, or not the ones that must follow."""
 
 
-class Tail:
+class UncommittedLog:
     """Whole batches in order, of which those below the high watermark are released.
 
     ``committed`` is the place after the last batch that was released.
     """
 
-    def __init__(self, committed: Place) -> None:
+    def __init__(self, committed: OffsetAndEpoch) -> None:
         self.committed = committed
         self.size_bytes = 0
-        self._batches: list[Batch] = []
+        self._batches: list[RecordBatch] = []
         self._after_fault = False
 
     def __len__(self) -> int:
         return len(self._batches)
 
     @property
-    def end(self) -> Place:
+    def end(self) -> OffsetAndEpoch:
         """The place after the last batch held: where to fetch next."""
         return _after(self._batches[-1]) if self._batches else self.committed
 
     @property
-    def batches(self) -> tuple[Batch, ...]:
+    def batches(self) -> tuple[RecordBatch, ...]:
         """What is held, in order."""
         return tuple(self._batches)
 
-    def append(self, found: Scan, newest_epoch: int) -> list[Batch]:
+    def append(self, found: BatchScan, newest_epoch: int) -> list[RecordBatch]:
         """Hold the batches that follow `end`; gives those that do.
 
         Batches that lie wholly before `end` are passed over, and one that is cut off at the end is
@@ -41,9 +41,9 @@ class Tail:
         ``newest_epoch``, or where there is no batch at all, `MalformedLogError` is raised and
         nothing is held. A damaged batch is held like any other: who decodes it reports it.
         """
-        if found.fault and not found.batches:
-            raise MalformedLogError(found.fault)
-        held: list[Batch] = []
+        if found.error and not found.batches:
+            raise MalformedLogError(found.error)
+        held: list[RecordBatch] = []
         end, after_fault = self.end, self._after_fault
         for batch in found.batches:
             if batch.last_offset < end.offset:
@@ -59,12 +59,12 @@ class Tail:
                     f"epoch {end.epoch}, in the leader's epoch {newest_epoch}"
                 )
             held.append(batch)
-            end, after_fault = _after(batch), bool(batch.fault)
+            end, after_fault = _after(batch), bool(batch.error)
         self._hold(self._batches + held)
         self._after_fault = after_fault
         return held
 
-    def release(self, high_watermark: int) -> tuple[Batch, ...]:
+    def release(self, high_watermark: int) -> tuple[RecordBatch, ...]:
         """Give away the batches that lie wholly below ``high_watermark``."""
         count = 0
         while count < len(self._batches) and self._batches[count].last_offset < high_watermark:
@@ -75,7 +75,7 @@ class Tail:
             self.committed = _after(released[-1])
         return released
 
-    def truncate(self, diverging: Place) -> bool:
+    def truncate(self, diverging: OffsetAndEpoch) -> bool:
         """Drop what a leader says is not in its log; false: that reaches below `committed`.
 
         ``diverging`` is the end of the newest epoch, not above the one that was asked for, that the
@@ -94,16 +94,16 @@ class Tail:
         """Forget everything above `committed`."""
         self._hold([])
 
-    def restart(self, place: Place) -> None:
+    def restart(self, place: OffsetAndEpoch) -> None:
         """Forget everything and hold on from ``place``."""
         self.drop()
         self.committed = place
         self._after_fault = False
 
-    def _hold(self, batches: list[Batch]) -> None:
+    def _hold(self, batches: list[RecordBatch]) -> None:
         self._batches = batches
         self.size_bytes = sum(batch.end - batch.at for batch in batches)
 
 
-def _after(batch: Batch) -> Place:
-    return Place(batch.last_offset + 1, batch.leader_epoch)
+def _after(batch: RecordBatch) -> OffsetAndEpoch:
+    return OffsetAndEpoch(batch.last_offset + 1, batch.leader_epoch)

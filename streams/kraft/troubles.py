@@ -4,10 +4,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from streams.net.address import Address
-from streams.source_states import Trouble
+from streams.source_states import StallReason
 
 
-class Weight(IntEnum):
+class FailureRank(IntEnum):
     """How much a line counts beside those of other controllers, from the least to the most."""
 
     SILENT = 0
@@ -24,11 +24,11 @@ class Weight(IntEnum):
 
 
 class _Said(NamedTuple):
-    weight: Weight
+    weight: FailureRank
     line: str
 
 
-class Troubles:
+class QuorumFailures:
     """Keeps the newest line of each controller until the leader answers.
 
     ``worst`` is the one of most weight, and of several the one whose controller spoke first: it
@@ -36,21 +36,23 @@ class Troubles:
     """
 
     def __init__(self) -> None:
-        self.worst: Trouble | None = None
+        self.worst: StallReason | None = None
         self._said: dict[Address, _Said] = {}
 
-    def said(self, of: Address, line: str, now_ms: int, weight: Weight = Weight.ANSWERED) -> None:
+    def record(
+        self, of: Address, line: str, now_ms: int, weight: FailureRank = FailureRank.ANSWERED
+    ) -> None:
         """Takes what asking the controller at ``of`` came to."""
         self._said[of] = _Said(weight, line)
         first = max(self._said.values(), key=lambda said: said.weight)
         since_ms = self.worst.since_ms if self.worst else now_ms
-        self.worst = Trouble(first.line, first.weight is Weight.LASTING, since_ms)
+        self.worst = StallReason(first.line, first.weight is FailureRank.LASTING, since_ms)
 
     def new_epoch(self) -> None:
         """What was said of the last epoch does not count; the trouble stays until more is known."""
         self._said.clear()
 
-    def over(self) -> None:
+    def clear(self) -> None:
         """The leader answered."""
         self._said.clear()
         self.worst = None

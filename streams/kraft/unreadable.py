@@ -1,7 +1,7 @@
 """What the record decoder raises. Reasons never hold bytes or values of what was read."""
 
 
-class Unreadable(ValueError):  # noqa: N818 - it says what the bytes are
+class RecordDecodeError(ValueError):
     """Bytes that are not what they should be.
 
     ::
@@ -17,5 +17,5 @@ class Unreadable(ValueError):  # noqa: N818 - it says what the bytes are
         self.reason = reason
 
 
-class BadSnapshot(Unreadable):
+class CorruptSnapshotError(RecordDecodeError):
     """A snapshot whose content cannot be trusted as a whole: nothing of it may be applied."""

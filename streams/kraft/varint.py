@@ -4,7 +4,7 @@ Positions are indexes into ``buffer``. Reading past its end raises ``IndexError`
 report as a record that is cut off.
 """
 
-from streams.kraft.unreadable import Unreadable
+from streams.kraft.unreadable import RecordDecodeError
 
 _MAX_UINT32 = 0xFFFF_FFFF
 
@@ -12,7 +12,7 @@ _MAX_UINT32 = 0xFFFF_FFFF
 def uvarint(buffer: bytes, at: int) -> tuple[int, int]:
     """An unsigned 32-bit number at ``at``, and the position after it.
 
-    Raises `Unreadable` when it takes more than five bytes or 32 bits.
+    Raises `RecordDecodeError` when it takes more than five bytes or 32 bits.
     """
     value = shift = 0
     while True:
@@ -21,11 +21,11 @@ def uvarint(buffer: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value > _MAX_UINT32:
-                raise Unreadable("a variable-length number has more than 32 bits")
+                raise RecordDecodeError("a variable-length number has more than 32 bits")
             return value, at
         shift += 7
         if shift > 28:
-            raise Unreadable("a variable-length number takes more than five bytes")
+            raise RecordDecodeError("a variable-length number takes more than five bytes")
 
 
 def varint(buffer: bytes, at: int) -> tuple[int, int]:

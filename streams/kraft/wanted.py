@@ -3,27 +3,27 @@
 from collections.abc import Mapping
 from typing import Final
 
-from streams.kraft.schema import table
+from streams.kraft.schema import record_table
 
 CONTROL_KEY: Final = 0x80
 """Control types share a number space with API keys, from here on."""
 
-TYPE_BY_KEY: Final = {key: schema.type for key, schema in table().records.items()} | {
-    key | CONTROL_KEY: schema.type for key, schema in table().controls.items()
+TYPE_BY_KEY: Final = {key: schema.type for key, schema in record_table().records.items()} | {
+    key | CONTROL_KEY: schema.type for key, schema in record_table().controls.items()
 }
 """Record types by API key, control records' by type after `CONTROL_KEY`."""
 
 ALL_RECORDS: Final = frozenset(TYPE_BY_KEY.values())
 """Every type of every release that the table covers."""
 
-CONTROL_RECORDS: Final = frozenset(schema.type for schema in table().controls.values())
+CONTROL_RECORDS: Final = frozenset(schema.type for schema in record_table().controls.values())
 
 BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
 END: Final = "END_TRANSACTION_RECORD"
 ABORT: Final = "ABORT_TRANSACTION_RECORD"
 TRANSACTION_MARKERS: Final = frozenset({BEGIN, END, ABORT})
 
-DEFAULT_WANTED: Final = (
+DEFAULT_RECORD_TYPES: Final = (
     TRANSACTION_MARKERS
     | CONTROL_RECORDS
     | {
@@ -34,7 +34,7 @@ DEFAULT_WANTED: Final = (
 )
 """What a feature monitor needs."""
 
-WITHHELD: Final[Mapping[str, tuple[str, ...]]] = {
+REDACTED_RECORD_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "CONFIG_RECORD": ("resourceType", "resourceName", "name"),
     "USER_SCRAM_CREDENTIAL_RECORD": ("name",),
     "DELEGATION_TOKEN_RECORD": ("owner",),
@@ -43,7 +43,9 @@ WITHHELD: Final[Mapping[str, tuple[str, ...]]] = {
 """Record types that carry secrets, and the leading fields that are shown; the rest is never read.
 These fields stand first in every release that wrote such records."""
 
-SECRET_KEYS: Final = frozenset(key for key, name in TYPE_BY_KEY.items() if name in WITHHELD)
+SECRET_KEYS: Final = frozenset(
+    key for key, name in TYPE_BY_KEY.items() if name in REDACTED_RECORD_TYPES
+)
 
 
 def count_types(skipped: bytes) -> dict[str, int]:

@@ -19,14 +19,14 @@ from kio.static.protocol import Payload
 from streams.kraft.requests import (
     NOBODY,
     UNSUPPORTED_VERSION,
-    Answer,
-    Ask,
-    FetchAnswer,
-    FetchAsk,
-    Leader,
-    Place,
-    SnapshotAnswer,
-    SnapshotAsk,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    LeaderAndEpoch,
+    ObserverRequest,
+    ObserverResponse,
+    OffsetAndEpoch,
 )
 from streams.net.address import Address
 
@@ -47,7 +47,7 @@ _WATERMARK_FROM = 18
 """Before: no such field. -1 is not "no such field" (the largest number is), but "not known"."""
 
 
-class Versions(Protocol):
+class ApiVersionLookup(Protocol):
     """What a connection knows of the node's API versions."""
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
@@ -58,10 +58,10 @@ class NotAControllerError(ValueError):
     """The node's listener does not serve the metadata log; one line."""
 
 
-def speak(
-    ask: Ask, cluster_id: str, node: Versions
-) -> tuple[Payload, type[Payload], Callable[[Any], Answer]]:
-    """The request for ``ask``, the class of its answer, and what turns that into an `Answer`.
+def encode_request(
+    ask: ObserverRequest, cluster_id: str, node: ApiVersionLookup
+) -> tuple[Payload, type[Payload], Callable[[Any], ObserverResponse]]:
+    """The request for ``ask``, the class of its answer, and what turns that into an `ObserverResponse`.
 
     Raises `NotAControllerError` where the node speaks no version that would do.
     """
@@ -75,15 +75,19 @@ def speak(
         raise NotAControllerError(
             f"{ask.to} is older than Kafka 3.3, which is the oldest that can be followed"
         )
-    if isinstance(ask, FetchAsk):
+    if isinstance(ask, FetchRequest):
         schema = import_module(f"kio.schema.fetch.v{fetches}")
         request = fetch_request(ask, cluster_id, fetches)
-        return request, schema.FetchResponse, lambda answer: read_fetch(answer, fetches)
+        return request, schema.FetchResponse, lambda answer: decode_fetch(answer, fetches)
     schema = import_module(f"kio.schema.fetch_snapshot.v{snapshots}")
-    return snapshot_request(ask, cluster_id, snapshots), schema.FetchSnapshotResponse, read_snapshot
+    return (
+        snapshot_request(ask, cluster_id, snapshots),
+        schema.FetchSnapshotResponse,
+        decode_fetch_snapshot,
+    )
 
 
-def fetch_request(ask: FetchAsk, cluster_id: str, version: int) -> Payload:
+def fetch_request(ask: FetchRequest, cluster_id: str, version: int) -> Payload:
     """A Fetch of the metadata log, outside any session, that waits for the first byte."""
     schema = import_module(f"kio.schema.fetch.v{version}.request")
     watermark = {"high_watermark": i64(ask.high_watermark)} if version >= _WATERMARK_FROM else {}
@@ -112,7 +116,7 @@ def fetch_request(ask: FetchAsk, cluster_id: str, version: int) -> Payload:
     return _anonymous(request)
 
 
-def snapshot_request(ask: SnapshotAsk, cluster_id: str, version: int) -> Payload:
+def snapshot_request(ask: FetchSnapshotRequest, cluster_id: str, version: int) -> Payload:
     """A FetchSnapshot; it names the log by its name, unlike Fetch."""
     schema = import_module(f"kio.schema.fetch_snapshot.v{version}.request")
     partition = schema.PartitionSnapshot(
@@ -132,12 +136,12 @@ def snapshot_request(ask: SnapshotAsk, cluster_id: str, version: int) -> Payload
     return _anonymous(request)
 
 
-def read_fetch(response: Any, version: int) -> FetchAnswer:
+def decode_fetch(response: Any, version: int) -> FetchResponse:
     """What a Fetch response of ``version`` says of the metadata log."""
     if response.error_code or not response.responses or not response.responses[0].partitions:
-        return FetchAnswer(int(response.error_code) or UNSUPPORTED_VERSION, version)
+        return FetchResponse(int(response.error_code) or UNSUPPORTED_VERSION, version)
     partition = response.responses[0].partitions[0]
-    return FetchAnswer(
+    return FetchResponse(
         error=int(partition.error_code),
         version=version,
         leader=_leader(partition.current_leader),
@@ -150,12 +154,12 @@ def read_fetch(response: Any, version: int) -> FetchAnswer:
     )
 
 
-def read_snapshot(response: Any) -> SnapshotAnswer:
+def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
     """What a FetchSnapshot response says of the metadata log."""
     if response.error_code or not response.topics or not response.topics[0].partitions:
-        return SnapshotAnswer(int(response.error_code) or UNSUPPORTED_VERSION)
+        return FetchSnapshotResponse(int(response.error_code) or UNSUPPORTED_VERSION)
     partition = response.topics[0].partitions[0]
-    return SnapshotAnswer(
+    return FetchSnapshotResponse(
         error=int(partition.error_code),
         leader=_leader(partition.current_leader),
         endpoints=_endpoints(getattr(response, "node_endpoints", ())),
@@ -166,13 +170,13 @@ def read_snapshot(response: Any) -> SnapshotAnswer:
     )
 
 
-def _leader(told: Any) -> Leader:
-    return Leader(told.leader_id, told.leader_epoch) if told.leader_epoch >= 0 else NOBODY
+def _leader(told: Any) -> LeaderAndEpoch:
+    return LeaderAndEpoch(told.leader_id, told.leader_epoch) if told.leader_epoch >= 0 else NOBODY
 
 
-def _place(told: Any) -> Place | None:
+def _place(told: Any) -> OffsetAndEpoch | None:
     known = told.epoch >= 0 and told.end_offset >= 0
-    return Place(told.end_offset, told.epoch) if known else None
+    return OffsetAndEpoch(told.end_offset, told.epoch) if known else None
 
 
 def _endpoints(told: Iterable[Any]) -> MappingProxyType[int, Address]:

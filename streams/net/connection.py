@@ -25,7 +25,7 @@ from kio.static.primitive import i32
 from kio.static.protocol import Payload
 
 from streams.net.address import Address
-from streams.net.decode import UnreadableError, read_entity, skip_tags
+from streams.net.decode import DecodeError, read_entity, skip_tags
 from streams.net.sasl import SaslError
 from streams.net.security import PLAINTEXT, Security
 
@@ -39,18 +39,18 @@ API_VERSIONS_KEY: Final = 18
 _LENGTH = struct.Struct(">i")
 _RESPONSE = TypeVar("_RESPONSE", bound=Payload)
 
-ApiVersionsAnswer = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
 
 
 class NodeError(ConnectionError):
     """The node could not be reached, broke off, or does not speak Kafka: one line, for people."""
 
 
-class LoginError(NodeError):
+class AuthenticationError(NodeError):
     """TLS or SASL did not accept us, or we not them: a matter of configuration."""
 
 
-class AnswerTimeoutError(NodeError):
+class ResponseTimeoutError(NodeError):
     """No answer in time; the connection is closed."""
 
 
@@ -66,7 +66,7 @@ class Connection:
     ) -> None:
         self.address = address
         self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
-        self.last_api_versions: ApiVersionsAnswer | None = None
+        self.last_api_versions: ApiVersionsResponse | None = None
         self.hint = ""
         """What it may mean if the node hangs up on the next request."""
         self._reader = reader
@@ -93,18 +93,18 @@ class Connection:
     ) -> _RESPONSE:
         """Send ``request`` and read its answer of the class ``answer``.
 
-        Raises `NodeError` (and `AnswerTimeoutError`); the connection is closed then.
+        Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
         body = await self._exchange(request, timeout_s)
         return self._parse(body, answer)
 
-    async def ask_api_versions(self, timeout_s: float) -> ApiVersionsAnswer:
+    async def request_api_versions(self, timeout_s: float) -> ApiVersionsResponse:
         """Ask what the node speaks and which features it has, by the highest version it offers."""
         sent = ApiVersionsRequestV4(
             client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
         )
         body = await self._exchange(sent, timeout_s)
-        form: type[ApiVersionsAnswer] = ApiVersionsResponseV4
+        form: type[ApiVersionsResponse] = ApiVersionsResponseV4
         # A node that does not know the version answers in the form of version 0 (KIP-511).
         if _error_of(body) == ErrorCode.unsupported_version:
             older = ApiVersionsRequestV3(
@@ -113,15 +113,15 @@ class Connection:
             body = await self._exchange(older, timeout_s)
             refused = _error_of(body) == ErrorCode.unsupported_version
             form = ApiVersionsResponseV0 if refused else ApiVersionsResponseV3
-        answer = cast("ApiVersionsAnswer", self._parse(body, cast("type[Payload]", form)))
+        answer = cast("ApiVersionsResponse", self._parse(body, cast("type[Payload]", form)))
         self.api_versions = MappingProxyType(
             {int(k.api_key): (int(k.min_version), int(k.max_version)) for k in answer.api_keys}
         )
         self.last_api_versions = answer
         return answer
 
-    async def log_in(self, security: Security, timeout_s: float) -> None:
-        """Go through SASL; raises `LoginError` with what the server said."""
+    async def authenticate(self, security: Security, timeout_s: float) -> None:
+        """Go through SASL; raises `AuthenticationError` with what the server said."""
         mechanism = str(security.mechanism)
         offered = await self.request(
             SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, timeout_s
@@ -129,7 +129,7 @@ class Connection:
         if offered.error_code is not ErrorCode.none:
             known = ", ".join(offered.mechanisms) or "none"
             await self.close()
-            raise LoginError(
+            raise AuthenticationError(
                 f"{self.address} does not offer SASL {mechanism} (it offers: {known}): "
                 "set sasl.mechanism to one of these"
             )
@@ -148,7 +148,7 @@ class Connection:
             return
         except SaslError as error:
             await self.close()
-            raise LoginError(f"{self.address} refused the SASL login: {error}") from error
+            raise AuthenticationError(f"{self.address} refused the SASL login: {error}") from error
 
     async def close(self) -> None:
         """Close the connection; never fails."""
@@ -170,13 +170,15 @@ class Connection:
                     body = await self._read_frame()
                 whole, self.hint = True, ""
             except TimeoutError:
-                raise AnswerTimeoutError(
+                raise ResponseTimeoutError(
                     f"{self.address} did not answer for {timeout_s:g} s"
                 ) from None
             except asyncio.IncompleteReadError:
                 raise NodeError(f"{self.address} closed the connection{self.hint}") from None
             except ssl.SSLError as error:
-                raise LoginError(f"{self.address}: TLS failed: {error.reason or error}") from error
+                raise AuthenticationError(
+                    f"{self.address}: TLS failed: {error.reason or error}"
+                ) from error
             except OSError as error:
                 raise NodeError(f"{self.address}: {error.strerror or error}") from error
             finally:
@@ -203,7 +205,7 @@ class Connection:
         if flexible:
             try:
                 start = skip_tags(body, start)
-            except UnreadableError as error:
+            except DecodeError as error:
                 self._writer.close()
                 raise NodeError(f"{self.address} sent a header that is none: {error}") from error
         return memoryview(body)[start:]
@@ -211,7 +213,7 @@ class Connection:
     def _parse(self, body: memoryview, answer: type[_RESPONSE]) -> _RESPONSE:
         try:
             return cast("_RESPONSE", read_entity(answer, body)[0])
-        except UnreadableError as error:
+        except DecodeError as error:
             self._writer.close()
             name = answer.__name__
             raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
@@ -226,21 +228,21 @@ async def open_connection(
 ) -> Connection:
     """Connect, learn what the node speaks, log in.
 
-    Raises `NodeError`: unreachable, broken off, no Kafka; `LoginError`: TLS or SASL. Each
+    Raises `NodeError`: unreachable, broken off, no Kafka; `AuthenticationError`: TLS or SASL. Each
     step has ``timeout_s`` seconds.
     """
     connection = await _connect(address, security, timeout_s, client_id)
     try:
-        await connection.ask_api_versions(timeout_s)
+        await connection.request_api_versions(timeout_s)
         if security.mechanism is not None:
-            await connection.log_in(security, timeout_s)
+            await connection.authenticate(security, timeout_s)
         else:
             # A listener with logins answers ApiVersions to anyone, and nothing else.
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
-    except AnswerTimeoutError as error:
+    except ResponseTimeoutError as error:
         await connection.close()
-        raise AnswerTimeoutError(f"{error}: {_is_it_tls(security)}") from error
-    except LoginError:
+        raise ResponseTimeoutError(f"{error}: {_is_it_tls(security)}") from error
+    except AuthenticationError:
         raise
     except NodeError as error:
         await connection.close()
@@ -267,16 +269,16 @@ async def _connect(
                 address.host, address.port, ssl=security.tls, server_hostname=name, limit=2**20
             )
     except TimeoutError:
-        raise AnswerTimeoutError(
+        raise ResponseTimeoutError(
             f"{address} did not accept a connection in {timeout_s:g} s"
         ) from None
     except ssl.SSLCertVerificationError as error:
-        raise LoginError(
+        raise AuthenticationError(
             f"{address}: its certificate is not trusted ({error.verify_message}): "
             "set ssl.ca.location"
         ) from error
     except ssl.SSLError as error:
-        raise LoginError(
+        raise AuthenticationError(
             f"{address}: TLS failed ({error.reason or error}): is it a TLS listener?"
         ) from error
     except OSError as error:

@@ -19,11 +19,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
 
-class UnreadableError(ValueError):
+class DecodeError(ValueError):
     """The bytes are not of the layout."""
 
 
-class Cursor:
+class ByteReader:
     """A place in the bytes of a message."""
 
     def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
@@ -34,7 +34,7 @@ class Cursor:
         """The next ``size`` bytes."""
         end = self.at + size
         if size < 0 or end > len(self.data):
-            raise UnreadableError(f"{size} bytes are said to follow, {self.left} do")
+            raise DecodeError(f"{size} bytes are said to follow, {self.left} do")
         taken = self.data[self.at : end]
         self.at = end
         return taken
@@ -45,7 +45,7 @@ class Cursor:
         return len(self.data) - self.at
 
 
-Read = Callable[[Cursor], Any]
+FieldReader = Callable[[ByteReader], Any]
 
 
 def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
@@ -54,7 +54,7 @@ def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[An
     Raises:
         UnreadableError: if there is none.
     """
-    cursor = Cursor(data, start)
+    cursor = ByteReader(data, start)
     return _entity(kind)(cursor), cursor.at
 
 
@@ -66,7 +66,7 @@ def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
     Raises:
         UnreadableError: if it does not end.
     """
-    cursor = Cursor(data, start)
+    cursor = ByteReader(data, start)
     _string(False, True, cursor)
     if flexible:
         _tags(cursor, {})
@@ -79,17 +79,17 @@ def skip_tags(data: bytes | memoryview, start: int) -> int:
     Raises:
         UnreadableError: if it does not end.
     """
-    cursor = Cursor(data, start)
+    cursor = ByteReader(data, start)
     _tags(cursor, {})
     return cursor.at
 
 
 @cache
-def _entity(kind: Any) -> Read:
+def _entity(kind: Any) -> FieldReader:
     flexible = bool(kind.__flexible__)
     hints = get_type_hints(kind)
-    plain: list[tuple[str, Read]] = []
-    tagged: dict[int, tuple[str, Read]] = {}
+    plain: list[tuple[str, FieldReader]] = []
+    tagged: dict[int, tuple[str, FieldReader]] = {}
     absent: dict[str, Any] = {}
     for each in fields(kind):
         kafka_type = each.metadata.get("kafka_type")
@@ -101,7 +101,7 @@ def _entity(kind: Any) -> Read:
         if each.default is MISSING:
             absent[each.name] = _absent(hints[each.name], kafka_type)
 
-    def read_all(cursor: Cursor) -> Any:
+    def read_all(cursor: ByteReader) -> Any:
         values = absent | {name: read(cursor) for name, read in plain}
         if flexible:
             values |= _tags(cursor, tagged)
@@ -110,11 +110,11 @@ def _entity(kind: Any) -> Read:
     return read_all
 
 
-def _tags(cursor: Cursor, known: dict[int, tuple[str, Read]]) -> dict[str, Any]:
+def _tags(cursor: ByteReader, known: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for _ in range(_bounded(cursor, _varint(cursor))):
         tag, size = _varint(cursor), _varint(cursor)
-        content = Cursor(cursor.take(size))
+        content = ByteReader(cursor.take(size))
         if tag in known:
             name, read = known[tag]
             values[name] = read(content)
@@ -135,10 +135,10 @@ def _absent(hint: Any, kafka_type: str | None) -> Any:
         )
     if kafka_type in ("string", "bytes", "records"):
         return "" if kafka_type == "string" else b""
-    return _FIXED[str(kafka_type)](Cursor(bytes(16)))
+    return _FIXED[str(kafka_type)](ByteReader(bytes(16)))
 
 
-def _field(hint: Any, kafka_type: str | None, flexible: bool) -> Read:
+def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldReader:
     nullable = False
     if get_origin(hint) in (Union, UnionType):
         nullable = True
@@ -155,7 +155,7 @@ def _field(hint: Any, kafka_type: str | None, flexible: bool) -> Read:
     return _FIXED[str(kafka_type)]
 
 
-def _array(item: Read, flexible: bool, nullable: bool, cursor: Cursor) -> Any:
+def _array(item: FieldReader, flexible: bool, nullable: bool, cursor: ByteReader) -> Any:
     count = _varint(cursor) - 1 if flexible else _int32(cursor)
     if count < 0:
         _check_null(nullable, "a list")
@@ -163,7 +163,7 @@ def _array(item: Read, flexible: bool, nullable: bool, cursor: Cursor) -> Any:
     return tuple(item(cursor) for _ in range(_bounded(cursor, count)))
 
 
-def _string(flexible: bool, nullable: bool, cursor: Cursor) -> str | None:
+def _string(flexible: bool, nullable: bool, cursor: ByteReader) -> str | None:
     size = _varint(cursor) - 1 if flexible else _int16(cursor)
     if size < 0:
         _check_null(nullable, "a string")
@@ -171,10 +171,10 @@ def _string(flexible: bool, nullable: bool, cursor: Cursor) -> str | None:
     try:
         return str(cursor.take(size), "utf-8")
     except UnicodeDecodeError:
-        raise UnreadableError("a string is not UTF-8") from None
+        raise DecodeError("a string is not UTF-8") from None
 
 
-def _bytes(flexible: bool, nullable: bool, cursor: Cursor) -> bytes | None:
+def _bytes(flexible: bool, nullable: bool, cursor: ByteReader) -> bytes | None:
     size = _varint(cursor) - 1 if flexible else _int32(cursor)
     if size < 0:
         _check_null(nullable, "a run of bytes")
@@ -184,27 +184,27 @@ def _bytes(flexible: bool, nullable: bool, cursor: Cursor) -> bytes | None:
 
 def _check_null(nullable: bool, what: str) -> None:
     if not nullable:
-        raise UnreadableError(f"{what} is missing")
+        raise DecodeError(f"{what} is missing")
 
 
-def _bounded(cursor: Cursor, count: int) -> int:
+def _bounded(cursor: ByteReader, count: int) -> int:
     # Each item takes a byte at least.
     if count > cursor.left:
-        raise UnreadableError(f"{count} items are said to follow, in {cursor.left} bytes")
+        raise DecodeError(f"{count} items are said to follow, in {cursor.left} bytes")
     return count
 
 
-def _varint(cursor: Cursor) -> int:
+def _varint(cursor: ByteReader) -> int:
     value = 0
     for shift in range(0, 35, 7):
         byte = cursor.take(1)[0]
         value |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return value
-    raise UnreadableError("a variable length is longer than five bytes")
+    raise DecodeError("a variable length is longer than five bytes")
 
 
-def _fixed(layout: str) -> Read:
+def _fixed(layout: str) -> FieldReader:
     form = struct.Struct(layout)
     return lambda cursor: form.unpack(cursor.take(form.size))[0]
 
@@ -212,32 +212,32 @@ def _fixed(layout: str) -> Read:
 _int16, _int32, _int64 = _fixed(">h"), _fixed(">i"), _fixed(">q")
 
 
-def _milliseconds(cursor: Cursor) -> i32Timedelta:
+def _milliseconds(cursor: ByteReader) -> i32Timedelta:
     return i32Timedelta.parse(datetime.timedelta(milliseconds=_int32(cursor)))
 
 
-def _long_milliseconds(cursor: Cursor) -> i64Timedelta:
+def _long_milliseconds(cursor: ByteReader) -> i64Timedelta:
     milliseconds = _int64(cursor)
     try:
         return i64Timedelta.parse(datetime.timedelta(milliseconds=milliseconds))
     except (OverflowError, TypeError):
-        raise UnreadableError(f"{milliseconds} ms are no span of time") from None
+        raise DecodeError(f"{milliseconds} ms are no span of time") from None
 
 
-def _uuid(cursor: Cursor) -> uuid.UUID | None:
+def _uuid(cursor: ByteReader) -> uuid.UUID | None:
     value = uuid.UUID(bytes=bytes(cursor.take(16)))
     return value if value.int else None
 
 
-def _error_code(cursor: Cursor) -> ErrorCode:
+def _error_code(cursor: ByteReader) -> ErrorCode:
     number = _int16(cursor)
     try:
         return ErrorCode(number)
     except ValueError:
-        raise UnreadableError(f"there is no error code {number}") from None
+        raise DecodeError(f"there is no error code {number}") from None
 
 
-_FIXED: Final[dict[str, Read]] = {
+_FIXED: Final[dict[str, FieldReader]] = {
     "bool": lambda cursor: cursor.take(1)[0] != 0,
     "error_code": _error_code,
     "float64": _fixed(">d"),

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from streams.zookeeper.paths import Target
+from streams.zookeeper.paths import WatchTarget
 
 
-class Operation(StrEnum):
+class ReadOperation(StrEnum):
     """A read. Every one but `SYNC` and the check of the chroot leaves a watch."""
 
     GET = "get"
@@ -19,16 +19,16 @@ class Operation(StrEnum):
     """Let the server catch up with its leader."""
 
 
-class Ask(NamedTuple):
+class ReadRequest(NamedTuple):
     """One read to send. ``generation`` counts connections and belongs into the watch."""
 
     token: int
-    operation: Operation
-    target: Target
+    operation: ReadOperation
+    target: WatchTarget
     generation: int
 
 
-class Stat(NamedTuple):
+class ZnodeVersion(NamedTuple):
     """What is said of a znode beside its data; zxids are transactions, ``owner`` a session."""
 
     czxid: int
@@ -37,59 +37,61 @@ class Stat(NamedTuple):
     owner: int
 
 
-UNKNOWN: Final = Stat(0, 0, 0, 0)
+UNKNOWN: Final = ZnodeVersion(0, 0, 0, 0)
 """Of a znode that may not be read; ZooKeeper's own transactions count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
-    """The answer to `Operation.GET`."""
+class ReadData:
+    """The answer to `ReadOperation.GET`."""
 
     data: bytes
-    stat: Stat
+    stat: ZnodeVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """The answer to `Operation.LIST`."""
+class ReadChildren:
+    """The answer to `ReadOperation.LIST`."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """The answer to `Operation.EXISTS` and `Operation.CHROOT`, if it is there."""
+class ReadExists:
+    """The answer to `ReadOperation.EXISTS` and `ReadOperation.CHROOT`, if it is there."""
 
-    stat: Stat
+    stat: ZnodeVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The answer to `Operation.SYNC`."""
+    """The answer to `ReadOperation.SYNC`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class ZnodeAbsent:
     """No such znode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forbidden:
+class ReadForbidden:
     """The znode's access control list lets us not read it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ReadFailed:
     """Anything else; ``reason`` is one line."""
 
     reason: str
 
 
-Outcome = Data | Names | There | Synced | Absent | Forbidden | Failed
+ReadResult = (
+    ReadData | ReadChildren | ReadExists | Synced | ZnodeAbsent | ReadForbidden | ReadFailed
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WatcherTiming:
     """How long to wait, in milliseconds, and how many znodes one chunk of a snapshot holds."""
 
     lag_pause_ms: int = 200

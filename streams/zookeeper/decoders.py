@@ -25,7 +25,7 @@ from streams.znodes import (
 from streams.zookeeper import features, paths
 from streams.zookeeper.fields import (
     INT64,
-    ZnodeError,
+    ZnodeFormatError,
     a_list,
     an_object,
     json_object,
@@ -41,7 +41,7 @@ _PARTITION: Final = re.compile(rf"{paths.TOPICS}/([^/]+)/partitions/([0-9]{{1,10
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedZnode:
     """What a znode holds, and the one sentence that says what is wrong with it (None: nothing).
 
     What is wrong belongs into the dead letters, with the bytes. The content is `UnreadableZnode`
@@ -49,31 +49,31 @@ class Decoded:
     """
 
     content: ZnodeContent
-    complaint: str | None = None
+    error: str | None = None
 
 
-def decode(path: str, data: bytes) -> Decoded:
+def decode_znode(path: str, data: bytes) -> DecodedZnode:
     """What the znode at ``path`` (without the chroot) says; raises nothing."""
     decoder = _BY_PATH.get(path)
     try:
         if decoder is not None:
-            return Decoded(decoder(data))
+            return DecodedZnode(decoder(data))
         directory, _, name = path.rpartition("/")
         if directory == paths.BROKER_IDS:
             return _broker(name, data)
         if directory == paths.DELETE_TOPICS:
-            return Decoded(AdminZnode(AdminTask.DELETE, ({"topic": a_name(name)},)))
+            return DecodedZnode(AdminZnode(AdminTask.DELETE, ({"topic": a_name(name)},)))
         if place := _PARTITION.fullmatch(path):
-            return Decoded(_partition_state(place[1], INT32(int(place[2])), data))
-        raise ZnodeError("nothing is known of what stands at this path")
+            return DecodedZnode(_partition_state(place[1], INT32(int(place[2])), data))
+        raise ZnodeFormatError("nothing is known of what stands at this path")
     except ValueError as error:
-        return Decoded(UnreadableZnode(str(error)), str(error))
+        return DecodedZnode(UnreadableZnode(str(error)), str(error))
 
 
-def _broker(name: str, data: bytes) -> Decoded:
+def _broker(name: str, data: bytes) -> DecodedZnode:
     """``/brokers/ids/<id>``, schema 1 to 5 (Kafka: ``BrokerIdZNode.decode``)."""
     if not re.fullmatch(r"[0-9]{1,10}", name):
-        raise ZnodeError(f"{brief(name)} is no broker id")
+        raise ZnodeFormatError(f"{brief(name)} is no broker id")
     node_id = NodeId(INT32(int(name)))
     content = json_object(data)
     version = schema(content, 1, 5)
@@ -92,9 +92,9 @@ def _broker(name: str, data: bytes) -> Decoded:
         if low > high
     ]
     if not reversed_ranges:
-        return Decoded(broker)
+        return DecodedZnode(broker)
     shown = ", ".join(reversed_ranges[:3]) + (", ..." if len(reversed_ranges) > 3 else "")
-    return Decoded(broker, f"it supports {shown}: the minimum is above the maximum")
+    return DecodedZnode(broker, f"it supports {shown}: the minimum is above the maximum")
 
 
 def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
@@ -105,7 +105,9 @@ def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
     for endpoint in required(content, "endpoints", list_of(a_text)):
         found = _ENDPOINT.fullmatch(endpoint)
         if found is None:
-            raise ZnodeError(f"endpoints holds what is no LISTENER://host:port: {brief(endpoint)}")
+            raise ZnodeFormatError(
+                f"endpoints holds what is no LISTENER://host:port: {brief(endpoint)}"
+            )
         addresses[found[1].upper()] = found[2]
     return addresses
 
@@ -116,7 +118,7 @@ def _supported(content: dict[str, Any]) -> dict[FeatureName, Range]:
     given = {} if content.get("features") is None else content["features"]
     for name, value in an_object(given, "features").items():
         if not name:
-            raise ZnodeError("a feature has an empty name")
+            raise ZnodeFormatError("a feature has an empty name")
         entry = an_object(value, "what stands", name)
         early = "minVersion" in entry or "maxVersion" in entry
         low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
@@ -139,18 +141,18 @@ def _controller(data: bytes) -> ControllerZnode:
 
 def _controller_epoch(data: bytes) -> ControllerEpochZnode:
     if not _NUMBER.fullmatch(data):
-        raise ZnodeError(f"it is not a whole number: {brief(data)}")
+        raise ZnodeFormatError(f"it is not a whole number: {brief(data)}")
     try:
         return ControllerEpochZnode(INT32(int(data)))
     except ValueError as error:
-        raise ZnodeError(f"it {error}") from None
+        raise ZnodeFormatError(f"it {error}") from None
 
 
 def _cluster_id(data: bytes) -> ClusterIdZnode:
     content = json_object(data)
     if content.get("version") not in ("1", 1):
         version = brief(content.get("version"))
-        raise ZnodeError(f"its version is {version}; known is '1'")
+        raise ZnodeFormatError(f"its version is {version}; known is '1'")
     return ClusterIdZnode(required(content, "id", a_name))
 
 
@@ -170,7 +172,7 @@ def _partition_state(topic: str, partition: int, data: bytes) -> PartitionStateZ
     schema(content, 1, 1)
     recovery = optional(content, "leader_recovery_state", INT32, 0)
     if recovery not in (0, 1):
-        raise ZnodeError(f"leader_recovery_state is neither 0 nor 1: {recovery}")
+        raise ZnodeFormatError(f"leader_recovery_state is neither 0 nor 1: {recovery}")
     return PartitionStateZnode(
         topic=topic,
         partition=partition,
@@ -204,8 +206,8 @@ def _partition(task: AdminTask, item: Any) -> Mapping[str, Any]:
 
 
 _BY_PATH: Final[Mapping[str, Callable[[bytes], ZnodeContent]]] = {
-    paths.FEATURE: features.released,
-    paths.FEATURES: features.draft,
+    paths.FEATURE: features.decode_released,
+    paths.FEATURES: features.decode_draft,
     paths.CONTROLLER: _controller,
     paths.CONTROLLER_EPOCH: _controller_epoch,
     paths.CLUSTER_ID: _cluster_id,

@@ -8,7 +8,14 @@ from typing import Any, Final
 from streams.checks import OFFSET, OFFSET_OR_NONE, brief, integer
 from streams.types import FeatureLevel, FeatureName
 from streams.znodes import FeaturesForm, FeaturesZnode
-from streams.zookeeper.fields import ZnodeError, an_object, json_object, optional, required, schema
+from streams.zookeeper.fields import (
+    ZnodeFormatError,
+    an_object,
+    json_object,
+    optional,
+    required,
+    schema,
+)
 
 Metadata = Mapping[str, str | int | float]
 
@@ -34,8 +41,8 @@ _EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version", lowest=0)
 _LATER: Final = _Form(FeaturesForm.LATER_DRAFT, "version_level")
 
 
-def released(data: bytes) -> FeaturesZnode:
-    """``/feature`` of Kafka 2.7 to 3.9 (Kafka: ``FeatureZNode.decode``); raises `ZnodeError`."""
+def decode_released(data: bytes) -> FeaturesZnode:
+    """``/feature`` of Kafka 2.7 to 3.9 (Kafka: ``FeatureZNode.decode``); raises `ZnodeFormatError`."""
     content = json_object(data)
     version = schema(content, 1, 2)
     enabled = required(content, "status", _STATUS) == 1
@@ -46,14 +53,16 @@ def released(data: bytes) -> FeaturesZnode:
     return FeaturesZnode(znode.form, version, False, {})
 
 
-def draft(data: bytes) -> FeaturesZnode:
-    """``/features`` of the drafts of KIP-584, told apart by ``data``; raises `ZnodeError`."""
+def decode_draft(data: bytes) -> FeaturesZnode:
+    """``/features`` of the drafts of KIP-584, told apart by ``data``; raises `ZnodeFormatError`."""
     content = json_object(data)
     version: int = required(content, "version", OFFSET)
     if "data" not in content:
         return _features(_LATER, version, content)
     if "features" in content:
-        raise ZnodeError("it has both data (early draft) and features (later draft) at the top")
+        raise ZnodeFormatError(
+            "it has both data (early draft) and features (later draft) at the top"
+        )
     inner = an_object(content["data"], "data")
     epoch: int = optional(inner, "epoch", OFFSET_OR_NONE, -1)
     return _features(_EARLY, version, inner, epoch=epoch)
@@ -63,13 +72,13 @@ def _features(
     form: _Form, version: int, content: dict[str, Any], *, enabled: bool = True, epoch: int = -1
 ) -> FeaturesZnode:
     if content.get("features") is None:
-        raise ZnodeError("features is missing")
+        raise ZnodeFormatError("features is missing")
     levels: dict[FeatureName, FeatureLevel] = {}
     minimums: dict[FeatureName, FeatureLevel] = {}
     metadata: dict[FeatureName, Metadata] = {}
     for name, value in an_object(content["features"], "features").items():
         if not name:
-            raise ZnodeError("a feature has an empty name")
+            raise ZnodeFormatError("a feature has an empty name")
         feature = FeatureName(name)
         entry = _metadata(value, name)
         level = required(entry, form.level_key, _at_least(form.lowest), name)
@@ -78,7 +87,9 @@ def _features(
         if form.minimum_key is not None:
             minimum = FeatureLevel(required(entry, form.minimum_key, _LEVEL, name))
             if minimum > levels[feature]:
-                raise ZnodeError(f"the minimum level of {brief(name)}, {minimum}, is above {level}")
+                raise ZnodeFormatError(
+                    f"the minimum level of {brief(name)}, {minimum}, is above {level}"
+                )
             minimums[feature] = minimum
             known.add(form.minimum_key)
         if others := {key: item for key, item in entry.items() if key not in known}:
@@ -91,9 +102,9 @@ def _metadata(value: Any, name: str) -> dict[str, Any]:
     entry = an_object(value, "what stands", name)
     for key, item in entry.items():
         if not key:
-            raise ZnodeError(f"an empty name stands among what is said of {brief(name)}")
+            raise ZnodeFormatError(f"an empty name stands among what is said of {brief(name)}")
         if type(item) not in (str, int, float) or (type(item) is float and not math.isfinite(item)):
-            raise ZnodeError(
+            raise ZnodeFormatError(
                 f"{brief(key)} of {brief(name)} is neither a string nor a number: {brief(item)}"
             )
     return entry

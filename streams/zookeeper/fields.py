@@ -12,46 +12,46 @@ INT64: Final = integer(-(2**63), 2**63 - 1)
 _DIGITS: Final = re.compile(r"[0-9]{1,19}")
 
 
-class ZnodeError(ValueError):
+class ZnodeFormatError(ValueError):
     """A znode does not hold what it should: one sentence."""
 
 
 def json_object(data: bytes) -> dict[str, Any]:
     """The JSON object that the bytes are, UTF-8. Of a name that stands twice the last one counts.
 
-    Raises `ZnodeError`; nesting deeper than 1,024 levels is refused too.
+    Raises `ZnodeFormatError`; nesting deeper than 1,024 levels is refused too.
     """
     if not data:
-        raise ZnodeError("it is empty")
+        raise ZnodeFormatError("it is empty")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise ZnodeError(f"it is not JSON: {error}") from None
+        raise ZnodeFormatError(f"it is not JSON: {error}") from None
     return an_object(value, "it")
 
 
 def an_object(value: Any, name: str, of: str | None = None) -> dict[str, Any]:
-    """``value``, if it is a JSON object; ``name`` begins the sentence of the `ZnodeError`."""
+    """``value``, if it is a JSON object; ``name`` begins the sentence of the `ZnodeFormatError`."""
     if type(value) is not dict:
-        raise ZnodeError(f"{name}{_of(of)} is not an object: {brief(value)}")
+        raise ZnodeFormatError(f"{name}{_of(of)} is not an object: {brief(value)}")
     return value
 
 
 def a_list(value: Any, name: str) -> list[Any]:
-    """``value``, if it is a JSON array; raises `ZnodeError`."""
+    """``value``, if it is a JSON array; raises `ZnodeFormatError`."""
     if type(value) is not list:
-        raise ZnodeError(f"{name} is not a list: {brief(value)}")
+        raise ZnodeFormatError(f"{name} is not a list: {brief(value)}")
     return value
 
 
 def required(content: dict[str, Any], name: str, check: Check, of: str | None = None) -> Any:
-    """The checked field ``name``; ``of`` names what it is a field of. Raises `ZnodeError`."""
+    """The checked field ``name``; ``of`` names what it is a field of. Raises `ZnodeFormatError`."""
     try:
         return check(content[name])
     except KeyError:
-        raise ZnodeError(f"{name}{_of(of)} is missing") from None
+        raise ZnodeFormatError(f"{name}{_of(of)} is missing") from None
     except ValueError as error:
-        raise ZnodeError(f"{name}{_of(of)} {error}") from None
+        raise ZnodeFormatError(f"{name}{_of(of)} {error}") from None
 
 
 def _of(name: str | None) -> str:
@@ -59,7 +59,7 @@ def _of(name: str | None) -> str:
 
 
 def optional(content: dict[str, Any], name: str, check: Check, default: Any) -> Any:
-    """The checked field ``name``, or the default where it is absent or null; raises `ZnodeError`.
+    """The checked field ``name``, or the default where it is absent or null; raises `ZnodeFormatError`.
 
     Kafka's own decoder takes null for absent as well.
     """
@@ -67,11 +67,11 @@ def optional(content: dict[str, Any], name: str, check: Check, default: Any) -> 
 
 
 def schema(content: dict[str, Any], low: int, high: int) -> int:
-    """The ``version`` of the JSON, from ``low`` to ``high``; raises `ZnodeError`."""
+    """The ``version`` of the JSON, from ``low`` to ``high``; raises `ZnodeFormatError`."""
     version: int = required(content, "version", INT64)
     if not low <= version <= high:
         known = f"{low}" if low == high else f"{low} to {high}"
-        raise ZnodeError(f"its version is {version}; known is {known}")
+        raise ZnodeFormatError(f"its version is {version}; known is {known}")
     return version
 
 

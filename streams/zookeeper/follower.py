@@ -3,92 +3,100 @@
 from collections.abc import Iterable
 
 from streams.zookeeper.asks import (
-    Absent,
-    Ask,
-    Data,
-    Failed,
-    Forbidden,
-    Names,
-    Operation,
-    Outcome,
-    Pace,
-    There,
+    ReadChildren,
+    ReadData,
+    ReadExists,
+    ReadFailed,
+    ReadForbidden,
+    ReadOperation,
+    ReadRequest,
+    ReadResult,
+    WatcherTiming,
+    ZnodeAbsent,
 )
-from streams.zookeeper.paths import Kind, Target, listed
-from streams.zookeeper.reads import Reads
-from streams.zookeeper.record import Output, Record
-from streams.zookeeper.troubles import Troubles
+from streams.zookeeper.paths import TargetKind, WatchTarget, is_listed
+from streams.zookeeper.reads import ReadQueue
+from streams.zookeeper.record import ChangeRecorder, WatcherEvent
+from streams.zookeeper.troubles import ZookeeperFailures
 
 
-class Follower:
+class ResponseHandler:
     """Takes answers about single targets, whatever the observer is about at the time."""
 
-    def __init__(self, reads: Reads, record: Record, troubles: Troubles, pace: Pace) -> None:
+    def __init__(
+        self,
+        reads: ReadQueue,
+        record: ChangeRecorder,
+        troubles: ZookeeperFailures,
+        pace: WatcherTiming,
+    ) -> None:
         self._reads = reads
         self._record = record
         self._troubles = troubles
         self._pace = pace
 
-    def take(self, ask: Ask, outcome: Outcome, now_ms: int, seen_ms: int) -> list[Output]:
-        """What an answer means; raises `BehindError` if it is older than what is known."""
+    def handle(
+        self, ask: ReadRequest, outcome: ReadResult, now_ms: int, seen_ms: int
+    ) -> list[WatcherEvent]:
+        """What an answer means; raises `StaleReadError` if it is older than what is known."""
         target = ask.target
         match outcome:
-            case Data():
+            case ReadData():
                 return self._read(target, outcome, seen_ms)
-            case Names(names):
+            case ReadChildren(names):
                 self._troubles.mended(target)
                 self._reads.read(target)
                 return self._gone(self._reads.listed(target, names), seen_ms)
-            case There():
-                self._reads.again(target)
-            case Absent():
+            case ReadExists():
+                self._reads.requeue(target)
+            case ZnodeAbsent():
                 return self._absent(ask, seen_ms)
-            case Forbidden():
+            case ReadForbidden():
                 return self._forbidden(target, now_ms, seen_ms)
-            case Failed(reason):
+            case ReadFailed(reason):
                 self._troubles.failed(target, reason, now_ms, self._pace.retry_ms)
         return []
 
-    def _read(self, target: Target, answer: Data, seen_ms: int) -> list[Output]:
+    def _read(self, target: WatchTarget, answer: ReadData, seen_ms: int) -> list[WatcherEvent]:
         if self._troubles.mended(target):
             self._record.allowed(target.path)
         said = self._record.read(target.path, answer.data, answer.stat, seen_ms)
         self._reads.read(target)
         return said
 
-    def _gone(self, targets: Iterable[Target], seen_ms: int) -> list[Output]:
-        said: list[Output] = []
+    def _gone(self, targets: Iterable[WatchTarget], seen_ms: int) -> list[WatcherEvent]:
+        said: list[WatcherEvent] = []
         for target in targets:
             self._troubles.mended(target)
-            if target.kind is Kind.DATA:
+            if target.kind is TargetKind.DATA:
                 said += self._record.gone(target.path, seen_ms)
         return said
 
-    def _absent(self, ask: Ask, seen_ms: int) -> list[Output]:
+    def _absent(self, ask: ReadRequest, seen_ms: int) -> list[WatcherEvent]:
         target = ask.target
         self._troubles.mended(target)
-        if listed(target):
+        if is_listed(target):
             return self._gone(self._reads.drop(target), seen_ms)
-        if target.kind is Kind.DATA:
+        if target.kind is TargetKind.DATA:
             said = self._record.gone(target.path, seen_ms)
         else:
             said = self._gone(self._reads.listed(target, ()), seen_ms)
-        if ask.operation is not Operation.EXISTS:
+        if ask.operation is not ReadOperation.EXISTS:
             # Only this leaves a watch on what is not there.
-            self._reads.again(target, Operation.EXISTS)
+            self._reads.requeue(target, ReadOperation.EXISTS)
             return said
         self._reads.read(target)
         return said
 
-    def _forbidden(self, target: Target, now_ms: int, seen_ms: int) -> list[Output]:
+    def _forbidden(self, target: WatchTarget, now_ms: int, seen_ms: int) -> list[WatcherEvent]:
         """Not even a watch may be left there: it is tried again, and what was known stays."""
         path = target.path
         new = self._troubles.forbidden(target, now_ms, self._pace.forbidden_retry_ms)
         self._reads.read(target)
         for inner in self._reads.below(target):
-            self._reads.want(inner)
+            self._reads.add(inner)
         if not new:
             return []
-        said = self._record.forbidden(path, seen_ms) if target.kind is Kind.DATA else []
+        said = self._record.forbidden(path, seen_ms) if target.kind is TargetKind.DATA else []
         reason = f"reading {path} is forbidden: give READ on it to the login in use"
         return [*said, self._record.dead_letter(f"znode {path}", reason, b"", seen_ms)]

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streams.znodes import Znode, ZnodeContent
-from streams.zookeeper.asks import Stat
+from streams.zookeeper.asks import ZnodeVersion
 from streams.zookeeper.paths import ordered
 
 
-class BehindError(Exception):
+class StaleReadError(Exception):
     """A reading is older than what is known: the server lags behind."""
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ZnodeUpdate:
     """A znode that changed (None: it is gone), and how many versions between nobody saw.
 
     Of a znode that was made anew the versions of the one before cannot be known: ``recreated``.
@@ -25,7 +25,7 @@ class News:
     recreated: bool = False
 
 
-class Image:
+class ZnodeCache:
     """The znodes that hold data, as they were read last."""
 
     def __init__(self) -> None:
@@ -54,30 +54,30 @@ class Image:
         """Forget everything."""
         self._znodes.clear()
 
-    def is_new(self, path: str, stat: Stat) -> bool:
-        """Whether a reading says more than what is known; raises `BehindError` if it says less."""
+    def is_new(self, path: str, stat: ZnodeVersion) -> bool:
+        """Whether a reading says more than what is known; raises `StaleReadError` if it says less."""
         known = self._znodes.get(path)
         if known is None:
             return True
         if stat.czxid == known.czxid:
             if stat.version < known.version:
-                raise BehindError
+                raise StaleReadError
             return stat.version != known.version
         if stat.czxid < known.czxid:
-            raise BehindError
+            raise StaleReadError
         return True
 
-    def take(self, path: str, stat: Stat, content: ZnodeContent) -> News:
+    def put(self, path: str, stat: ZnodeVersion, content: ZnodeContent) -> ZnodeUpdate:
         """What a reading that `is_new` means."""
         known = self._znodes.get(path)
         znode = Znode(path, stat.czxid, stat.mzxid, stat.version, stat.owner, content)
         self._znodes[path] = znode
         recreated = known is not None and known.czxid != stat.czxid
-        return News(path, znode, _missed(known, znode), recreated)
+        return ZnodeUpdate(path, znode, _missed(known, znode), recreated)
 
-    def drop(self, path: str) -> News | None:
+    def remove(self, path: str) -> ZnodeUpdate | None:
         """That a znode is gone; None if it was not known."""
-        return News(path, None) if self._znodes.pop(path, None) is not None else None
+        return ZnodeUpdate(path, None) if self._znodes.pop(path, None) is not None else None
 
 
 def _missed(known: Znode | None, znode: Znode) -> int:

@@ -7,53 +7,53 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streams.zookeeper.asks import Outcome
-from streams.zookeeper.paths import Target
+from streams.zookeeper.asks import ReadResult
+from streams.zookeeper.paths import WatchTarget
 
 
-class Connected(NamedTuple):
+class SessionConnected(NamedTuple):
     """A connection stands."""
 
     session: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class SessionDisconnected:
     """There is no connection; ``dead``: the client will not try again by itself."""
 
     dead: bool
 
 
-class Answered(NamedTuple):
+class ReadCompleted(NamedTuple):
     """The answer to an ask; ``zxid`` came with it."""
 
     token: int
-    outcome: Outcome
+    outcome: ReadResult
     zxid: int
 
 
-class Fired(NamedTuple):
+class WatchTriggered(NamedTuple):
     """A watch fired."""
 
     generation: int
-    target: Target
+    target: WatchTarget
 
 
-Item = Connected | Lost | Answered | Fired
+SessionEvent = SessionConnected | SessionDisconnected | ReadCompleted | WatchTriggered
 
 
-class Inbox:
+class EventQueue:
     """Bounded by what can be under way: answers to what was asked, and each watch fires once."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._items: deque[Item] = deque()
+        self._items: deque[SessionEvent] = deque()
         self._there = asyncio.Event()
         self._woken = False
 
-    def put(self, item: Item) -> None:
+    def put(self, item: SessionEvent) -> None:
         """Hands over; from any thread."""
-        if isinstance(item, Lost):
+        if isinstance(item, SessionDisconnected):
             # All that came over the connection is void, and none of it may pile up while nobody
             # takes anything.
             self._items.clear()
@@ -69,7 +69,7 @@ class Inbox:
             async with asyncio.timeout(timeout_s):
                 await self._there.wait()
 
-    def take(self) -> Iterator[Item]:
+    def take(self) -> Iterator[SessionEvent]:
         """All that is there."""
         self._there.clear()
         # Before the first look: what is put after the last one wakes again.

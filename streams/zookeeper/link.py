@@ -18,32 +18,38 @@ from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
 from kazoo.retry import KazooRetry
 
 from streams.zookeeper.asks import (
-    Absent,
-    Ask,
-    Data,
-    Failed,
-    Forbidden,
-    Names,
-    Operation,
-    Outcome,
-    Stat,
+    ReadChildren,
+    ReadData,
+    ReadExists,
+    ReadFailed,
+    ReadForbidden,
+    ReadOperation,
+    ReadRequest,
+    ReadResult,
     Synced,
-    There,
+    ZnodeAbsent,
+    ZnodeVersion,
 )
-from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Lost
-from streams.zookeeper.paths import Target
-from streams.zookeeper.reasons import Reasons
+from streams.zookeeper.inbox import (
+    EventQueue,
+    ReadCompleted,
+    SessionConnected,
+    SessionDisconnected,
+    WatchTriggered,
+)
+from streams.zookeeper.paths import WatchTarget
+from streams.zookeeper.reasons import KazooLogHandler
 from streams.zookeeper.settings import ZookeeperSettings
 
 _ALIVE: Final = (KeeperState.EXPIRED_SESSION, KeeperState.CONNECTING)
 
 
-class Link:
+class ZookeeperSession:
     """A session; another one needs another link."""
 
-    def __init__(self, settings: ZookeeperSettings, inbox: Inbox) -> None:
+    def __init__(self, settings: ZookeeperSettings, inbox: EventQueue) -> None:
         self._inbox = inbox
-        self._reasons = Reasons(settings)
+        self._reasons = KazooLogHandler(settings)
         self._handler = _Handler(settings)
         login = settings.login
         logger = logging.Logger("kazoo", logging.WARNING)  # ours alone, unnamed
@@ -89,54 +95,54 @@ class Link:
         finally:
             done.set()
 
-    def ask(self, ask: Ask) -> None:
+    def send(self, request: ReadRequest) -> None:
         """Sends a read."""
-        watch = _Watch(ask.generation, ask.target, self._inbox)
-        path = ask.target.path
+        watch = _Watch(request.generation, request.target, self._inbox)
+        path = request.target.path
 
-        self._handler.answer = _Answer(self, ask)
-        match ask.operation:
-            case Operation.GET:
+        self._handler.answer = _Answer(self, request)
+        match request.operation:
+            case ReadOperation.GET:
                 self._client.get_async(path, watch)
-            case Operation.LIST:
+            case ReadOperation.LIST:
                 self._client.get_children_async(path, watch)
-            case Operation.EXISTS:
+            case ReadOperation.EXISTS:
                 self._client.exists_async(path, watch)
-            case Operation.CHROOT:
+            case ReadOperation.CHROOT:
                 self._client.exists_async(path)
-            case Operation.SYNC:
+            case ReadOperation.SYNC:
                 self._client.sync_async(path)
 
-    def told(self, ask: Ask, outcome: Outcome) -> None:
+    def completed(self, request: ReadRequest, outcome: ReadResult) -> None:
         """Called by kazoo's connection thread, before it reads the next answer."""
-        self._inbox.put(Answered(ask.token, outcome, self._client.last_zxid or 0))
+        self._inbox.put(ReadCompleted(request.token, outcome, self._client.last_zxid or 0))
 
-    def refused(self, ask: Ask, error: Exception) -> None:
+    def failed(self, request: ReadRequest, error: Exception) -> None:
         """Called by kazoo's connection thread, for an error instead of an answer."""
         if isinstance(error, SessionClosedRequireSaslError):
             self._reasons.login_wanted()
-        self.told(ask, _failure(error))
+        self.completed(request, _failure(error))
 
     def _changed(self, state: str) -> None:
         """Called by kazoo's connection thread."""
         if state == KazooState.CONNECTED:
             client_id = self._client.client_id
             if client_id is not None:
-                self._inbox.put(Connected(client_id[0]))
+                self._inbox.put(SessionConnected(client_id[0]))
         else:
-            self._inbox.put(Lost(dead=self._client.client_state not in _ALIVE))
+            self._inbox.put(SessionDisconnected(dead=self._client.client_state not in _ALIVE))
 
 
 class _Watch(NamedTuple):
     """What kazoo calls; equal ones are kept once, however often a znode is read."""
 
     generation: int
-    target: Target
-    inbox: Inbox
+    target: WatchTarget
+    inbox: EventQueue
 
     def __call__(self, event: Any) -> None:
         if event.type != EventType.NONE:
-            self.inbox.put(Fired(self.generation, self.target))
+            self.inbox.put(WatchTriggered(self.generation, self.target))
 
 
 class _Answer:
@@ -144,15 +150,15 @@ class _Answer:
 
     __slots__ = ("_ask", "_link")
 
-    def __init__(self, link: Link, ask: Ask) -> None:
+    def __init__(self, link: ZookeeperSession, request: ReadRequest) -> None:
         self._link = link
-        self._ask = ask
+        self._ask = request
 
     def set(self, value: Any = None) -> None:
-        self._link.told(self._ask, _outcome(self._ask, value))
+        self._link.completed(self._ask, _outcome(self._ask, value))
 
     def set_exception(self, error: Exception) -> None:
-        self._link.refused(self._ask, error)
+        self._link.failed(self._ask, error)
 
     def rawlink(self, callback: Callable[[Any], Any]) -> None:
         """Only a sync asks for this, to take the chroot off a path that nobody wants."""
@@ -176,7 +182,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
         def run() -> None:
-            # What ends kazoo's connection thread is in its log by then: `Reasons` has it.
+            # What ends kazoo's connection thread is in its log by then: `KazooLogHandler` has it.
             with contextlib.suppress(Exception):
                 func(*args, **kwargs)
 
@@ -200,26 +206,26 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
             raise
 
 
-def _outcome(ask: Ask, value: Any) -> Outcome:
-    match ask.operation:
-        case Operation.GET:
+def _outcome(request: ReadRequest, value: Any) -> ReadResult:
+    match request.operation:
+        case ReadOperation.GET:
             data, stat = value
-            return Data(data or b"", _stat(stat))
-        case Operation.LIST:
-            return Names(tuple(value))
-        case Operation.SYNC:
+            return ReadData(data or b"", _stat(stat))
+        case ReadOperation.LIST:
+            return ReadChildren(tuple(value))
+        case ReadOperation.SYNC:
             return Synced()
         case _:
-            return Absent() if value is None else There(_stat(value))
+            return ZnodeAbsent() if value is None else ReadExists(_stat(value))
 
 
-def _stat(stat: ZnodeStat) -> Stat:
-    return Stat(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner)
+def _stat(stat: ZnodeStat) -> ZnodeVersion:
+    return ZnodeVersion(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner)
 
 
-def _failure(error: Exception) -> Outcome:
+def _failure(error: Exception) -> ReadResult:
     if isinstance(error, NoNodeError):
-        return Absent()
+        return ZnodeAbsent()
     if isinstance(error, NoAuthError):
-        return Forbidden()
-    return Failed(f"{type(error).__name__} {error}".strip())
+        return ReadForbidden()
+    return ReadFailed(f"{type(error).__name__} {error}".strip())

@@ -1,6 +1,6 @@
 """An observer of a cluster's znodes, as a protocol without input, output or clock.
 
-The shell tells of connections, answers and fired watches, sends what `Observer.next` gives, and
+The shell tells of connections, answers and fired watches, sends what `ZnodeWatcher.next_request` gives, and
 passes on the events that come out. The rules it keeps:
 
 - A watch fires once and tells nothing: the znode is read again, and each read leaves a new watch.
@@ -11,34 +11,34 @@ passes on the events that come out. The rules it keeps:
 
 from typing import Final
 
-from streams.source_states import Trouble
+from streams.source_states import StallReason
 from streams.types import ClusterId
 from streams.znodes import ClusterIdZnode
 from streams.zookeeper.asks import (
-    Absent,
-    Ask,
-    Data,
-    Failed,
-    Forbidden,
-    Operation,
-    Outcome,
-    Pace,
-    There,
+    ReadData,
+    ReadExists,
+    ReadFailed,
+    ReadForbidden,
+    ReadOperation,
+    ReadRequest,
+    ReadResult,
+    WatcherTiming,
+    ZnodeAbsent,
 )
-from streams.zookeeper.decoders import decode
-from streams.zookeeper.follower import Follower
-from streams.zookeeper.image import BehindError
-from streams.zookeeper.paths import CLUSTER_ID, Kind, Target, Wanted
-from streams.zookeeper.phases import Phase
-from streams.zookeeper.reads import Reads
-from streams.zookeeper.record import Output, Record
-from streams.zookeeper.troubles import Troubles
+from streams.zookeeper.decoders import decode_znode
+from streams.zookeeper.follower import ResponseHandler
+from streams.zookeeper.image import StaleReadError
+from streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
+from streams.zookeeper.phases import WatcherState
+from streams.zookeeper.reads import ReadQueue
+from streams.zookeeper.record import ChangeRecorder, WatcherEvent
+from streams.zookeeper.troubles import ZookeeperFailures
 
-_IDENTITY: Final = Target(CLUSTER_ID, Kind.DATA)
-_ROOT: Final = Target("/", Kind.DATA)
+_IDENTITY: Final = WatchTarget(CLUSTER_ID, TargetKind.DATA)
+_ROOT: Final = WatchTarget("/", TargetKind.DATA)
 
 
-class Observer:
+class ZnodeWatcher:
     """Follows what is wanted of one cluster.
 
     ``cluster`` is what the cluster must be (None: whatever it says it is). ``where`` names the
@@ -50,19 +50,19 @@ class Observer:
         self,
         where: str,
         cluster: ClusterId | None = None,
-        wanted: Wanted | None = None,
-        pace: Pace | None = None,
+        wanted: WatchScope | None = None,
+        pace: WatcherTiming | None = None,
     ) -> None:
-        self.phase = Phase.OFFLINE
+        self.phase = WatcherState.OFFLINE
         self._expected = cluster
-        self._roots = (wanted or Wanted()).roots()
-        self._pace = pace or Pace()
-        self._record = Record(cluster, self._pace.chunk)
-        self._reads = Reads()
-        self._troubles = Troubles(where)
-        self._follower = Follower(self._reads, self._record, self._troubles, self._pace)
-        self._asked: dict[int, Ask] = {}
-        self._special: list[Operation] = []
+        self._roots = (wanted or WatchScope()).roots()
+        self._pace = pace or WatcherTiming()
+        self._record = ChangeRecorder(cluster, self._pace.chunk)
+        self._reads = ReadQueue()
+        self._troubles = ZookeeperFailures(where)
+        self._follower = ResponseHandler(self._reads, self._record, self._troubles, self._pace)
+        self._asked: dict[int, ReadRequest] = {}
+        self._special: list[ReadOperation] = []
         self._token = 0
         self._generation = 0
         self._session = 0
@@ -91,7 +91,7 @@ class Observer:
     @property
     def caught_up(self) -> bool:
         """Whether everything was read and nothing is to be read again."""
-        return self.phase is Phase.FOLLOWING and self._reads.idle
+        return self.phase is WatcherState.FOLLOWING and self._reads.idle
 
     @property
     def under_way(self) -> int:
@@ -99,26 +99,26 @@ class Observer:
         return len(self._asked)
 
     @property
-    def trouble(self) -> Trouble | None:
+    def stall_reason(self) -> StallReason | None:
         """Why not everything can be followed."""
         return self._troubles.worst
 
     # -- the connection ----------------------------------------------------------------------
 
-    def connected(self, session: int) -> None:
+    def on_connected(self, session: int) -> None:
         """A connection stands, of this session."""
         if self._session and session != self._session:
             self._record.need_snapshot(f"session 0x{self._session & (2**64 - 1):x} was lost")
         self._session = session
         self._generation += 1
         self._forget()
-        self.phase = Phase.SYNCING
-        self._special.append(Operation.SYNC)
+        self.phase = WatcherState.SYNCING
+        self._special.append(ReadOperation.SYNC)
 
-    def disconnected(self, line: str, now_ms: int) -> None:
+    def on_disconnected(self, line: str, now_ms: int) -> None:
         """There is no connection, for the reason that ``line`` says; may be told again."""
         self._forget()
-        self.phase = Phase.OFFLINE
+        self.phase = WatcherState.OFFLINE
         self._troubles.disconnected(line, now_ms)
 
     def _forget(self) -> None:
@@ -126,49 +126,49 @@ class Observer:
         self._asked.clear()
         self._special.clear()
         self._sync_again_ms = None
-        self._reads.begin(())
+        self._reads.start_sweep(())
 
     # -- what to do --------------------------------------------------------------------------
 
-    def next(self) -> Ask | None:
+    def next_request(self) -> ReadRequest | None:
         """What to send now, if anything. Any number may be under way at a time."""
         self._token += 1
         if self._special:
-            ask = Ask(self._token, self._special.pop(), _ROOT, self._generation)
+            ask = ReadRequest(self._token, self._special.pop(), _ROOT, self._generation)
         else:
             chosen = self._reads.next(self._token)
             if chosen is None:
                 return None
-            ask = Ask(self._token, chosen[1], chosen[0], self._generation)
+            ask = ReadRequest(self._token, chosen[1], chosen[0], self._generation)
         self._asked[self._token] = ask
         return ask
 
     def tick(self, now_ms: int) -> None:
         """Call it now and then: what was put off may be due."""
-        if self.phase is Phase.OFFLINE:
+        if self.phase is WatcherState.OFFLINE:
             return
         for target in self._troubles.due(now_ms):
             self._again(target)
         if self._sync_again_ms is not None and now_ms >= self._sync_again_ms:
             self._sync_again_ms = None
-            self._special.append(Operation.SYNC)
+            self._special.append(ReadOperation.SYNC)
 
-    def fired(self, generation: int, target: Target) -> None:
+    def on_watch(self, generation: int, target: WatchTarget) -> None:
         """A watch fired that was left by an ask of this generation."""
         if generation == self._generation:
             self._again(target)
 
-    def _again(self, target: Target) -> None:
+    def _again(self, target: WatchTarget) -> None:
         # What fires before the sweep is read by the sweep; nothing of another cluster is read.
-        sweeping = self.phase in (Phase.READING, Phase.FOLLOWING)
-        if sweeping or (self.phase is Phase.IDENTIFYING and target == _IDENTITY):
-            self._reads.again(target)
+        sweeping = self.phase in (WatcherState.READING, WatcherState.FOLLOWING)
+        if sweeping or (self.phase is WatcherState.IDENTIFYING and target == _IDENTITY):
+            self._reads.requeue(target)
 
     # -- answers -----------------------------------------------------------------------------
 
-    def answer(
-        self, token: int, outcome: Outcome, zxid: int, now_ms: int, seen_ms: int
-    ) -> list[Output]:
+    def on_response(
+        self, token: int, outcome: ReadResult, zxid: int, now_ms: int, seen_ms: int
+    ) -> list[WatcherEvent]:
         """Takes an answer; ``zxid`` is the newest transaction that the server knew of then.
 
         Gives what is to be published, in order.
@@ -176,48 +176,48 @@ class Observer:
         ask = self._asked.pop(token, None)
         if ask is None:
             return []
-        if ask.operation is Operation.SYNC:
+        if ask.operation is ReadOperation.SYNC:
             self._synced(outcome, zxid, now_ms)
             return []
-        if ask.operation is Operation.CHROOT:
-            if self.phase is Phase.IDENTIFYING:
-                self._troubles.chroot(isinstance(outcome, There), now_ms)
+        if ask.operation is ReadOperation.CHROOT:
+            if self.phase is WatcherState.IDENTIFYING:
+                self._troubles.chroot(isinstance(outcome, ReadExists), now_ms)
             return []
-        if not self._reads.answered(ask.target, token):
+        if not self._reads.complete(ask.target, token):
             return []
-        self._record.saw(zxid)
+        self._record.observe_zxid(zxid)
         if ask.target == _IDENTITY and not self._is_ours(ask, outcome, now_ms):
             return []
         try:
-            said = self._follower.take(ask, outcome, now_ms, seen_ms)
-        except BehindError:
+            said = self._follower.handle(ask, outcome, now_ms, seen_ms)
+        except StaleReadError:
             self._behind(now_ms)
             return []
-        if self.phase is Phase.FOLLOWING and self._record.due is not None:
-            self.phase = Phase.READING
-        if self.phase is Phase.READING and self._reads.swept:
-            self.phase = Phase.FOLLOWING
+        if self.phase is WatcherState.FOLLOWING and self._record.snapshot_due is not None:
+            self.phase = WatcherState.READING
+        if self.phase is WatcherState.READING and self._reads.sweep_complete:
+            self.phase = WatcherState.FOLLOWING
             self._troubles.level()
             said += self._record.snapshot(self._session, seen_ms)
         return said
 
-    def _synced(self, outcome: Outcome, zxid: int, now_ms: int) -> None:
-        if isinstance(outcome, Failed):
+    def _synced(self, outcome: ReadResult, zxid: int, now_ms: int) -> None:
+        if isinstance(outcome, ReadFailed):
             self._sync_again_ms = now_ms + self._pace.retry_ms
             return
         self._troubles.served()
         if zxid < self.zxid:
             self._behind(now_ms)
         else:
-            self._record.saw(zxid)
-            self.phase = Phase.IDENTIFYING
-            self._reads.begin([_IDENTITY])
+            self._record.observe_zxid(zxid)
+            self.phase = WatcherState.IDENTIFYING
+            self._reads.start_sweep([_IDENTITY])
 
     def _behind(self, now_ms: int) -> None:
         """A server knows less than we saw: wait for it, unless that is all there is."""
         since_ms = self._troubles.lagging(self.zxid, now_ms)
         self._forget()
-        self.phase = Phase.SYNCING
+        self.phase = WatcherState.SYNCING
         self._sync_again_ms = now_ms + self._pace.lag_pause_ms
         if now_ms - since_ms >= self._pace.rebuilt_after_ms:
             self._record.begin_anew(
@@ -227,22 +227,22 @@ class Observer:
 
     # -- whose znodes they are ---------------------------------------------------------------
 
-    def _is_ours(self, ask: Ask, outcome: Outcome, now_ms: int) -> bool:
+    def _is_ours(self, ask: ReadRequest, outcome: ReadResult, now_ms: int) -> bool:
         """Whether what is said of ``/cluster/id`` may be taken; begins the sweep if it is ours."""
-        if isinstance(outcome, Data):
-            content = decode(CLUSTER_ID, outcome.data).content
+        if isinstance(outcome, ReadData):
+            content = decode_znode(CLUSTER_ID, outcome.data).content
             if isinstance(content, ClusterIdZnode):
                 return self._identified(ClusterId(content.cluster_id), now_ms)
-        if self.phase is not Phase.IDENTIFYING:
+        if self.phase is not WatcherState.IDENTIFYING:
             return True
         match outcome:
-            case Data():
+            case ReadData():
                 self._troubles.unidentified(f"{CLUSTER_ID} is unreadable", now_ms)
-            case Absent() if ask.operation is Operation.EXISTS:
-                self._special.append(Operation.CHROOT)
-            case Forbidden() if self._expected is not None:
+            case ZnodeAbsent() if ask.operation is ReadOperation.EXISTS:
+                self._special.append(ReadOperation.CHROOT)
+            case ReadForbidden() if self._expected is not None:
                 self._begin_reading()
-            case Forbidden():
+            case ReadForbidden():
                 what = "may not be read: give READ on it, or the cluster's id in the settings"
                 self._troubles.unidentified(f"{CLUSTER_ID} {what}", now_ms)
         return True
@@ -251,7 +251,7 @@ class Observer:
         if self._record.cluster not in (None, found):
             self._troubles.other_cluster(found, self._record.cluster, now_ms)
             self._forget()
-            self.phase = Phase.IDENTIFYING
+            self.phase = WatcherState.IDENTIFYING
             return False
         self._record.cluster = found
         self._begin_reading()
@@ -259,6 +259,6 @@ class Observer:
 
     def _begin_reading(self) -> None:
         self._troubles.identified()
-        if self.phase is Phase.IDENTIFYING:
-            self.phase = Phase.READING
-            self._reads.begin(self._roots)
+        if self.phase is WatcherState.IDENTIFYING:
+            self.phase = WatcherState.READING
+            self._reads.start_sweep(self._roots)

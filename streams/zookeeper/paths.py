@@ -20,22 +20,22 @@ PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """What of a znode is read and watched."""
 
     DATA = "data"
     CHILDREN = "children"
 
 
-class Target(NamedTuple):
+class WatchTarget(NamedTuple):
     """One thing to read and to watch."""
 
     path: str
-    kind: Kind
+    kind: TargetKind
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchScope:
     """What is followed besides brokers, features, the controller, the cluster's id and migration.
 
     ``partitions``: the state of every partition, one znode each. ``tasks``: what stands under
@@ -45,7 +45,7 @@ class Wanted:
     partitions: bool = False
     tasks: bool = False
 
-    def roots(self) -> list[Target]:
+    def roots(self) -> list[WatchTarget]:
         """Where following begins: these may be absent, and are waited for."""
         data = [FEATURE, FEATURES, CONTROLLER, CONTROLLER_EPOCH, CLUSTER_ID, MIGRATION]
         directories = [BROKER_IDS]
@@ -55,19 +55,19 @@ class Wanted:
         if self.partitions:
             directories.append(TOPICS)
         return [
-            *(Target(path, Kind.DATA) for path in data),
-            *(Target(path, Kind.CHILDREN) for path in directories),
+            *(WatchTarget(path, TargetKind.DATA) for path in data),
+            *(WatchTarget(path, TargetKind.CHILDREN) for path in directories),
         ]
 
 
-def below(directory: str, name: str) -> Target:
+def child_target(directory: str, name: str) -> WatchTarget:
     """What is followed of the child ``name`` of a followed directory."""
     path = f"{directory}/{name}"
     if directory == TOPICS:
-        return Target(f"{path}/partitions", Kind.CHILDREN)
+        return WatchTarget(f"{path}/partitions", TargetKind.CHILDREN)
     if directory.startswith(f"{TOPICS}/"):
-        return Target(f"{path}/state", Kind.DATA)
-    return Target(path, Kind.DATA)
+        return WatchTarget(f"{path}/state", TargetKind.DATA)
+    return WatchTarget(path, TargetKind.DATA)
 
 
 def ordered(paths: Iterable[str]) -> list[str]:
@@ -75,10 +75,10 @@ def ordered(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: (path.count("/"), len(path), path))
 
 
-def listed(target: Target) -> bool:
+def is_listed(target: WatchTarget) -> bool:
     """Whether a directory that is itself followed lists the znode.
 
     Then its parent's watch tells when it comes back, and nobody needs to wait for it.
     """
     parent = target.path.rpartition("/")[0]
-    return target.kind is Kind.DATA and parent in (BROKER_IDS, DELETE_TOPICS)
+    return target.kind is TargetKind.DATA and parent in (BROKER_IDS, DELETE_TOPICS)

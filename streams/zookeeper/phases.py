@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Phase(StrEnum):
+class WatcherState(StrEnum):
     """In this order after each connection."""
 
     OFFLINE = "offline"

@@ -4,43 +4,43 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from streams.zookeeper.asks import Operation
-from streams.zookeeper.paths import Kind, Target, below
+from streams.zookeeper.asks import ReadOperation
+from streams.zookeeper.paths import TargetKind, WatchTarget, child_target
 
 
-def first_step(target: Target) -> Operation:
+def first_step(target: WatchTarget) -> ReadOperation:
     """How a target is read."""
-    return Operation.GET if target.kind is Kind.DATA else Operation.LIST
+    return ReadOperation.GET if target.kind is TargetKind.DATA else ReadOperation.LIST
 
 
 @dataclass(slots=True)
-class _Wanted:
-    step: Operation
+class _QueuedTarget:
+    step: ReadOperation
     sweep: int
     queued: bool = False
     asked: int = 0
     """The token under which it is being read."""
     dirty: bool = False
     """A watch fired while the target was being read: what is answered may be old."""
-    names: dict[str, Target] = field(default_factory=dict)
+    names: dict[str, WatchTarget] = field(default_factory=dict)
     """What is wanted below a directory."""
 
 
-class Reads:
+class ReadQueue:
     """The wanted targets. A sweep reads all of them, beginning with those that it is given."""
 
     def __init__(self) -> None:
-        self._wanted: dict[Target, _Wanted] = {}
-        self._queue: deque[Target] = deque()
-        self._unread: set[Target] = set()
+        self._wanted: dict[WatchTarget, _QueuedTarget] = {}
+        self._queue: deque[WatchTarget] = deque()
+        self._unread: set[WatchTarget] = set()
         self._sweep = 0
         self._asked = 0
 
-    def __contains__(self, target: Target) -> bool:
+    def __contains__(self, target: WatchTarget) -> bool:
         return target in self._wanted
 
     @property
-    def swept(self) -> bool:
+    def sweep_complete(self) -> bool:
         """Whether everything was read once since the sweep began."""
         return not self._unread
 
@@ -49,7 +49,7 @@ class Reads:
         """Whether nothing is to be read and nothing is under way."""
         return not self._queue and not self._asked
 
-    def begin(self, targets: Iterable[Target]) -> None:
+    def start_sweep(self, targets: Iterable[WatchTarget]) -> None:
         """Begins a sweep: what was under way is forgotten, what is wanted is wanted still."""
         self._sweep += 1
         self._queue.clear()
@@ -59,20 +59,20 @@ class Reads:
             wanted.queued = wanted.dirty = False
             wanted.asked = 0
         for target in targets:
-            self.want(target)
+            self.add(target)
 
-    def want(self, target: Target) -> None:
+    def add(self, target: WatchTarget) -> None:
         """Reads a target once in this sweep."""
         wanted = self._wanted.get(target)
         if wanted is None:
-            wanted = self._wanted[target] = _Wanted(first_step(target), self._sweep)
+            wanted = self._wanted[target] = _QueuedTarget(first_step(target), self._sweep)
         elif wanted.sweep == self._sweep:
             return
         wanted.sweep = self._sweep
         self._unread.add(target)
         self._put(target, wanted, first_step(target))
 
-    def again(self, target: Target, step: Operation | None = None) -> None:
+    def requeue(self, target: WatchTarget, step: ReadOperation | None = None) -> None:
         """Reads a target again, at once or, if that is under way, after it."""
         wanted = self._wanted.get(target)
         if wanted is None:
@@ -82,8 +82,8 @@ class Reads:
         else:
             self._put(target, wanted, step or first_step(target))
 
-    def next(self, token: int) -> tuple[Target, Operation] | None:
-        """What to read now, if anything; it is under way as ``token`` until `answered`."""
+    def next(self, token: int) -> tuple[WatchTarget, ReadOperation] | None:
+        """What to read now, if anything; it is under way as ``token`` until `complete`."""
         while self._queue:
             target = self._queue.popleft()
             wanted = self._wanted.get(target)
@@ -93,7 +93,7 @@ class Reads:
                 return target, wanted.step
         return None
 
-    def answered(self, target: Target, token: int) -> bool:
+    def complete(self, target: WatchTarget, token: int) -> bool:
         """Takes note of an answer; whether anybody still waits for it."""
         wanted = self._wanted.get(target)
         if wanted is None or wanted.asked != token:
@@ -105,26 +105,26 @@ class Reads:
             self._put(target, wanted, first_step(target))
         return True
 
-    def read(self, target: Target) -> None:
+    def read(self, target: WatchTarget) -> None:
         """The answer was conclusive, though a watch may have fired since."""
         self._unread.discard(target)
 
-    def listed(self, directory: Target, names: Iterable[str]) -> Iterator[Target]:
+    def listed(self, directory: WatchTarget, names: Iterable[str]) -> Iterator[WatchTarget]:
         """Takes the names below a directory; gives the targets that are no longer wanted."""
         wanted = self._wanted[directory]
         before, wanted.names = wanted.names, {}
         for name in names:
-            target = before.pop(name, None) or below(directory.path, name)
+            target = before.pop(name, None) or child_target(directory.path, name)
             wanted.names[name] = target
-            self.want(target)
+            self.add(target)
         for target in before.values():
             yield from self.drop(target)
 
-    def below(self, directory: Target) -> Iterable[Target]:
+    def below(self, directory: WatchTarget) -> Iterable[WatchTarget]:
         """What is wanted below a directory."""
         return list(self._wanted[directory].names.values())
 
-    def drop(self, target: Target) -> Iterator[Target]:
+    def drop(self, target: WatchTarget) -> Iterator[WatchTarget]:
         """Wants a target, and what is below it, no longer; gives each of them."""
         wanted = self._wanted.pop(target, None)
         if wanted is None:
@@ -135,7 +135,7 @@ class Reads:
         for inner in wanted.names.values():
             yield from self.drop(inner)
 
-    def _put(self, target: Target, wanted: _Wanted, step: Operation) -> None:
+    def _put(self, target: WatchTarget, wanted: _QueuedTarget, step: ReadOperation) -> None:
         wanted.step = step
         if not wanted.queued:
             wanted.queued = True

@@ -20,7 +20,7 @@ _ADVICE: Final = (
 )
 
 
-class Reasons(logging.Handler):
+class KazooLogHandler(logging.Handler):
     """Listens to kazoo's warnings and keeps the newest one as a line."""
 
     def __init__(self, settings: ZookeeperSettings) -> None:

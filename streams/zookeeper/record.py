@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from streams.types import ClusterId
 from streams.znodes import UnreadableZnode, Znode
-from streams.zookeeper.asks import UNKNOWN, Stat
-from streams.zookeeper.decoders import decode
-from streams.zookeeper.image import Image, News
+from streams.zookeeper.asks import UNKNOWN, ZnodeVersion
+from streams.zookeeper.decoders import decode_znode
+from streams.zookeeper.image import ZnodeCache, ZnodeUpdate
 
-Output = ZnodeChange | ZnodeSnapshot | DeadLetter
+WatcherEvent = ZnodeChange | ZnodeSnapshot | DeadLetter
 
 
-class Record:
+class ChangeRecorder:
     """What was said of the znodes, and what is still to be said.
 
     While a snapshot is due, changes are only taken in; the snapshot then says them all.
@@ -22,41 +22,41 @@ class Record:
         self.cluster = cluster
         self.zxid = 0
         self.taken = 0
-        self.due: str | None = "the source started"
-        self._image = Image()
+        self.snapshot_due: str | None = "the source started"
+        self._image = ZnodeCache()
         self._chunk = chunk
         self._readings = 0
         self._told: Mapping[str, Znode] | None = None
         """What was said when the snapshot became due."""
 
-    def saw(self, zxid: int) -> None:
+    def observe_zxid(self, zxid: int) -> None:
         """A server knew of this transaction."""
         self.zxid = max(self.zxid, zxid)
 
     def need_snapshot(self, reason: str) -> None:
         """What was said before needs saying anew, as a whole; the first reason counts."""
-        if self.due is None:
-            self.due, self._told = reason, self._image.copy()
+        if self.snapshot_due is None:
+            self.snapshot_due, self._told = reason, self._image.copy()
 
     def begin_anew(self, reason: str) -> None:
         """Nothing of what was known is true any more, transactions included."""
-        self.due, self.zxid, self._told = reason, 0, None
+        self.snapshot_due, self.zxid, self._told = reason, 0, None
         self._image.clear()
 
-    def read(self, path: str, data: bytes, stat: Stat, seen_ms: int) -> list[Output]:
-        """A znode was read; raises `BehindError` if it was read before in a newer state."""
+    def read(self, path: str, data: bytes, stat: ZnodeVersion, seen_ms: int) -> list[WatcherEvent]:
+        """A znode was read; raises `StaleReadError` if it was read before in a newer state."""
         if not self._image.is_new(path, stat):
             return []
-        decoded = decode(path, data)
+        decoded = decode_znode(path, data)
         self.taken += 1
-        said = self._tell(self._image.take(path, stat, decoded.content), seen_ms)
-        if decoded.complaint is not None:
+        said = self._tell(self._image.put(path, stat, decoded.content), seen_ms)
+        if decoded.error is not None:
             place = f"znode {path} version {stat.version} of transaction {stat.czxid}"
-            reason = f"{path} cannot be taken as it is: {decoded.complaint}"
+            reason = f"{path} cannot be taken as it is: {decoded.error}"
             said.append(self.dead_letter(place, reason, data, seen_ms))
         return said
 
-    def forbidden(self, path: str, seen_ms: int) -> list[Output]:
+    def forbidden(self, path: str, seen_ms: int) -> list[WatcherEvent]:
         """A znode may not be read; what was known of it stays, and else it is called unreadable.
 
         So a reader can tell it from one that is not there. Its numbers are 0: they are not known.
@@ -64,31 +64,31 @@ class Record:
         if self._image.get(path) is not None:
             return []
         content = UnreadableZnode(f"reading it is forbidden: give READ on {path}")
-        return self._tell(self._image.take(path, UNKNOWN, content), seen_ms)
+        return self._tell(self._image.put(path, UNKNOWN, content), seen_ms)
 
     def allowed(self, path: str) -> None:
         """A znode may be read again: if it was called unreadable, all is said anew."""
         known = self._image.get(path)
         if known is not None and known.czxid == UNKNOWN.czxid:
             self.need_snapshot(f"{path} may be read now")
-            self._image.drop(path)
+            self._image.remove(path)
 
-    def gone(self, path: str, seen_ms: int) -> list[Output]:
+    def gone(self, path: str, seen_ms: int) -> list[WatcherEvent]:
         """There is no such znode, or nobody wants it."""
-        news = self._image.drop(path)
+        news = self._image.remove(path)
         return self._tell(news, seen_ms) if news else []
 
-    def snapshot(self, session: int, seen_ms: int) -> list[Output]:
+    def snapshot(self, session: int, seen_ms: int) -> list[WatcherEvent]:
         """The snapshot, if it is due and the cluster is known, in chunks."""
-        if self.due is None or self.cluster is None:
+        if self.snapshot_due is None or self.cluster is None:
             return []
         znodes = tuple(self._image.all())
-        reason = self.due
+        reason = self.snapshot_due
         missed = self._image.missed_since(self._told) if self._told is not None else 0
         if missed:
             reason += f"; versions in between that are not told: {missed}"
         self._readings += 1
-        self._told = self.due = None
+        self._told = self.snapshot_due = None
         starts = range(0, max(len(znodes), 1), self._chunk)
         return [
             ZnodeSnapshot(
@@ -108,10 +108,10 @@ class Record:
         """What could not be read, under the cluster's name as far as it is known."""
         return DeadLetter(self.cluster or "", place, reason, payload, seen_ms)
 
-    def _tell(self, news: News, seen_ms: int) -> list[Output]:
+    def _tell(self, news: ZnodeUpdate, seen_ms: int) -> list[WatcherEvent]:
         if news.znode is not None:
-            self.saw(news.znode.mzxid)
-        if self.due is not None or self.cluster is None:
+            self.observe_zxid(news.znode.mzxid)
+        if self.snapshot_due is not None or self.cluster is None:
             return []
         return [
             ZnodeChange(

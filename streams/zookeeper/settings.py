@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 from streams.net.address import Address
 from streams.net.security import SecurityError, from_properties
-from streams.source_states import Patience
+from streams.source_states import GracePeriods
 from streams.types import ClusterId
-from streams.zookeeper.asks import Pace
-from streams.zookeeper.paths import Wanted
+from streams.zookeeper.asks import WatcherTiming
+from streams.zookeeper.paths import WatchScope
 
 _PORT = 2181
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class ZookeeperLogin:
     """How to reach the servers: a TLS context (None: plaintext), and a name for SASL (empty: none).
 
     The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module speaks.
@@ -26,7 +26,7 @@ class Login:
     password: str = field(default="", repr=False)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> "Login":
+    def from_properties(cls, properties: Mapping[str, str]) -> "ZookeeperLogin":
         """Read ``security.protocol``, ``ssl.*`` and ``sasl.username``, ``sasl.password``.
 
         The spellings are those of the other sources. Raises `streams.net.security.SecurityError`.
@@ -59,13 +59,13 @@ class ZookeeperSettings:
 
     hosts: str
     cluster: ClusterId | None = None
-    login: Login = field(default_factory=Login)
-    wanted: Wanted = field(default_factory=Wanted)
+    login: ZookeeperLogin = field(default_factory=ZookeeperLogin)
+    wanted: WatchScope = field(default_factory=WatchScope)
     session_timeout_ms: int = 10_000
     heartbeat_ms: int = 3000
     window: int = 512
-    patience: Patience = field(default_factory=Patience)
-    pace: Pace = field(default_factory=Pace)
+    grace: GracePeriods = field(default_factory=GracePeriods)
+    timing: WatcherTiming = field(default_factory=WatcherTiming)
 
     def __post_init__(self) -> None:
         parse_hosts(self.hosts)

@@ -14,13 +14,20 @@ from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, SourceState, SourceStatus
 from streams.metrics import SourceReport
 from streams.sink import Sink
-from streams.source_states import Saying
+from streams.source_states import StatusReporter
 from streams.topics import DEAD_LETTERS, ZOOKEEPER
 from streams.types import ClusterId
-from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Item, Lost
-from streams.zookeeper.link import Link
-from streams.zookeeper.observer import Observer
-from streams.zookeeper.record import Output
+from streams.zookeeper.inbox import (
+    EventQueue,
+    ReadCompleted,
+    SessionConnected,
+    SessionDisconnected,
+    SessionEvent,
+    WatchTriggered,
+)
+from streams.zookeeper.link import ZookeeperSession
+from streams.zookeeper.observer import ZnodeWatcher
+from streams.zookeeper.record import WatcherEvent
 from streams.zookeeper.settings import ZookeeperSettings
 
 LOG: Final = logging.getLogger("featurewatch.zookeeper")
@@ -54,13 +61,13 @@ class ZookeeperSource:
         self._settings = settings
         self._sink = sink
         self._clock_ms = clock_ms
-        self._observer = Observer(
-            settings.connect_string, settings.cluster, settings.wanted, settings.pace
+        self._observer = ZnodeWatcher(
+            settings.connect_string, settings.cluster, settings.wanted, settings.timing
         )
-        self._link: Link | None = None
+        self._link: ZookeeperSession | None = None
         self._down_since_ms: int | None = monotonic_ms()
         self._reopen_ms: int | None = None
-        self._saying = Saying(settings.patience, settings.heartbeat_ms, monotonic_ms())
+        self._saying = StatusReporter(settings.grace, settings.heartbeat_ms, monotonic_ms())
         self._published = self._dead_letters = 0
 
     @classmethod
@@ -75,7 +82,7 @@ class ZookeeperSource:
 
     def report(self) -> SourceReport:
         """How it stands now, for metrics and health."""
-        trouble = self._sink.trouble
+        trouble = self._sink.error
         return SourceReport(
             cluster=self._observer.cluster or self._settings.connect_string,
             source=SOURCE,
@@ -91,7 +98,7 @@ class ZookeeperSource:
 
     async def run(self) -> None:
         """Follow the znodes until cancelled; raises `streams.bus.PublishError`."""
-        inbox = Inbox()
+        inbox = EventQueue()
         try:
             while True:
                 self._keep_open(inbox)
@@ -113,11 +120,11 @@ class ZookeeperSource:
 
     # -- the session -------------------------------------------------------------------------
 
-    def _keep_open(self, inbox: Inbox) -> None:
+    def _keep_open(self, inbox: EventQueue) -> None:
         """Opens a session where there is none, or none that could come back."""
         now_ms = monotonic_ms()
         if self._link is not None and self._down_since_ms is not None:
-            self._observer.disconnected(self._link.reason, now_ms)
+            self._observer.on_disconnected(self._link.reason, now_ms)
             # By then the session has expired. A server that was made anew refuses clients that
             # saw more than it knows, for ever: only a new one learns what there is.
             worn_out = now_ms - self._down_since_ms > 3 * self._settings.session_timeout_ms
@@ -126,7 +133,7 @@ class ZookeeperSource:
                 self._link = None
         if self._link is None:
             self._down_since_ms, self._reopen_ms = now_ms, None
-            self._link = Link(self._settings, inbox)
+            self._link = ZookeeperSession(self._settings, inbox)
             self._link.open()
 
     async def _close(self) -> None:
@@ -138,36 +145,38 @@ class ZookeeperSource:
         while not done.is_set() and monotonic_ms() < deadline:
             await asyncio.sleep(0.02)
 
-    async def _take(self, item: Item) -> None:
+    async def _take(self, item: SessionEvent) -> None:
         now_ms = monotonic_ms()
         match item:
-            case Answered(token, outcome, zxid):
-                for said in self._observer.answer(token, outcome, zxid, now_ms, self._clock_ms()):
+            case ReadCompleted(token, outcome, zxid):
+                for said in self._observer.on_response(
+                    token, outcome, zxid, now_ms, self._clock_ms()
+                ):
                     await self._publish(said)
-            case Fired(generation, target):
-                self._observer.fired(generation, target)
-            case Connected(session):
+            case WatchTriggered(generation, target):
+                self._observer.on_watch(generation, target)
+            case SessionConnected(session):
                 self._down_since_ms = self._reopen_ms = None
-                self._observer.connected(session)
-            case Lost(dead):
+                self._observer.on_connected(session)
+            case SessionDisconnected(dead):
                 if self._down_since_ms is None:
                     self._down_since_ms = now_ms
                 if dead:
                     self._reopen_ms = now_ms + _REOPEN_MS
                 reason = self._link.reason if self._link is not None else ""
-                self._observer.disconnected(reason, now_ms)
+                self._observer.on_disconnected(reason, now_ms)
 
     def _send(self) -> None:
         link, observer = self._link, self._observer
         while link is not None and observer.under_way < self._settings.window:
-            ask = observer.next()
+            ask = observer.next_request()
             if ask is None:
                 return
-            link.ask(ask)
+            link.send(ask)
 
     # -- the bus -----------------------------------------------------------------------------
 
-    async def _publish(self, event: Output | SourceStatus) -> None:
+    async def _publish(self, event: WatcherEvent | SourceStatus) -> None:
         if isinstance(event, DeadLetter):
             LOG.warning("%s: %s", event.cluster or self._settings.connect_string, event.reason)
             await self._sink.publish(DEAD_LETTERS, event)
@@ -178,9 +187,9 @@ class ZookeeperSource:
 
     async def _say(self) -> None:
         """Publish the state where it changed, and as a heartbeat."""
-        now_ms, observer, trouble = monotonic_ms(), self._observer, self._observer.trouble
-        if trouble is not None and trouble.line != self._saying.last_error:
-            LOG.warning("%s", trouble.line)
+        now_ms, observer, trouble = monotonic_ms(), self._observer, self._observer.stall_reason
+        if trouble is not None and trouble.message != self._saying.last_error:
+            LOG.warning("%s", trouble.message)
         state = self._saying.due(observer.caught_up, trouble, now_ms)
         if state is None:
             return
@@ -190,7 +199,7 @@ class ZookeeperSource:
         if observer.cluster is None:
             self._saying.state = state  # nobody knows yet of whom it is to be said
             return
-        self._saying.said(state, now_ms)
+        self._saying.reported(state, now_ms)
         await self._publish(self._status(observer.cluster))
 
     def _status(self, cluster: ClusterId) -> SourceStatus:

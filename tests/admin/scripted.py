@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from controller.reference.requests import FeaturesAnswer, UpdateResponse
+from controller.reference.requests import FeaturesResponse, UpdateResponse
 from reference import answers
 from reference.answers import ClusterView, Endpoint
-from reference.calls import Call
-from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, Speech
+from reference.calls import WireRequest
+from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, ApiDialect
 from reference.wire import WireServer
 from streams.net.address import Address
 
 SUPPORTED = {"group.version": (0, 3), "metadata.version": (1, 21)}
 FINALIZED = {"metadata.version": 20}
 
-Script = Callable[[Call], UpdateResponse | None]
+Script = Callable[[WireRequest], UpdateResponse | None]
 """What an update is answered with; None: the connection is closed."""
 
 
@@ -27,8 +27,8 @@ class Node:
     """One node: what it says of itself, and what it was sent."""
 
     script: Script = lambda _: UpdateResponse()
-    features: FeaturesAnswer = field(
-        default_factory=lambda: FeaturesAnswer(SUPPORTED, FINALIZED, 7)
+    features: FeaturesResponse = field(
+        default_factory=lambda: FeaturesResponse(SUPPORTED, FINALIZED, 7)
     )
     versions: tuple[int, int] | None = (0, 2)
     """Of UpdateFeatures; None: it has none."""
@@ -36,7 +36,7 @@ class Node:
     """Whether it tells who is in the cluster by DescribeCluster."""
     names: Mapping[int, Address] | None = None
     """Other addresses than the cluster's, where it is wrong about them."""
-    updates: list[Call] = field(default_factory=list)
+    updates: list[WireRequest] = field(default_factory=list)
     asked: int = 0
 
 
@@ -46,7 +46,9 @@ class ScriptedCluster:
     ``controller`` is whom Metadata names; -1: nobody.
     """
 
-    def __init__(self, *nodes: Node, controller: int = 1, speech: Speech = Speech.RELEASED) -> None:
+    def __init__(
+        self, *nodes: Node, controller: int = 1, speech: ApiDialect = ApiDialect.RELEASED
+    ) -> None:
         self.nodes = dict(enumerate(nodes, start=1))
         self.controller = controller
         self._speech = speech
@@ -93,7 +95,7 @@ class ScriptedCluster:
             await server.close()
 
     def _answering(self, node: Node) -> Any:
-        async def answer(call: Call) -> Any:
+        async def answer(call: WireRequest) -> Any:
             node.asked += 1
             if call.key == API_VERSIONS:
                 return _offering(call, node, self._speech)
@@ -110,9 +112,9 @@ class ScriptedCluster:
         return answer
 
 
-def _offering(call: Call, node: Node, speech: Speech) -> Any:
+def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
-        return answers.refused_api_versions(answers.ErrorCode.unsupported_version)
+        return answers.api_versions_error(answers.ErrorCode.unsupported_version)
     told = answers.api_versions(call, speech, node.features)
     keys = []
     for each in told.api_keys:

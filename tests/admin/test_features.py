@@ -13,18 +13,18 @@ from admin.errors import (
 )
 from admin.features import Bootstrap, FeatureAdmin
 from admin.metadata import FeatureMetadata
-from admin.updates import Update, UpdateResult, UpgradeType
+from admin.updates import FeatureUpdate, UpdateResult, UpgradeType
 from controller.reference.requests import ErrorCode, ItemResult, UpdateResponse
-from reference.calls import Call
+from reference.calls import WireRequest
 from streams.net.address import Address
 from streams.types import FeatureLevel, FeatureName, NodeId
 from tests.admin.scripted import FINALIZED, SUPPORTED, Node, ScriptedCluster
 
-RAISE = Update(FeatureName("group.version"), FeatureLevel(2))
+RAISE = FeatureUpdate(FeatureName("group.version"), FeatureLevel(2))
 
 
 def changed(
-    cluster: ScriptedCluster, *updates: Update, timeout_s: float = 20.0, **how: Any
+    cluster: ScriptedCluster, *updates: FeatureUpdate, timeout_s: float = 20.0, **how: Any
 ) -> UpdateResult:
     """What comes of an update that is asked of node 1 first."""
 
@@ -64,8 +64,8 @@ def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, 
         how = {"dry_run": True} if dry_run else {}
         changed(
             cluster,
-            Update(FeatureName("group.version"), FeatureLevel(2), kind),
-            Update(FeatureName("metadata.version"), FeatureLevel(21), kind),
+            FeatureUpdate(FeatureName("group.version"), FeatureLevel(2), kind),
+            FeatureUpdate(FeatureName("metadata.version"), FeatureLevel(21), kind),
             timeout_s=60.0,
             **how,
         )
@@ -94,7 +94,7 @@ def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
 def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
     """It knows a boolean instead of a type, and no dry run, which is said before it is asked."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
-        lower = Update(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
+        lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
         changed(cluster, RAISE)
         changed(cluster, lower)
         bodies = [call.body.feature_updates[0] for call in cluster.nodes[1].updates]
@@ -116,7 +116,7 @@ def test_a_node_without_updates_is_told() -> None:
 def test_a_controller_that_moves_is_followed() -> None:
     """NOT_CONTROLLER: who is named next gets the request, until the time is up."""
 
-    def moves(_: Call) -> UpdateResponse:
+    def moves(_: WireRequest) -> UpdateResponse:
         cluster.controller = 2
         return UpdateResponse(ErrorCode.NOT_CONTROLLER)
 
@@ -189,11 +189,11 @@ def test_results_are_by_feature() -> None:
     """Each has its own in 3.x, one error stands for all where the request as a whole has it, and a
     missing text is Kafka's own; `check` raises what was refused (F-74)."""
 
-    def partly(_: Call) -> UpdateResponse:
+    def partly(_: WireRequest) -> UpdateResponse:
         bad = ItemResult("a", ErrorCode.INVALID_UPDATE_VERSION, "no")
         return UpdateResponse(results=(ItemResult("b"), bad))
 
-    both = [Update(FeatureName(name), FeatureLevel(1)) for name in ("b", "a")]
+    both = [FeatureUpdate(FeatureName(name), FeatureLevel(1)) for name in ("b", "a")]
     with ScriptedCluster(Node(script=partly)) as cluster:
         result = changed(cluster, *both)
     assert [(one.feature, one.error, one.text) for one in result.results] == [
@@ -240,8 +240,8 @@ def test_describe_is_a_record_of_what_one_node_says() -> None:
                     await admin.describe(node_id=NodeId(9))
                 answers = await admin.describe_all()
                 assert [one.node_id for one in answers] == [1, 2, 3]
-                assert [one.trouble is None for one in answers] == [True, True, False]
-                assert "nobody listens at" in str(answers[2].trouble)
+                assert [one.error is None for one in answers] == [True, True, False]
+                assert "nobody listens at" in str(answers[2].error)
 
         asyncio.run(work())
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admin.features import Bootstrap, FeatureAdmin
-from admin.glance import glance
+from admin.glance import fast_describe
 from admin.metadata import FeatureMetadata
-from controller.reference.requests import FeaturesAnswer
+from controller.reference.requests import FeaturesResponse
 from streams.net.address import Address
 from tests.admin.scripted import Node, ScriptedCluster
 
@@ -28,13 +28,13 @@ def test_it_says_what_the_client_says(
     supported: dict[str, tuple[int, int]], finalized: dict[str, int], epoch: int
 ) -> None:
     """Whatever a node supports and has finalized, and where it has no epoch."""
-    with ScriptedCluster(Node(features=FeaturesAnswer(supported, finalized, epoch))) as cluster:
+    with ScriptedCluster(Node(features=FeaturesResponse(supported, finalized, epoch))) as cluster:
 
         async def asked() -> FeatureMetadata:
             async with FeatureAdmin(Bootstrap((cluster.address(),))) as admin:
                 return await admin.describe()
 
-        assert glance(cluster.address(), None, 10) == asyncio.run(asked())
+        assert fast_describe(cluster.address(), None, 10) == asyncio.run(asked())
 
 
 def answering(content: bytes) -> Address:
@@ -57,12 +57,12 @@ def answering(content: bytes) -> Address:
 def test_it_knows_nothing_of_what_it_cannot_read(content: bytes, framed: bool) -> None:
     """Any bytes, in a frame or not: no exception, and nothing made up of features."""
     head = len(content).to_bytes(4, "big") if framed else b""
-    found = glance(answering(head + content), None, 5)
+    found = fast_describe(answering(head + content), None, 5)
     assert found is None or found.epoch is None or found.epoch >= 0
 
 
 def test_an_older_node_and_none_at_all_are_left_to_the_client() -> None:
     """The first answers version 4 with an error in the form of version 0; the second not at all."""
     old = (1).to_bytes(4, "big") + (35).to_bytes(2, "big") + (0).to_bytes(4, "big")
-    assert glance(answering(len(old).to_bytes(4, "big") + old), None, 5) is None
-    assert glance(Address("127.0.0.1", 1), None, 5) is None
+    assert fast_describe(answering(len(old).to_bytes(4, "big") + old), None, 5) is None
+    assert fast_describe(Address("127.0.0.1", 1), None, 5) is None

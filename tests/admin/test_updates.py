@@ -2,9 +2,15 @@
 
 import pytest
 
-from admin.latest import greatest, highest_common
-from admin.metadata import FeatureMetadata, NodeAnswer
-from admin.updates import DowngradeType, Reading, Update, UpgradeType, same_for_all
+from admin.latest import highest_common, highest_supported
+from admin.metadata import FeatureMetadata, NodeDescription
+from admin.updates import (
+    AllowDowngradeSemantics,
+    DowngradeType,
+    FeatureUpdate,
+    UpgradeType,
+    uniform_result,
+)
 from streams.net.address import Address
 from streams.types import FeatureLevel, FeatureName, NodeId, Role
 
@@ -21,36 +27,42 @@ def test_types_are_kips_and_kafkas() -> None:
     ]
     assert [each.upgrade_type for each in DowngradeType] == list(UpgradeType)
     assert list(map(int, UpgradeType)) == [1, 2, 3]
-    assert Update(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
+    assert FeatureUpdate(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
 
 
 @pytest.mark.parametrize(
     ("allow", "reading", "kind"),
     [
-        (False, Reading.RELEASED, UpgradeType.UPGRADE),
-        (True, Reading.RELEASED, UpgradeType.SAFE_DOWNGRADE),
-        (False, Reading.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
-        (True, Reading.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
+        (False, AllowDowngradeSemantics.RELEASED, UpgradeType.UPGRADE),
+        (True, AllowDowngradeSemantics.RELEASED, UpgradeType.SAFE_DOWNGRADE),
+        (False, AllowDowngradeSemantics.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
+        (True, AllowDowngradeSemantics.WRITTEN, UpgradeType.SAFE_DOWNGRADE),
     ],
 )
-def test_the_older_form_has_a_boolean(allow: bool, reading: Reading, kind: UpgradeType) -> None:
+def test_the_older_form_has_a_boolean(
+    allow: bool, reading: AllowDowngradeSemantics, kind: UpgradeType
+) -> None:
     """As written it gives a safe downgrade for either value, as released only for true (M-28)."""
-    assert Update.of_boolean(NAME, LEVEL, allow, reading) == Update(NAME, LEVEL, kind)
+    assert FeatureUpdate.of_boolean(NAME, LEVEL, allow, reading) == FeatureUpdate(NAME, LEVEL, kind)
 
 
 def test_the_older_question_is_answered() -> None:
     """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
     (M-29)."""
-    kinds = [Update(NAME, LEVEL, kind) for kind in UpgradeType]
-    assert [one.allows_downgrade(Reading.WRITTEN) for one in kinds] == [False, True, False]
+    kinds = [FeatureUpdate(NAME, LEVEL, kind) for kind in UpgradeType]
+    assert [one.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for one in kinds] == [
+        False,
+        True,
+        False,
+    ]
     assert [one.allows_downgrade() for one in kinds] == [False, True, True]
 
 
 def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
     """The texts of Kafka's clients where the server sends none."""
-    (one,) = same_for_all([NAME], 31, None).results
+    (one,) = uniform_result([NAME], 31, None).results
     assert one.text == "Cluster authorization failed."
-    (one,) = same_for_all([NAME], 999, None).results
+    (one,) = uniform_result([NAME], 999, None).results
     assert one.text == "The server answered with error 999."
 
 
@@ -63,9 +75,9 @@ def metadata(
     return FeatureMetadata(ranges, levels, 1, Address("a", 1))
 
 
-def answers(*told: FeatureMetadata) -> list[NodeAnswer]:
+def answers(*told: FeatureMetadata) -> list[NodeDescription]:
     """Of as many brokers."""
-    return [NodeAnswer(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
+    return [NodeDescription(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
 
 
 def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
@@ -75,7 +87,7 @@ def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
     two = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
     known = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
     chosen = highest_common(known, answers(one, two))
-    assert chosen.updates == (Update(FeatureName("metadata.version"), FeatureLevel(25)),)
+    assert chosen.updates == (FeatureUpdate(FeatureName("metadata.version"), FeatureLevel(25)),)
     assert chosen.remarks == ("a is at 3, and some node supports no more than 2",)
 
 
@@ -84,7 +96,7 @@ def test_a_feature_that_a_node_lacks_has_no_latest_level() -> None:
     one = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
     two = metadata(b=(0, 1), c=(1, 2))
     chosen = highest_common(metadata(), answers(one, two))
-    assert chosen.updates == (Update(FeatureName("c"), FeatureLevel(1)),)
+    assert chosen.updates == (FeatureUpdate(FeatureName("c"), FeatureLevel(1)),)
     assert [remark.split()[0] for remark in chosen.remarks] == ["a", "b"]
 
 
@@ -95,12 +107,12 @@ def test_kraft_version_is_raised_only_where_it_can_be() -> None:
     now = {"metadata.version": 21}
     assert highest_common(metadata(now), answers(old, new)).updates == ()
     raised = highest_common(metadata({"metadata.version": 30}), answers(new, new)).updates
-    assert raised == (Update(FeatureName("kraft.version"), FeatureLevel(1)),)
+    assert raised == (FeatureUpdate(FeatureName("kraft.version"), FeatureLevel(1)),)
 
 
 def test_the_later_drafts_latest_is_the_controllers() -> None:
     """Every supported feature at the maximum that the controller names, changed or not (F-87)."""
-    assert greatest(metadata({"a": 3}, a=(1, 3), b=(1, 2))) == (
-        Update(FeatureName("a"), FeatureLevel(3)),
-        Update(FeatureName("b"), FeatureLevel(2)),
+    assert highest_supported(metadata({"a": 3}, a=(1, 3), b=(1, 2))) == (
+        FeatureUpdate(FeatureName("a"), FeatureLevel(3)),
+        FeatureUpdate(FeatureName("b"), FeatureLevel(2)),
     )

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agents.desk import Desk
-from agents.durable import Ledger
+from agents.desk import EventProcessor
+from agents.durable import OffsetTracker
 from agents.settings import WorkerSettings
 from agents.worker import Worker
 from streams.bus import BusSettings, Publisher
@@ -35,20 +35,20 @@ class _Crash:
         self._changelog = changelog
         self._in_event = False
         self._seen = False
-        self._say, self._keep = Desk._say, Desk._keep
-        self._send, self._settle = Publisher.send, Ledger.settle
+        self._say, self._keep = EventProcessor._say, EventProcessor._keep
+        self._send, self._settle = Publisher.send, OffsetTracker.wait_acknowledged
 
     def install(self) -> None:
         """From now on the worker ends at the point."""
         crash = self
 
-        async def say(desk: Desk, outcome: Any) -> None:
+        async def say(desk: EventProcessor, outcome: Any) -> None:
             crash._in_event = any(change.after == LEVEL for change in outcome.changes)
             crash._seen |= crash._in_event
             crash.reach("before-say")
             await crash._say(desk, outcome)
 
-        async def keep(desk: Desk, *arguments: Any) -> None:
+        async def keep(desk: EventProcessor, *arguments: Any) -> None:
             crash.reach("between-say-and-keep")
             await crash._keep(desk, *arguments)
             crash._in_event = False
@@ -62,14 +62,14 @@ class _Crash:
                 crash.reach("between-rows")
             return delivery
 
-        async def settle(ledger: Ledger) -> None:
+        async def settle(ledger: OffsetTracker) -> None:
             if crash._seen and not crash._in_event and crash._point == "before-commit":
                 _die()
             await crash._settle(ledger)
 
         for owner, name, method in (
-            *((Desk, "_say", say), (Desk, "_keep", keep)),
-            *((Publisher, "send", send), (Ledger, "settle", settle)),
+            *((EventProcessor, "_say", say), (EventProcessor, "_keep", keep)),
+            *((Publisher, "send", send), (OffsetTracker, "settle", settle)),
         ):
             setattr(owner, name, method)
 

@@ -72,7 +72,7 @@ def _until_resolved(bus: BusSettings) -> None:
         newest: dict[str, AlertState] = {}
         while not newest or AlertState.FIRING in newest.values():
             assert time.monotonic() < deadline, newest
-            for message in reader.coming(0.2):
+            for message in reader.poll(0.2):
                 alert = decode_alert(message.value())
                 newest[alert.id] = alert.state
 
@@ -100,9 +100,9 @@ def _outputs(
     bus: BusSettings,
 ) -> tuple[list[FeatureChange], list[Alert], list[Snapshot]]:
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
-        changes = [decode_change(message.value()) for message in reader.present()]
+        changes = [decode_change(message.value()) for message in reader.read_existing()]
     with contextlib.closing(TopicReader(bus, ALERTS)) as reader:
-        alerts = [decode_alert(message.value()) for message in reader.present()]
+        alerts = [decode_alert(message.value()) for message in reader.read_existing()]
     with contextlib.closing(TopicReader(bus, EPOCHS)) as reader:
-        snapshots = [decode_snapshot(message.value()) for message in reader.present()]
+        snapshots = [decode_snapshot(message.value()) for message in reader.read_existing()]
     return changes, alerts, snapshots

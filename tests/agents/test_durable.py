@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.durable import Ledger, UnfinishedError
+from agents.durable import IncompleteEventError, OffsetTracker
 
 
 class _Bus:
@@ -18,38 +18,42 @@ class _Bus:
 
 def test_only_finished_offsets_are_committed() -> None:
     """What comes next is the offset after the last finished one, by partition; else nothing."""
-    ledger = Ledger(_Bus().flush)
-    assert ledger.next("log-0") is None
-    ledger.finish("log-0", 6)
-    ledger.finish("log-1", 0)
-    assert (ledger.next("log-0"), ledger.next("log-1"), ledger.next("log-2")) == (7, 1, None)
+    ledger = OffsetTracker(_Bus().flush)
+    assert ledger.next_offset("log-0") is None
+    ledger.mark_processed("log-0", 6)
+    ledger.mark_processed("log-1", 0)
+    assert (
+        ledger.next_offset("log-0"),
+        ledger.next_offset("log-1"),
+        ledger.next_offset("log-2"),
+    ) == (7, 1, None)
 
 
 def test_an_assignment_begins_at_what_is_committed() -> None:
     """After partitions were assigned anew nothing that was finished before counts."""
-    ledger = Ledger(_Bus().flush)
-    ledger.finish("log-0", 6)
-    ledger.forget()
-    assert ledger.next("log-0") is None
+    ledger = OffsetTracker(_Bus().flush)
+    ledger.mark_processed("log-0", 6)
+    ledger.reset()
+    assert ledger.next_offset("log-0") is None
 
 
 async def test_a_commit_waits_for_the_bus() -> None:
     """Settling returns after the bus has all that was sent."""
     bus = _Bus()
-    await Ledger(bus.flush).settle()
+    await OffsetTracker(bus.flush).wait_acknowledged()
     assert bus.flushed == 1
 
 
 async def test_nothing_is_committed_after_an_event_was_broken_off() -> None:
     """Once an event could not be finished every commit of this process is refused."""
     bus = _Bus()
-    ledger = Ledger(bus.flush)
-    ledger.finish("log-0", 1)
-    ledger.break_off()
-    ledger.finish("log-0", 2)
+    ledger = OffsetTracker(bus.flush)
+    ledger.mark_processed("log-0", 1)
+    ledger.fail()
+    ledger.mark_processed("log-0", 2)
     for _ in range(2):
-        with pytest.raises(UnfinishedError, match="broken off"):
-            await ledger.settle()
+        with pytest.raises(IncompleteEventError, match="broken off"):
+            await ledger.wait_acknowledged()
     assert bus.flushed == 0
 
 
@@ -60,4 +64,4 @@ async def test_a_bus_that_fails_refuses_the_commit() -> None:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError):
-        await Ledger(fail).settle()
+        await OffsetTracker(fail).wait_acknowledged()

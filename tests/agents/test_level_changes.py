@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from admin.features import Update, update_features
-from controller.readiness import readiness
+from admin.features import FeatureUpdate, update_features
+from controller.readiness import assess_readiness
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
 from deploy.light import LightNodes
-from deploy.node import Node
+from deploy.node import KafkaNode
 from deploy.specs import ClusterSpec, NodeSpec, Roles
 from streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from streams.events import DeadLetter, Event, NodeAnswer
 from streams.kraft.source import KraftSource
-from streams.kraft.wanted import DEFAULT_WANTED
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.net.address import parse_addresses
 from streams.outputs import Alert, AlertState, FeatureChange
 from streams.topics import Topic
@@ -88,21 +88,21 @@ async def finalize(cluster: Cluster, level: int) -> None:
     """Ask the active controller for a level of metadata.version."""
     leader = await asyncio.to_thread(cluster.leader)
     (address,) = parse_addresses(leader.controller or "")
-    await update_features(address, (Update(METADATA_VERSION, FeatureLevel(level)),))
+    await update_features(address, (FeatureUpdate(METADATA_VERSION, FeatureLevel(level)),))
 
 
 def following(cluster: Cluster, watched: Watched) -> AbstractAsyncContextManager[KraftSource]:
     """A source on the cluster's log that hands its events to the monitor."""
-    return running(settings_for(cluster, wanted=DEFAULT_WANTED), watched)
+    return running(settings_for(cluster, wanted=DEFAULT_RECORD_TYPES), watched)
 
 
-def on_disk(node: Node) -> list[tuple[int, str, dict[str, Any]]]:
+def on_disk(node: KafkaNode) -> list[tuple[int, str, dict[str, Any]]]:
     """Offset, type and content of each record in a node's copy of the log."""
     (segment,) = node.metadata_log.glob("*.log")
     return [(each["offset"], each["type"], each["data"]) for each in ours(segment)]
 
 
-def level_records(node: Node) -> list[int]:
+def level_records(node: KafkaNode) -> list[int]:
     """The levels of metadata.version in a node's copy of the log."""
     return [
         data["featureLevel"]
@@ -232,12 +232,12 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
     async with following(mixed, watched):
         await until(watched.following)
         target = {METADATA_VERSION: FeatureLevel(TOO_HIGH)}
-        (found,) = readiness(watched.image, None, target).blockers
+        (found,) = assess_readiness(watched.image, None, target).blockers
         assert (found.role, found.node_id) == key
         with LightNodes(mixed.controllers, mixed.cluster_id, 1) as light:
             await asyncio.to_thread(light.unregister, [11])
         await until(lambda: watched.image.nodes.get(key) is None)
-        assert not readiness(watched.image, None, target).blockers
+        assert not assess_readiness(watched.image, None, target).blockers
         await finalize(mixed, TOO_HIGH)
         await until(lambda: watched.levels()[-1][1] == TOO_HIGH)
         await until(lambda: UNKNOWN_LEVEL.search(broker.log.read_text()))

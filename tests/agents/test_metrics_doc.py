@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agents import metrics as worker
-from agents.metrics import Meters
+from agents.metrics import WorkerMetrics
 from controller.monitor import MonitorState, step
 from streams import metrics as source
 from streams.events import SourceState
@@ -48,14 +48,14 @@ def _shown(text: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 def test_a_worker_shows_every_metric_of_its_registry() -> None:
     """After a change and an alert each registered metric has series, with its labels."""
-    meters = Meters()
+    meters = WorkerMetrics()
     state = MonitorState.of(CLUSTER)
     events = (registration(1, 1, (1, 19)), levels(2, {"metadata.version": 30}), following(2))
     for event in events:
         outcome = step(state, event)
         state = outcome.state
-        meters.took(METADATA_LOG, outcome, 0.001)
-    meters.show({CLUSTER: state})
+        meters.observe(METADATA_LOG, outcome, 0.001)
+    meters.expose({CLUSTER: state})
     shown = _shown(generate_latest(meters.registry).decode())
     for metric in worker.METRICS:
         assert shown[metric.name] == (metric.kind, frozenset(metric.labels)), metric

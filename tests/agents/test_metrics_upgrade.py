@@ -3,7 +3,7 @@
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agents.metrics import Meters
+from agents.metrics import WorkerMetrics
 from controller.monitor import MonitorState
 from streams.types import ClusterId
 from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
@@ -17,8 +17,8 @@ Labels = tuple[tuple[str, str], ...]
 
 def shown(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels, float]]:
     """Each metric's values by their labels but for the cluster."""
-    meters = Meters(node_series)
-    meters.show({ClusterId(CLUSTER): state})
+    meters = WorkerMetrics(node_series)
+    meters.expose({ClusterId(CLUSTER): state})
     text = generate_latest(meters.registry).decode()
     return {
         family.name.removeprefix("featurewatch_"): {

@@ -9,11 +9,11 @@ import pytest
 
 from controller.snapshot import snapshot
 from deploy.cluster import Cluster
-from deploy.migration import Migration
+from deploy.migration import ClusterMigration
 from deploy.specs import zookeeper_mode
 from streams.bus import LogPosition
 from streams.events import DeadLetter, Event
-from streams.kraft.quorum_reader import Quorum
+from streams.kraft.quorum_reader import QuorumSettings
 from streams.kraft.source import KraftSettings, KraftSource
 from streams.net.address import parse_addresses
 from streams.outputs import Snapshot
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.stack
 class Desk:
     """Takes in what the sources publish, audited at each step."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     def __init__(self, cluster: ClusterId) -> None:
         self.engine = Engine(cluster=cluster)
@@ -81,7 +81,7 @@ def log_of(cluster: Cluster, desk: Desk) -> KraftSource:
         return None
 
     cluster_id = ClusterId(cluster.cluster_id)
-    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers))
+    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers))
     return KraftSource(KraftSettings(cluster_id, quorum=quorum), desk, resume)
 
 
@@ -92,7 +92,7 @@ async def test_a_migration_is_seen_from_both_sides(
     zookeeper = f"{make_ensemble().connect_string}/kafka"
     spec = zookeeper_mode(1, zookeeper, properties={"inter.broker.protocol.version": "3.8"})
     cluster = await asyncio.to_thread(make_cluster, spec)
-    migration, desk = Migration(cluster), Desk(ClusterId(cluster.cluster_id))
+    migration, desk = ClusterMigration(cluster), Desk(ClusterId(cluster.cluster_id))
     async with running(ZookeeperSource(ZookeeperSettings(zookeeper), desk)):
         found = await desk.until(lambda now: now.ready and now.migration.brokers_in_zookeeper == 1)
         assert (found.authority, found.epoch, found.controller.node_id) == ("zookeeper", 0, 1)

@@ -78,7 +78,7 @@ def _until(bus: BusSettings, done: Callable[[set[tuple[str, int, int]]], bool]) 
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
         while not done(set(said.values())):
             assert time.monotonic() < deadline, sorted(said.values())
-            for message in reader.coming(0.2):
+            for message in reader.poll(0.2):
                 change = decode_change(message.value())
                 content = (change.cluster, change.revision, int(change.after))
                 assert said.setdefault(change.id, content) == content
@@ -108,7 +108,7 @@ def _wait_for_alert(bus: BusSettings, state: AlertState) -> str:
     deadline = time.monotonic() + 30
     with contextlib.closing(TopicReader(bus, ALERTS)) as reader:
         while time.monotonic() < deadline:
-            for message in reader.coming(0.2):
+            for message in reader.poll(0.2):
                 alert = decode_alert(message.value())
                 key = (alert.cluster, alert.rule, alert.state)
                 if key == (CLUSTER, "source-stalled", state):

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from agents import timers
-from agents.desk import Desk
-from agents.timers import Watchdog, publish_states, silences
+from agents.desk import EventProcessor
+from agents.timers import Watchdog, publish_states, silent_statuses
 from controller.monitor import MonitorState, step
 from streams.bus import BusSettings, Publisher
 from streams.codec import Message
@@ -30,7 +30,7 @@ def _state(*events: Any) -> MonitorState:
 def test_a_silent_source_is_said_to_be_silent() -> None:
     """Each source that was heard of before gets a status of its own, with the seconds in words."""
     image = _state(following(3)).image
-    (found,) = silences(image, {"kraft": 21.4}, now_ms=5)
+    (found,) = silent_statuses(image, {"kraft": 21.4}, now_ms=5)
     assert (found.cluster, found.source, found.state) == (CLUSTER, "kraft", SourceState.SILENT)
     assert found.seen_ms == 5
     assert "21 s" in found.detail
@@ -39,9 +39,9 @@ def test_a_silent_source_is_said_to_be_silent() -> None:
 def test_silence_is_said_once() -> None:
     """A source that was said to be silent is not said again until it is heard of."""
     silent = _state(following(3), status(SourceState.SILENT, -1)).image
-    assert silences(silent, {"kraft": 60}, now_ms=5) == []
+    assert silent_statuses(silent, {"kraft": 60}, now_ms=5) == []
     back = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
-    assert len(silences(back, {"kraft": 60}, now_ms=5)) == 1
+    assert len(silent_statuses(back, {"kraft": 60}, now_ms=5)) == 1
 
 
 async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) 
     znodes = replace(following(3), source="zookeeper")
     desk = SimpleNamespace(
         states={CLUSTER: _state(following(3), znodes)},
-        heard={(CLUSTER, "metadata-log"): 100.0, (CLUSTER, "zookeeper"): 70.0},
+        last_seen={(CLUSTER, "metadata-log"): 100.0, (CLUSTER, "zookeeper"): 70.0},
     )
     said: list[tuple[str, str]] = []
 
@@ -58,7 +58,7 @@ async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(timers.time, "monotonic", lambda: 101.0)
     publisher = cast("Publisher", SimpleNamespace(publish=publish))
-    await timers.SilenceWatch(cast("Desk", desk), publisher, silent_after_s=20).look()
+    await timers.SilenceDetector(cast("EventProcessor", desk), publisher, silent_after_s=20).check()
     assert said == [("zookeeper", "zookeeper")]
 
 
@@ -66,17 +66,17 @@ async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) 
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often the process was ended."""
     found: list[str] = []
-    monkeypatch.setattr(timers, "stop_now", lambda: found.append("stopped"))
+    monkeypatch.setattr(timers, "exit_now", lambda: found.append("stopped"))
     return found
 
 
 def test_the_watchdog_ends_a_worker_that_reads_and_never_commits(stops: list[str]) -> None:
     """It waits for the whole time, and then acts."""
     dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
-    dog.look({"p": 10}, now=0)
-    dog.look({"p": 12}, now=60)
+    dog.check({"p": 10}, now=0)
+    dog.check({"p": 12}, now=60)
     assert stops == []
-    dog.look({"p": 12}, now=61)
+    dog.check({"p": 12}, now=61)
     assert stops == ["stopped"]
 
 
@@ -86,7 +86,7 @@ def test_the_watchdog_counts_from_the_last_commit(stops: list[str]) -> None:
     dog = Watchdog(lambda: committed, stuck_after_s=60)
     for second in range(0, 500, 50):
         committed["p"] += 1
-        dog.look({"p": 1000}, now=second)
+        dog.check({"p": 1000}, now=second)
     assert stops == []
 
 
@@ -97,7 +97,7 @@ def test_the_watchdog_leaves_an_idle_worker_alone(
     """A partition that is committed to its end, or was never read, is no reason, for ever."""
     dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
     for second in (0, 100, 1000, 10_000):
-        dog.look(read, now=second)
+        dog.check(read, now=second)
     assert stops == []
 
 
@@ -112,10 +112,10 @@ class _Recorder:
 async def test_the_newest_state_is_published_once_for_many_events() -> None:
     """A cluster in which something changed has one snapshot, of what is known at the moment."""
     state = _state(registration(1, 1, (1, 30)), levels(2, {"metadata.version": 21}), following(2))
-    desk = SimpleNamespace(unsaid={CLUSTER}, states={CLUSTER: state})
+    desk = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
     bus = _Recorder()
     for _ in range(2):
-        await publish_states(cast("Desk", desk), BUS, cast("Publisher", bus))
+        await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus))
     ((topic, message),) = bus.sent
     assert topic == "featurewatch.state"
     found = decode_snapshot(message.value)
@@ -124,7 +124,7 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
 
 async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:
     """What is no longer owned is passed over."""
-    desk = SimpleNamespace(unsaid={CLUSTER}, states={})
+    desk = SimpleNamespace(dirty={CLUSTER}, states={})
     bus = _Recorder()
-    await publish_states(cast("Desk", desk), BUS, cast("Publisher", bus))
+    await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus))
     assert bus.sent == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.settings import WorkerSettings
-from agents.timers import topic_of
+from agents.timers import topic_of_source
 from agents.worker import Worker
 from cli.reading import TopicReader
 from deploy.cluster import Cluster
@@ -61,7 +61,7 @@ def said(bus: BusSettings, topic: Topic, count: int) -> list[bytes]:
     with contextlib.closing(TopicReader(bus, topic)) as reader:
         while len(found) < count:
             assert time.monotonic() < deadline, found
-            found += [message.value() or b"" for message in reader.coming(0.2)]
+            found += [message.value() or b"" for message in reader.poll(0.2)]
     return found
 
 
@@ -96,4 +96,8 @@ async def test_znodes_become_changes_and_outlive_the_worker(bus: Cluster, tmp_pa
 def test_each_source_has_its_topic() -> None:
     """A silence is said where the source itself would speak."""
     sources = ("kraft", "zookeeper", "api-versions")
-    assert [topic_of(source) for source in sources] == [METADATA_LOG, ZOOKEEPER, API_VERSIONS]
+    assert [topic_of_source(source) for source in sources] == [
+        METADATA_LOG,
+        ZOOKEEPER,
+        API_VERSIONS,
+    ]

@@ -18,7 +18,7 @@ from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
 from deploy.light import LightNodes
 from deploy.specs import single_bus
-from pipeline.audit import Report, audit
+from pipeline.audit import AuditReport, audit
 from pipeline.audit_compare import BAD, EQUAL, REORDERED, UNKNOWN
 from pipeline.lake import Lake
 from pipeline.run import run_once, stages
@@ -75,7 +75,7 @@ def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
         run_once(lake, stages(lake, bus))
 
 
-def told(run: str, report: Report, seconds: float) -> dict[str, Any]:
+def told(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
     """The measure of one run."""
     for difference in report.differences:
         print(difference)

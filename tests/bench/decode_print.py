@@ -9,24 +9,24 @@ from pathlib import Path
 
 import orjson
 
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.records import RecordDecoder
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
+from streams.kraft.wanted import ALL_RECORDS, DEFAULT_RECORD_TYPES
 
 
 def main(wanted: str, file: str) -> None:
     """Prints every record, or those that a monitor needs."""
     # Records make no reference cycles, and this process ends after them.
     gc.disable()
-    decoder = RecordDecoder(ALL_RECORDS if wanted == "all" else DEFAULT_WANTED)
-    found = scan(Path(file).read_bytes())
+    decoder = RecordDecoder(ALL_RECORDS if wanted == "all" else DEFAULT_RECORD_TYPES)
+    found = scan_batches(Path(file).read_bytes())
     for batch in found.batches:
         if records := decoder.decode(batch).records:
             # One call for a batch. A quote inside a text is escaped, so this stands only between.
             lines = orjson.dumps(records)[1:-1].replace(b'},{"offset":', b'}\n{"offset":')
             sys.stdout.buffer.write(lines + b"\n")
-    if found.fault:
-        sys.exit(found.fault)
+    if found.error:
+        sys.exit(found.error)
 
 
 if __name__ == "__main__":

@@ -31,17 +31,17 @@ from deploy.artifacts import Cache, default_cache
 from deploy.cluster import Cluster
 from deploy.specs import single_bus
 from pipeline.errors import TopicError
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.gold_tables import FEATURE_CHANGES
-from pipeline.kafka import topic_spans
+from pipeline.kafka import offset_ranges
 from pipeline.lake import Lake
 from pipeline.maintain import TABLES
-from pipeline.reading import of_inputs
+from pipeline.reading import input_messages
 from pipeline.registry import MESSAGES
 from pipeline.run import run_on, stages
 from pipeline.session import spark_session
 from pipeline.shapes import EVENT, ddl
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 from pipeline.typing_records import WANTED
 from streams.bus import BusSettings, ensure_topics
 from streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
@@ -76,7 +76,7 @@ def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Itera
 def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> int:
     """Bronze with so many records of each cluster, and empty tables; the number of its rows."""
     for table in TABLES:
-        lake.make(table)
+        lake.ensure_table(table)
     messages = Messages()
     for number in range(clusters):
         cluster = ClusterId(f"bench-cluster-{number}")
@@ -88,7 +88,7 @@ def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> i
 def bare(lake: Lake) -> None:
     """What Spark needs at least to look into each message: it parses only the kind."""
     event = fn.from_json(fn.col("value").cast("string"), ddl(EVENT)).alias("event")
-    of_inputs(lake.read(MESSAGES)).select(event).groupBy("event.kind").count().collect()
+    input_messages(lake.read(MESSAGES)).select(event).groupBy("event.kind").count().collect()
 
 
 def parsed(lake: Lake) -> None:
@@ -103,12 +103,12 @@ def parsed(lake: Lake) -> None:
 
 def silver(lake: Lake) -> None:
     """Every table of silver."""
-    Typing(lake).take(of_inputs(lake.read(MESSAGES)))
+    SilverQuery(lake).take(input_messages(lake.read(MESSAGES)))
 
 
 def gold(lake: Lake) -> None:
     """Every table of gold."""
-    Telling(lake).rebuild()
+    GoldQuery(lake).rebuild()
 
 
 def seconds(work: Callable[[Lake], None], lake: Lake) -> float:
@@ -147,7 +147,7 @@ def _wait_for_leaders(bus: BusSettings) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            topic_spans(bus)
+            offset_ranges(bus)
         except TopicError:
             time.sleep(0.2)
         else:

@@ -16,8 +16,8 @@ import orjson
 
 from controller.kraft import release_of
 from controller.monitor import MonitorState, step
-from controller.readiness import Readiness, readiness, refusals, states
-from controller.readiness.states import stands_of
+from controller.readiness import ReadinessReport, assess_readiness, refusals, states
+from controller.readiness.states import upgrade_state_of
 from tests.bench.event_cost import registrations
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV
@@ -37,12 +37,12 @@ def cluster_of(nodes: int) -> MonitorState:
     return step(state, r.following(len(records))).state
 
 
-def from_scratch(state: MonitorState) -> tuple[float, Readiness]:
+def from_scratch(state: MonitorState) -> tuple[float, ReadinessReport]:
     """Milliseconds for the verdict, and it."""
     for cached in (states._stands, refusals._words):
         cached.cache_clear()
     began = time.perf_counter()
-    found = readiness(state.image, release_of("4.3"), now_ms=10**6)
+    found = assess_readiness(state.image, release_of("4.3"), now_ms=10**6)
     return (time.perf_counter() - began) * 1e3, found
 
 
@@ -54,7 +54,7 @@ def change_ms(state: MonitorState) -> float:
     began = time.perf_counter()
     for event in moved:
         state = step(state, event).state
-        stands_of(state.image)
+        upgrade_state_of(state.image)
     return (time.perf_counter() - began) / len(moved) * 1e3
 
 

@@ -29,9 +29,9 @@ from pipeline.replay.planning import prepare
 from pipeline.replay.run import replay
 from pipeline.session import spark_session
 from streams.events import LogCommit
-from streams.kraft.batch import Batch, scan
+from streams.kraft.batch import RecordBatch, scan_batches
 from streams.kraft.commits import CommitAssembler
-from streams.kraft.logdir_files import Segment, segments
+from streams.kraft.logdir_files import LogSegment, segments
 from streams.kraft.records import RecordDecoder
 from streams.kraft.wanted import ALL_RECORDS
 from streams.types import ClusterId
@@ -47,7 +47,7 @@ SEGMENT_BYTES: Final = 100 << 20
 _CRC_BEGINS: Final = 21
 
 
-def moved(batch: Batch, base: int, at_ms: int) -> bytes:
+def moved(batch: RecordBatch, base: int, at_ms: int) -> bytes:
     """A batch's bytes at another offset and time."""
     content = bytearray(batch.buffer[batch.at : batch.end])
     struct.pack_into(">q", content, 0, base)
@@ -61,10 +61,10 @@ class Material:
 
     def __init__(self, segment: Path) -> None:
         decoder = RecordDecoder(ALL_RECORDS)
-        self.work: list[Batch] = []
-        self.nodes: list[Batch] = []
-        self.idle: list[Batch] = []
-        for batch in scan(segment.read_bytes()).batches:
+        self.work: list[RecordBatch] = []
+        self.nodes: list[RecordBatch] = []
+        self.idle: list[RecordBatch] = []
+        for batch in scan_batches(segment.read_bytes()).batches:
             types = {record["type"] for record in decoder.decode(batch).records}
             if types == {"NO_OP_RECORD"} and batch.record_count == 1:
                 self.idle.append(batch)
@@ -117,7 +117,7 @@ def plain(node: Path) -> tuple[float, MonitorState]:
     log = node / "__cluster_metadata-0"
     assembler, state = CommitAssembler(CLUSTER), MonitorState.of(CLUSTER)
     for base in segments(log):
-        with Segment(log, base) as segment:
+        with LogSegment(log, base) as segment:
             for batch in segment.batches():
                 for event in assembler.add(batch, batch.append_ms):
                     if isinstance(event, LogCommit):

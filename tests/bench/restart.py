@@ -77,7 +77,7 @@ def _wait_for_nodes(bus: BusSettings, nodes: int) -> None:
     with contextlib.closing(TopicReader(bus, STATE)) as reader:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            for message in reader.coming(0.2):
+            for message in reader.poll(0.2):
                 known = decode_snapshot(message.value())
                 if sum(len(each.nodes) for each in known.classes) == nodes and known.ready:
                     return
@@ -88,7 +88,7 @@ def _wait_for_change(bus: BusSettings, after: int) -> None:
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            for message in reader.coming(0.01):
+            for message in reader.poll(0.01):
                 if decode_change(message.value()).after == after:
                     return
     raise TimeoutError("the worker that was started again said nothing")

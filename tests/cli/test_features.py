@@ -16,9 +16,9 @@ import pytest
 from cli.errors import UsageError
 from cli.features.tool import parse_level
 from cli.properties import read_client_config, read_properties
-from cli.shortcut import describes
-from controller.reference.requests import FeaturesAnswer, UpdateResponse
-from reference.dialects import Speech
+from cli.shortcut import run_fast_describe
+from controller.reference.requests import FeaturesResponse, UpdateResponse
+from reference.dialects import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.commands import ROOT, environment
 from tests.conformance.features_tool.kafka_features import Ours
@@ -172,7 +172,7 @@ def test_the_way_back_is_told_before(
 ) -> None:
     """What can be undone, how far, and what cannot."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
-    features = FeaturesAnswer({feature: (0, 99)}, {feature: now} if now else {}, 3)
+    features = FeaturesResponse({feature: (0, 99)}, {feature: now} if now else {}, 3)
     with ScriptedCluster(Node(features=features)) as cluster:
         said = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
     assert way_back in said.err
@@ -203,7 +203,7 @@ def test_an_unknown_outcome_is_exit_code_4(ours: Ours) -> None:
 
 def test_enable_latest_takes_what_all_nodes_support(ours: Ours) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
-    more = FeaturesAnswer({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
+    more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
     with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
         said = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
@@ -241,7 +241,7 @@ def test_the_shortcut_says_what_the_command_says(
     with ScriptedCluster(Node()) as cluster:
         expected = ours(*by(cluster), "describe").out
         for arguments in ((*by(cluster), "describe"), ("describe", *by(cluster))):
-            assert describes(["features", *arguments])
+            assert run_fast_describe(["features", *arguments])
             assert capsys.readouterr().out == expected
         left = [
             ["features", *by(cluster), "describe", "--json"],
@@ -253,7 +253,7 @@ def test_the_shortcut_says_what_the_command_says(
         ]
         cluster.stop(1)
         left.append(["features", *by(cluster), "describe"])
-    assert not any(describes(arguments) for arguments in left)
+    assert not any(run_fast_describe(arguments) for arguments in left)
     assert capsys.readouterr().out == ""
 
 
@@ -376,14 +376,16 @@ def test_released_kafka_is_asked_nothing_by_a_draft(
 @pytest.mark.parametrize(
     ("dialect", "speech"),
     [
-        ("early", Speech.EARLY_DRAFT),
-        ("early", Speech.EARLY_DRAFT_STRUCK),
-        ("late", Speech.LATER_DRAFT),
+        ("early", ApiDialect.EARLY_DRAFT),
+        ("early", ApiDialect.EARLY_DRAFT_STRUCK),
+        ("late", ApiDialect.LATER_DRAFT),
     ],
 )
-def test_a_drafts_node_without_features_is_one(dialect: str, speech: Speech, ours: Ours) -> None:
+def test_a_drafts_node_without_features_is_one(
+    dialect: str, speech: ApiDialect, ours: Ours
+) -> None:
     """It supports nothing and nothing is finalized: that is the answer."""
-    with ScriptedCluster(Node(features=FeaturesAnswer({}, {}, -1)), speech=speech) as cluster:
+    with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
         said = ours(*by(cluster), "describe", "--dialect", dialect)
     told = json.loads(said.out)
     assert (said.code, said.err) == (0, "")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.one_shot import NotSeenError, image_once
-from cli.settings import Cluster as Watched
+from cli.one_shot import ClusterNotReadError, read_image
+from cli.settings import ClusterSection as Watched
 from deploy.zookeeper import Ensemble
 from tables.image import Authority
 from tests.cli.commands import featurewatch
@@ -19,10 +19,10 @@ def test_the_id_is_read_from_zookeeper(ensemble: Ensemble) -> None:
     with writer(ensemble.connect_string) as zk:
         register(zk, root)
     hosts = ensemble.connect_string + root
-    image = image_once(Watched(zookeeper=hosts))
+    image = read_image(Watched(zookeeper=hosts))
     assert (image.cluster, image.authority, image.ready) == (CLUSTER, Authority.ZOOKEEPER, True)
-    with pytest.raises(NotSeenError, match=f"znodes of cluster {CLUSTER}, not of another"):
-        image_once(Watched(zookeeper=hosts, cluster_id="another"))
+    with pytest.raises(ClusterNotReadError, match=f"znodes of cluster {CLUSTER}, not of another"):
+        read_image(Watched(zookeeper=hosts, cluster_id="another"))
 
 
 @pytest.mark.stack
@@ -37,5 +37,5 @@ def test_a_chroot_that_does_not_exist_is_named(ensemble: Ensemble, tmp_path: Pat
 
 def test_an_ensemble_that_is_not_there_is_named() -> None:
     """Within the source's patience, or when the time is over."""
-    with pytest.raises(NotSeenError, match=r"127\.0\.0\.1:1.*nobody listens there"):
-        image_once(Watched(zookeeper="127.0.0.1:1"), timeout_s=1.0)
+    with pytest.raises(ClusterNotReadError, match=r"127\.0\.0\.1:1.*nobody listens there"):
+        read_image(Watched(zookeeper="127.0.0.1:1"), timeout_s=1.0)

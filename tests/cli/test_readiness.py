@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from cli import readiness as command
 from cli.errors import UsageError
 from cli.main import app
-from cli.one_shot import NotSeenError
+from cli.one_shot import ClusterNotReadError
 from cli.readiness_showing import view
-from cli.settings import Cluster
+from cli.settings import ClusterSection
 from cli.showing import console
 from controller.kraft import release_of
 from controller.monitor import MonitorState
-from controller.readiness import readiness
+from controller.readiness import assess_readiness
 from streams.events import Event
 from streams.types import NodeId, Role
 from tables.image import ClusterImage
@@ -46,12 +46,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(command.time, "time", lambda: 1.0)
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
-        def read(_: Cluster) -> ClusterImage:
+        def read(_: ClusterSection) -> ClusterImage:
             if isinstance(seen, Exception):
                 raise seen
             return seen or image(*MIXED, level=19)
 
-        monkeypatch.setattr(command, "image_once", read)
+        monkeypatch.setattr(command, "read_image", read)
         return CliRunner().invoke(app, ["readiness", *arguments])
 
     return run
@@ -82,7 +82,7 @@ def test_the_exit_code_is_the_verdict(said: Callable[..., Result]) -> None:
     ready = said(*AT, seen=image(*DONE))
     assert (ready.exit_code, ready.output.splitlines()[0][:20]) == (0, "READY for Kafka 4.3 ")
     assert said(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
-    unseen = said(*AT, seen=NotSeenError("kafka:9093 does not answer"))
+    unseen = said(*AT, seen=ClusterNotReadError("kafka:9093 does not answer"))
     assert (unseen.exit_code, unseen.stdout) == (4, "")
     assert "does not answer" in unseen.stderr
 
@@ -163,7 +163,9 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         bus.put(topic, key.encode(), value, 0)
     monkeypatch.setenv("FEATUREWATCH_BUS__BOOTSTRAP_SERVERS", bus.settings.bootstrap_servers)
     assert command.states_from(bus.settings) == {CLUSTER: state}
-    assert NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.away
+    assert (
+        NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.offline
+    )
     found = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
     assert found.exit_code == 0
     assert json.loads(found.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
@@ -181,7 +183,7 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
         r.register(node, ranges(("3.7", "3.8", "3.9")[node % 3]), fenced=node % 7 == 0, epoch=node)
         for node in range(2000)
     ]
-    found = readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
+    found = assess_readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
     assert len(found.blockers) == 2000
     shown = console()
     with shown.capture() as captured:

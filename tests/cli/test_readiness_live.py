@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.one_shot import image_once
-from cli.settings import Cluster as Watched
+from cli.one_shot import read_image
+from cli.settings import ClusterSection as Watched
 from controller.compatibility import Verdict
 from controller.kraft import release_of
-from controller.readiness import readiness, taken_in_by_all
+from controller.readiness import applied_by_all, assess_readiness
 from deploy.cluster import Cluster
 from deploy.specs import ClusterSpec, NodeSpec
 from streams.clocks import wall_clock_ms
@@ -37,11 +37,11 @@ def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: P
     assert found["said"]["release"] == "3.9"
     assert found["said"]["assumed"] is False
     watched = Watched(controllers=quorum_391.controllers, servers=quorum_391.bootstrap_servers)
-    image = image_once(watched)
+    image = read_image(watched)
     now_ms = wall_clock_ms()
-    own = readiness(image, release_of("3.9"), {}, now_ms=now_ms)
+    own = assess_readiness(image, release_of("3.9"), {}, now_ms=now_ms)
     assert (own.verdict, own.blockers, own.views) == (Verdict.YES, (), ())
-    assert taken_in_by_all(image, now_ms)[0] is not Verdict.NO
+    assert applied_by_all(image, now_ms)[0] is not Verdict.NO
 
 
 def test_brokers_that_cannot_be_asked_leave_the_answer_open(
@@ -73,7 +73,7 @@ def test_files_do_not_tell_whether_a_controller_is_active(
 class _Heard:
     """A sink that keeps what a source says."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     def __init__(self) -> None:
         self.records: list[RecordJson] = []
@@ -126,7 +126,7 @@ def test_the_first_level_comes_from_formatting_and_no_other_setting_counts(
     node.stop()
     node.start()
     running.wait_ready()
-    image = image_once(Watched(controllers=running.controllers))
+    image = read_image(Watched(controllers=running.controllers))
     assert dict(image.features.levels) == {METADATA_VERSION: 19}
     running.stop()
     records = records_of(node.data, running.cluster_id)

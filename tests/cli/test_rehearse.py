@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from cli import rehearse, rehearse_real
 from cli.errors import UsageError
 from cli.main import app
-from cli.one_shot import NotSeenError
-from cli.rehearse_real import Compared, OnReal
-from cli.settings import Cluster
-from controller.kraft import ControllerState, release_of, seen_state
+from cli.one_shot import ClusterNotReadError
+from cli.rehearse_real import ComparedStep, RealRehearsal
+from cli.settings import ClusterSection
+from controller.kraft import ControllerState, controller_state, release_of
 from controller.rehearsal import rehearse as play
 from streams.events import SourceState, SourceStatus
 from streams.types import METADATA_VERSION, ClusterId, NodeId
@@ -42,12 +42,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises."""
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
-        def read(_: Cluster) -> ClusterImage:
+        def read(_: ClusterSection) -> ClusterImage:
             if isinstance(seen, Exception):
                 raise seen
             return seen or image()
 
-        monkeypatch.setattr(rehearse, "image_once", read)
+        monkeypatch.setattr(rehearse, "read_image", read)
         return CliRunner().invoke(app, ["rehearse", *arguments])
 
     return run
@@ -132,7 +132,7 @@ def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
     assert said(*AT, *lost).exit_code == 4
     step = ("-s", "lose:broker-1")
     silent = said(
-        *AT, *step, seen=NotSeenError("kafka:9093 was not read to its end: nobody listens")
+        *AT, *step, seen=ClusterNotReadError("kafka:9093 was not read to its end: nobody listens")
     )
     assert (silent.exit_code, silent.stdout) == (4, "")
     assert "nobody listens" in silent.stderr
@@ -227,12 +227,12 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 ) -> None:
     """It is said at its step, and counted at the end, whatever the verdicts are."""
 
-    def real(name: str, live: ControllerState, steps: list[object]) -> OnReal:
+    def real(name: str, live: ControllerState, steps: list[object]) -> RealRehearsal:
         (outcome,) = play(name, live, steps)  # type: ignore[arg-type]
-        compared = Compared(outcome, asked=True, real=None, differences=("it says otherwise",))
-        return OnReal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
+        compared = ComparedStep(outcome, asked=True, real=None, differences=("it says otherwise",))
+        return RealRehearsal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
 
-    monkeypatch.setattr(rehearse, "on_real_controller", real)
+    monkeypatch.setattr(rehearse, "rehearse_on_real_controller", real)
     asked = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
     result = said(*asked)
     assert result.exit_code == 1
@@ -246,6 +246,6 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
 def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:
     """Its own words tell why it cannot stand in."""
-    live = replace(seen_state(image()), levels={METADATA_VERSION: 30})
+    live = replace(controller_state(image()), levels={METADATA_VERSION: 30})
     with pytest.raises(UsageError, match="this controller only supports versions 1-21"):
-        rehearse_real.on_real_controller("3.9.1", live, [])
+        rehearse_real.rehearse_on_real_controller("3.9.1", live, [])

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from cli import showing
-from cli.board import STALE_AFTER_MS, doubt
+from cli.board import STALE_AFTER_MS, staleness
 from streams.outputs import (
     Alert,
     AlertState,
@@ -162,8 +162,8 @@ def test_times_are_utc_to_the_millisecond() -> None:
 def test_an_old_snapshot_is_doubted() -> None:
     """What was not heard of for a minute, or has not caught up, is not known to be so now."""
     snapshot = _snapshot([])
-    assert doubt(snapshot, snapshot.at_ms + STALE_AFTER_MS) is None
-    reason = doubt(snapshot, snapshot.at_ms + STALE_AFTER_MS + 1)
+    assert staleness(snapshot, snapshot.at_ms + STALE_AFTER_MS) is None
+    reason = staleness(snapshot, snapshot.at_ms + STALE_AFTER_MS + 1)
     assert "does a worker run?" in (reason or "")
     text = _text(*showing.state_view(snapshot, [], reason))
     assert "does a worker run?" in text

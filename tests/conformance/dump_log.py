@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from deploy.artifacts import Cache, parse_release, tool_command
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.records import Record, RecordDecoder
-from streams.kraft.wanted import ALL_RECORDS, WITHHELD
+from streams.kraft.wanted import ALL_RECORDS, REDACTED_RECORD_TYPES
 
 _LINE = re.compile(
     r"^\| offset: (?P<offset>\d+) .*? headerKeys: \[\]"
@@ -68,8 +68,8 @@ def _printed(text: str) -> Iterator[Record]:
 
 def ours(file: Path) -> list[Record]:
     """The same records as this project's decoder reads them."""
-    found = scan(file.read_bytes())
-    assert not found.fault
+    found = scan_batches(file.read_bytes())
+    assert not found.error
     decoder = RecordDecoder(ALL_RECORDS)
     return [record for batch in found.batches for record in decoder.decode(batch).records]
 
@@ -79,8 +79,8 @@ def differences(kafka: list[Record], mine: list[Record]) -> list[tuple[Any, Any]
     assert len(kafka) == len(mine)
     pairs = []
     for theirs, our in zip(kafka, mine, strict=True):
-        if theirs["type"] in WITHHELD:
-            shown = {name: theirs["data"][name] for name in WITHHELD[theirs["type"]]}
+        if theirs["type"] in REDACTED_RECORD_TYPES:
+            shown = {name: theirs["data"][name] for name in REDACTED_RECORD_TYPES[theirs["type"]]}
             theirs = {**theirs, "data": shown}
         if "data" not in theirs:
             our = {name: our[name] for name in theirs}

@@ -39,9 +39,9 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
 from deploy.specs import ClusterSpec, NodeSpec
-from deploy.wire import Connection, check
+from deploy.wire import BlockingConnection, check
 from streams.events import SnapshotChunk
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.schema import RecordSchema
 from streams.kraft.snapshot import parse_name, read_snapshot
 from streams.types import ClusterId
@@ -120,7 +120,7 @@ def change_everything(cluster: Cluster, name: str) -> None:
     ):
         admin.alter_user_scram_credentials([change])[name].result(30)
     host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
-    with Connection(host, int(port), timeout_s=30) as broker:
+    with BlockingConnection(host, int(port), timeout_s=30) as broker:
         _quota(broker, name)
         _reassign(broker, topics[0])
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
@@ -129,7 +129,7 @@ def change_everything(cluster: Cluster, name: str) -> None:
         future.result(30)
 
 
-def _quota(broker: Connection, user: str) -> None:
+def _quota(broker: BlockingConnection, user: str) -> None:
     request: Any = AlterClientQuotasRequest(
         entries=(
             EntryData(
@@ -139,11 +139,11 @@ def _quota(broker: Connection, user: str) -> None:
         ),
         validate_only=False,
     )
-    for entry in broker.ask(request, AlterClientQuotasResponse).entries:
+    for entry in broker.request(request, AlterClientQuotasResponse).entries:
         check("a quota", entry.error_code, entry.error_message)
 
 
-def _reassign(broker: Connection, topic: str) -> None:
+def _reassign(broker: BlockingConnection, topic: str) -> None:
     request: Any = AlterPartitionReassignmentsRequest(
         topics=(
             ReassignableTopic(
@@ -153,7 +153,7 @@ def _reassign(broker: Connection, topic: str) -> None:
             ),
         )
     )
-    answer = broker.ask(request, AlterPartitionReassignmentsResponse)
+    answer = broker.request(request, AlterPartitionReassignmentsResponse)
     check("a reassignment", answer.error_code, answer.error_message)
 
 
@@ -162,7 +162,7 @@ def copied(cluster: Cluster, directory: Path) -> Path:
     (segment, *_) = sorted(cluster.leader().metadata_log.glob("*.log"))
     content = segment.read_bytes()
     copy = directory / segment.name
-    copy.write_bytes(content[: scan(content).consumed])
+    copy.write_bytes(content[: scan_batches(content).consumed])
     return copy
 
 

@@ -1,9 +1,9 @@
 """From findings to alerts: what begins, goes on and ends, and what is said of it."""
 
-from controller.monitor import step, unreadable
+from controller.monitor import step, step_unreadable
 from streams.events import SourceState
 from streams.outputs import AlertState, Severity
-from tables.image import Delivery
+from tables.image import MessagePosition
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV, TV
@@ -108,13 +108,15 @@ def test_a_message_that_cannot_be_read() -> None:
     """It is counted, an alert says so, and nothing else stops."""
     engine = watching(r.level(MV, 21))
     where = "topic t partition 0 offset 9"
-    outcome = unreadable(engine.state, where, "not JSON", Delivery("t", 9, 700))
+    outcome = step_unreadable(engine.state, where, "not JSON", MessagePosition("t", 9, 700))
     (alert,) = outcome.alerts
     assert alert.subject == {"record": "MESSAGE"}
     assert "topic t partition 0 offset 9" in alert.summary
-    again = unreadable(outcome.state, where, "not JSON", Delivery("t", 10, 800))
+    again = step_unreadable(outcome.state, where, "not JSON", MessagePosition("t", 10, 800))
     assert again.alerts[0].evidence["count"] == 2
-    assert unreadable(again.state, where, "not JSON", Delivery("t", 10, 800)).alerts == ()
+    assert (
+        step_unreadable(again.state, where, "not JSON", MessagePosition("t", 10, 800)).alerts == ()
+    )
     assert step(again.state, r.commit(11, r.level(MV, 22))).changes[0].after == 22
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from controller.compatibility import Verdict, incompatibilities, supports, suspicious
+from controller.compatibility import Verdict, incompatibilities, needs_evaluation, supports
 from controller.levels import METADATA_VERSION_NAMES, level_name
-from controller.readiness import Condition, readiness
+from controller.readiness import NodeCondition, assess_readiness
 from streams.types import METADATA_VERSION, FeatureLevel, Range, Role
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
 from tests.tables.test_fold_log import NEW, OLD, fold_all
@@ -32,13 +32,13 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 )
 def test_a_range_includes_both_ends(bounds: Range, level: int, verdict: Verdict) -> None:
     """Minimum ≤ level ≤ maximum, for level 0 too; what is no range says nothing (F-03, F-33)."""
-    assert supports(capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
+    assert supports(intern_capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 
 
 def test_a_missing_feature() -> None:
     """It counts as 0-0 (F-34), and as unknown where the answer may have left it out."""
     for complete, verdict in ((True, NO), (False, UNKNOWN)):
-        known = capabilities({MV: (1, 21)}, complete=complete)
+        known = intern_capabilities({MV: (1, 21)}, complete=complete)
         assert supports(known, TV, FeatureLevel(1)) is verdict
         assert supports(known, TV, FeatureLevel(0)) is YES
 
@@ -46,9 +46,9 @@ def test_a_missing_feature() -> None:
 def test_more_features_than_finalized_are_compatible() -> None:
     """What is not finalized is not looked at (F-35, F-41)."""
     image = fold_all([r.commit(1, r.level(MV, 21))])
-    assert incompatibilities(capabilities(NEW), image.features.levels) == ()
-    assert not suspicious(capabilities(NEW), image.features.levels)
-    assert suspicious(capabilities({MV: (9, 3)}), image.features.levels)
+    assert incompatibilities(intern_capabilities(NEW), image.features.levels) == ()
+    assert not needs_evaluation(intern_capabilities(NEW), image.features.levels)
+    assert needs_evaluation(intern_capabilities({MV: (9, 3)}), image.features.levels)
 
 
 def test_every_blocker_is_named_fenced_or_not() -> None:
@@ -57,12 +57,12 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]
     )  # fmt: skip
-    found = readiness(image, None, {MV: FeatureLevel(25)}).blockers
+    found = assess_readiness(image, None, {MV: FeatureLevel(25)}).blockers
     assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in found] == [
-        (1, Condition.RUNNING, (1, 21), NO),
-        (3, Condition.FENCED, (1, 21), NO),
+        (1, NodeCondition.RUNNING, (1, 21), NO),
+        (3, NodeCondition.FENCED, (1, 21), NO),
     ]
-    down = readiness(image, None, {MV: FeatureLevel(6)}).blockers
+    down = assess_readiness(image, None, {MV: FeatureLevel(6)}).blockers
     assert [b.node_id for b in down] == [2]
 
 
@@ -72,10 +72,10 @@ def test_controllers_are_asked_from_level_15_on() -> None:
         r.commit(1, r.leader_change(1, (1, 2))),
         r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
     ]
-    found = readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
+    found = assess_readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
     assert [(b.role, b.node_id, b.condition, b.verdict) for b in found] == [
-        (Role.CONTROLLER, 1, Condition.RUNNING, NO),
-        (Role.CONTROLLER, 2, Condition.UNREGISTERED, UNKNOWN),
+        (Role.CONTROLLER, 1, NodeCondition.RUNNING, NO),
+        (Role.CONTROLLER, 2, NodeCondition.UNREGISTERED, UNKNOWN),
     ]
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from controller.kraft import (
     ControllerState,
-    Error,
+    Errors,
     RegisteredBroker,
     RegisteredController,
     release_of,
     releases,
 )
-from controller.rehearsal import Outcome, Verdict, levels_of, rehearse
-from controller.rehearsal_steps import GRAMMAR, BadStepError, Change, parse, parse_document
+from controller.rehearsal import StepOutcome, StepVerdict, all_levels, rehearse
+from controller.rehearsal_steps import GRAMMAR, StepSyntaxError, UpdateLevels, parse, parse_document
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 
 
@@ -47,15 +47,16 @@ def cluster(
     )
 
 
-def played(release: str, state: ControllerState, *steps: str) -> list[Outcome]:
+def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcome]:
     """The outcomes of steps as they are written."""
     return rehearse(release, state, [parse(step) for step in steps])
 
 
-def told(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
+def told(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
     """Step, verdict, and the words of a refusal or of what happens first."""
     return [
-        (one.step.words, str(one.verdict), (one.says or one.does or ("",))[0]) for one in outcomes
+        (one.step.text, str(one.verdict), (one.messages or one.effects or ("",))[0])
+        for one in outcomes
     ]
 
 
@@ -104,7 +105,7 @@ def test_a_roll_from_beginning_to_end() -> None:
         "Unable to register because the broker does not support finalized version 30 of "
         "metadata.version. The broker wants a version between 1 and 21, inclusive.",
     )
-    assert outcomes[18].by == "controller-2 itself (Kafka 3.9), as it reads the log"
+    assert outcomes[18].responder == "controller-2 itself (Kafka 3.9), as it reads the log"
     assert outcomes[18].answer is None
     assert lines[18][2].startswith("Tried to apply FeatureLevelRecord")
 
@@ -122,17 +123,17 @@ def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
         "upgrade:metadata.version=3.9",
     )
     assert [one.verdict for one in outcomes] == [
-        *(Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.REFUSED),
-        *(Verdict.ACCEPTED, Verdict.ACCEPTED),
+        *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED, StepVerdict.REFUSED),
+        *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED),
     ]
-    assert outcomes[2].says == (
+    assert outcomes[2].messages == (
         "Invalid update version 21 for feature metadata.version. Broker 9 only supports versions "
         "1-19",
     )
     lost = outcomes[1].after.broker(NodeId(9))
     assert lost is not None
     assert lost.fenced
-    assert levels_of(outcomes[-1].after.state) == {METADATA_VERSION: 21}
+    assert all_levels(outcomes[-1].after.state) == {METADATA_VERSION: 21}
 
 
 def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
@@ -141,9 +142,9 @@ def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
         "4.3", cluster("4.3", 30), "register:broker-2", "lose:broker-2", "register:broker-2"
     )
     assert [one.answer.error if one.answer else None for one in outcomes] == [
-        Error.DUPLICATE_BROKER_REGISTRATION,
+        Errors.DUPLICATE_BROKER_REGISTRATION,
         None,
-        Error.NONE,
+        Errors.NONE,
     ]
     assert outcomes[0].before == outcomes[0].after
 
@@ -155,18 +156,18 @@ def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
         played("3.9", cluster("3.9", 19), step),
         played("4.3", cluster("4.3", 19), step),
     )
-    assert (old.verdict, new.verdict) == (Verdict.REFUSED, Verdict.REFUSED)
-    assert levels_of(old.after.state)[METADATA_VERSION] == 21
-    assert levels_of(new.after.state)[METADATA_VERSION] == 19
-    assert old.does == ("writes metadata.version: 19 (3.7-IV4) -> 21 (3.9-IV0)",)
+    assert (old.verdict, new.verdict) == (StepVerdict.REFUSED, StepVerdict.REFUSED)
+    assert all_levels(old.after.state)[METADATA_VERSION] == 21
+    assert all_levels(new.after.state)[METADATA_VERSION] == 19
+    assert old.effects == ("writes metadata.version: 19 (3.7-IV4) -> 21 (3.9-IV0)",)
 
 
 def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
     """Raft has written it before another feature is refused, for good (4.1 and newer)."""
     (outcome,) = played("4.3", cluster("4.3", 30), "upgrade:kraft.version=1,share.version=7")
-    assert outcome.verdict is Verdict.REFUSED
-    assert levels_of(outcome.after.state)[KRAFT_VERSION] == 1
-    assert outcome.does == ("raft writes kraft.version 1, although the request is refused",)
+    assert outcome.verdict is StepVerdict.REFUSED
+    assert all_levels(outcome.after.state)[KRAFT_VERSION] == 1
+    assert outcome.effects == ("raft writes kraft.version 1, although the request is refused",)
 
 
 def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
@@ -174,13 +175,13 @@ def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
     raising = "upgrade:kraft.version=1"
     state = cluster("4.3", 30)
     verdicts = [one.verdict for one in played("4.3", state, "lose:controller-2", raising)]
-    assert verdicts[-1] is Verdict.ACCEPTED, "the leader remembers"
+    assert verdicts[-1] is StepVerdict.ACCEPTED, "the leader remembers"
     steps = ("lose:controller-1", raising, "register:controller-1", raising)
     verdicts = [one.verdict for one in played("4.3", state, *steps)]
-    assert (verdicts[1], verdicts[3]) == (Verdict.REFUSED, Verdict.ACCEPTED)
+    assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
     steps = ("register:controller-2@4.0", raising, "register:controller-2@4.1", raising)
     verdicts = [one.verdict for one in played("4.3", cluster("4.3", 25), *steps)]
-    assert (verdicts[1], verdicts[3]) == (Verdict.REFUSED, Verdict.ACCEPTED)
+    assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
 
 
 def test_without_a_majority_nothing_is_answered() -> None:
@@ -199,7 +200,7 @@ def test_without_a_majority_nothing_is_answered() -> None:
     assert [str(one.verdict) for one in outcomes] == [
         *("accepted", "accepted", "unknown", "unknown", "unknown", "accepted", "accepted"),
     ]
-    assert "controller 1 (Kafka 4.3) becomes active" in outcomes[5].does
+    assert "controller 1 (Kafka 4.3) becomes active" in outcomes[5].effects
 
 
 def test_controllers_below_15_do_not_register() -> None:
@@ -207,7 +208,7 @@ def test_controllers_below_15_do_not_register() -> None:
     outcomes = played(
         "3.9", cluster("3.9", 14), "add-controller:9@3.6", "upgrade:metadata.version=3.9"
     )
-    assert [one.verdict for one in outcomes] == [Verdict.ACCEPTED, Verdict.ACCEPTED]
+    assert [one.verdict for one in outcomes] == [StepVerdict.ACCEPTED, StepVerdict.ACCEPTED]
     assert outcomes[0].answer is None
     assert not outcomes[1].after.state.controllers
 
@@ -225,7 +226,7 @@ def test_what_makes_no_sense_is_said() -> None:
         "lose:broker-3",
         "lose:broker-3",
     )
-    assert [one.says[0] if one.says else one.does[0] for one in outcomes] == [
+    assert [one.messages[0] if one.messages else one.effects[0] for one in outcomes] == [
         "broker-9 is not there, and cannot be lost",
         "broker-9 has no registration: say of which release it is, register:broker-9@4.3",
         "controller-9 has not registered: say of which release it is, register:controller-9@4.3",
@@ -242,7 +243,7 @@ def test_where_not_all_registrations_are_known_nothing_is_surely_accepted() -> N
     state = cluster("4.3", 29)
     steps = [parse("upgrade:metadata.version=30"), parse("upgrade:metadata.version=99")]
     outcomes = rehearse("4.3", state, steps, whole=False)
-    assert [one.verdict for one in outcomes] == [Verdict.UNKNOWN, Verdict.REFUSED]
+    assert [one.verdict for one in outcomes] == [StepVerdict.UNKNOWN, StepVerdict.REFUSED]
 
 
 STEPS = st.sampled_from(
@@ -274,8 +275,8 @@ def test_whatever_happens_finalized_levels_are_supported_by_all(
         for broker in state.brokers:
             for feature, level in state.levels.items():
                 low, high = broker.ranges.get(feature, (0, 0))
-                assert low <= level <= high, (outcome.step.words, broker.id, feature, level)
-        if outcome.verdict is Verdict.REFUSED and not isinstance(outcome.step, Change):
+                assert low <= level <= high, (outcome.step.text, broker.id, feature, level)
+        if outcome.verdict is StepVerdict.REFUSED and not isinstance(outcome.step, UpdateLevels):
             assert outcome.before == outcome.after
 
 
@@ -285,7 +286,7 @@ def test_every_step_of_the_grammar_is_read() -> None:
         GRAMMAR.replace("FEATURE=LEVEL,…", "a=1").replace(":…", ":a=1").replace("FEATURE,…", "a")
     )
     for line in lines.splitlines():
-        assert parse(line.split()[0]).words == line.split()[0]
+        assert parse(line.split()[0]).text == line.split()[0]
 
 
 def test_levels_by_name_and_by_release() -> None:
@@ -294,9 +295,9 @@ def test_levels_by_name_and_by_release() -> None:
         parse(f"upgrade:{one}")
         for one in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
     )
-    assert isinstance(name, Change)
-    assert isinstance(release, Change)
-    assert isinstance(every, Change)
+    assert isinstance(name, UpdateLevels)
+    assert isinstance(release, UpdateLevels)
+    assert isinstance(every, UpdateLevels)
     assert [one.updates[0].level for one in (name, release)] == [17, 19]
     assert {one.feature: one.level for one in every.updates} == {
         "metadata.version": 25,
@@ -323,7 +324,7 @@ def test_a_document_of_steps() -> None:
         "disable:a,b",
         "restart:all@4.3",
     ]
-    assert [one.words for one in parse_document({"steps": listed})] == words
+    assert [one.text for one in parse_document({"steps": listed})] == words
     assert parse_document(listed) == parse_document({"steps": listed})
 
 
@@ -344,7 +345,7 @@ def test_a_document_of_steps() -> None:
 )
 def test_what_is_no_step_is_explained(text: str, said: str) -> None:
     """One line says what is wrong and what to write."""
-    with pytest.raises(BadStepError) as error:
+    with pytest.raises(StepSyntaxError) as error:
         parse(text)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
@@ -355,13 +356,13 @@ def test_what_is_no_step_is_explained(text: str, said: str) -> None:
 )
 def test_what_is_no_document_of_steps_is_refused(content: object) -> None:
     """Neither nothing nor anything else passes for a list of steps."""
-    with pytest.raises(BadStepError):
+    with pytest.raises(StepSyntaxError):
         parse_document(content)
 
 
 def test_an_unknown_feature_is_refused_up_and_down() -> None:
     """Raising what no node supports, and disabling it, each in Kafka's words."""
     up, down = played("4.3", cluster("4.3", 30), "upgrade:foo=1", "disable:foo")
-    assert "Local controller 1 does not support this feature." in up.says[0]
-    assert "Feature foo not found." in down.says[0]
+    assert "Local controller 1 does not support this feature." in up.messages[0]
+    assert "Feature foo not found." in down.messages[0]
     assert FeatureName("foo") not in down.after.state.levels

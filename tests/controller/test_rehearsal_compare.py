@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from controller.kraft import ControllerState, Error, release_of
-from controller.rehearsal import Outcome, rehearse
+from controller.kraft import ControllerState, Errors, release_of
+from controller.rehearsal import StepOutcome, rehearse
 from controller.rehearsal_compare import (
-    answers_differ,
-    not_equal,
-    other_obstacles,
-    states_differ,
+    other_blockers,
+    response_differences,
+    staging_differences,
+    state_differences,
 )
 from controller.rehearsal_steps import parse
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 from tests.controller.test_rehearsal import cluster
 
 OLD = release_of("3.9").ranges()
-REFUSED = int(Error.INVALID_UPDATE_VERSION)
+REFUSED = int(Errors.INVALID_UPDATE_VERSION)
 
 
-def outcome(release: str, step: str, level: int = 19) -> Outcome:
+def outcome(release: str, step: str, level: int = 19) -> StepOutcome:
     """One step in a cluster of a release."""
     (found,) = rehearse(release, cluster(release, level), [parse(step)])
     return found
@@ -27,30 +27,32 @@ def outcome(release: str, step: str, level: int = 19) -> Outcome:
 def test_equal_answers_have_no_difference() -> None:
     """Whole requests in 4.3, each feature in 3.9; what an agreement says is not compared."""
     new = outcome("4.3", "upgrade:metadata.version=99")
-    assert list(answers_differ(new, REFUSED, new.says[0], {})) == []
+    assert list(response_differences(new, REFUSED, new.messages[0], {})) == []
     old = outcome("3.9", "upgrade:metadata.version=21,foo=1")
     text = dict(old.results)[FeatureName("foo")].text or ""
     features = {"metadata.version": (0, "NONE"), "foo": (REFUSED, text)}
-    assert list(answers_differ(old, 0, "", features)) == []
+    assert list(response_differences(old, 0, "", features)) == []
 
 
 def test_each_planted_difference_is_found() -> None:
     """Another code, another text, a feature that only one answers for."""
     new = outcome("4.3", "upgrade:metadata.version=99")
-    assert list(answers_differ(new, 0, "", {})) == [
+    assert list(response_differences(new, 0, "", {})) == [
         "the model says INVALID_UPDATE_VERSION, the real controller NONE ()"
     ]
-    (said,) = answers_differ(new, REFUSED, new.says[0] + "!", {})
+    (said,) = response_differences(new, REFUSED, new.messages[0] + "!", {})
     assert said.startswith("the model says 'The update failed")
     old = outcome("3.9", "upgrade:metadata.version=21")
     assert list(
-        answers_differ(old, 0, "", {"metadata.version": (REFUSED, "no"), "foo": (0, "")})
+        response_differences(old, 0, "", {"metadata.version": (REFUSED, "no"), "foo": (0, "")})
     ) == [
         "only the real controller answers for foo",
         "metadata.version: the model says NONE, the real controller INVALID_UPDATE_VERSION (no)",
     ]
-    assert list(answers_differ(old, 0, "", {})) == ["only the model answers for metadata.version"]
-    assert list(answers_differ(new, 77, "no", {})) == [
+    assert list(response_differences(old, 0, "", {})) == [
+        "only the model answers for metadata.version"
+    ]
+    assert list(response_differences(new, 77, "no", {})) == [
         "the model says INVALID_UPDATE_VERSION, the real controller error 77 (no)"
     ]
 
@@ -64,14 +66,17 @@ def test_another_node_in_the_way_may_be_named() -> None:
         + new.after.state.brokers[3:],
     )
     (step,) = rehearse("4.3", state, [parse("upgrade:metadata.version=30")])
-    named = step.says[0].partition("Broker ")[2][0]
+    named = step.messages[0].partition("Broker ")[2][0]
     for node, span in (("1", "1-21"), ("2", "1-21"), ("3", "1-21"), ("9", "7-25")):
-        said = step.says[0].partition("Broker ")[0] + f"Broker {node} only supports versions {span}"
-        assert list(answers_differ(step, REFUSED, said, {})) == []
-        assert bool(list(other_obstacles(step, REFUSED, said, {}))) is (node != named)
-    false = step.says[0].partition("Broker ")[0] + "Broker 9 only supports versions 1-21"
-    assert len(list(answers_differ(step, REFUSED, false, {}))) == 1
-    assert list(other_obstacles(step, REFUSED, false, {})) == []
+        said = (
+            step.messages[0].partition("Broker ")[0]
+            + f"Broker {node} only supports versions {span}"
+        )
+        assert list(response_differences(step, REFUSED, said, {})) == []
+        assert bool(list(other_blockers(step, REFUSED, said, {}))) is (node != named)
+    false = step.messages[0].partition("Broker ")[0] + "Broker 9 only supports versions 1-21"
+    assert len(list(response_differences(step, REFUSED, false, {}))) == 1
+    assert list(other_blockers(step, REFUSED, false, {})) == []
 
 
 def changed(state: ControllerState) -> ControllerState:
@@ -89,8 +94,8 @@ def changed(state: ControllerState) -> ControllerState:
 def test_clusters_are_compared_by_levels_and_registrations() -> None:
     """Equal ones have no difference; each difference is one sentence."""
     state = cluster("3.9", 19)
-    assert list(states_differ(state, state)) == []
-    found = list(states_differ(state, changed(state)))
+    assert list(state_differences(state, state)) == []
+    found = list(state_differences(state, changed(state)))
     assert [line.split(" in the model")[0] for line in found] == [
         "kraft.version is 0",
         "metadata.version is 19",
@@ -104,9 +109,9 @@ def test_clusters_are_compared_by_levels_and_registrations() -> None:
 def test_what_a_stand_in_lacks_is_said() -> None:
     """Its own software, voters that do not run, levels and registrations that it does not have."""
     live = cluster("3.9", 19)
-    assert list(not_equal(live, live)) == []
+    assert list(staging_differences(live, live)) == []
     staged = replace(changed(live), local=cluster("4.3", 19).local, quorum=(NodeId(1),))
-    assert list(not_equal(live, staged)) == [
+    assert list(staging_differences(live, staged)) == [
         "controller 1 supports metadata.version 7-30; the live one supports metadata.version 1-21",
         "the voters 2, 3 do not run: that one has not registered, or that the majority is gone, "
         "cannot be asked",

@@ -8,12 +8,12 @@ import pytest
 
 from controller.alerts import Cause
 from controller.monitor import MonitorState, step
-from controller.roll import NO_ROLLS, Roll, Rolls, moved_nodes
-from controller.roll_back import roll_back
-from controller.rolls import roll_on
-from controller.software import Direction, direction_of, release_of_node, software_name
+from controller.roll import NO_ROLLS, Roll, RollHistory, capability_changes
+from controller.roll_back import rollback_path
+from controller.rolls import track_rolls
+from controller.software import Direction, direction_of, release_name, software_name
 from streams.events import Event, LogCommit
-from tables.nodes import Capabilities, capabilities
+from tables.nodes import Capabilities, intern_capabilities
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, KV, MV, TV, Ranges
@@ -26,17 +26,17 @@ START = (r.commit(9, *THREE), r.following(9))
 
 def known(ranges: Ranges, *, complete: bool = True) -> Capabilities:
     """What nodes with these ranges support."""
-    return capabilities(ranges, complete=complete)
+    return intern_capabilities(ranges, complete=complete)
 
 
-def told(events: Iterable[Event]) -> Iterator[tuple[Rolls, tuple[Roll, ...]]]:
+def told(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Roll, ...]]]:
     """The rolls after each event, and those that ended by it."""
     state, rolls = MonitorState.of(CLUSTER), NO_ROLLS
     for event in events:
         outcome = step(state, event)
-        moved = moved_nodes(state.image, outcome.state.image, outcome.delta)
+        moved = capability_changes(state.image, outcome.state.image, outcome.delta)
         state = outcome.state
-        rolls, ended = roll_on(
+        rolls, ended = track_rolls(
             rolls, state.image, moved, outcome.delta.levels, Cause(event.id, event.seen_ms)
         )
         yield rolls, ended
@@ -211,12 +211,12 @@ def test_the_direction_of_a_change(before: Ranges, after: Ranges, wanted: Direct
 
 def test_releases_by_their_ranges() -> None:
     """Each release is told by its range; what is none of them is named by what is known."""
-    assert [release_of_node(known({MV: each})) for each in ((1, 7), (1, 21), (7, 29), (7, 30))] == [
+    assert [release_name(known({MV: each})) for each in ((1, 7), (1, 21), (7, 29), (7, 30))] == [
         *("3.3", "3.9", "4.2", "4.3")
     ]
-    assert release_of_node(known({MV: (7, 31)})) == "4.3"
+    assert release_name(known({MV: (7, 31)})) == "4.3"
     assert software_name(known({MV: (7, 99)})) == "metadata.version 7-99"
-    assert (release_of_node(known({})), software_name(known({}))) == (None, "unknown")
+    assert (release_name(known({})), software_name(known({}))) == (None, "unknown")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_the_way_back(
 ) -> None:
     """Whether older software can start again: metadata.version goes down to the last level that
     changed metadata, kraft.version never; what is unknown is not taken for lossless."""
-    found = roll_back(Direction.UPGRADE, levels, [known(old)], "4.9")  # type: ignore[arg-type]
+    found = rollback_path(Direction.UPGRADE, levels, [known(old)], "4.9")  # type: ignore[arg-type]
     assert (found.lossless, found.to) == (lossless, to)
     assert why in found.why
 

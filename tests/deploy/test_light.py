@@ -152,7 +152,7 @@ def test_heartbeats_outlast_a_lost_broker_and_an_outage(
     caplog.set_level(logging.WARNING, "deploy.light")
     spec = ClusterSpec([NodeSpec(1, "3.9.1", Roles.CONTROLLER)], properties=LONG_SESSIONS)
     cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
-    with cluster, LightNodes(cluster.controllers, cluster.cluster_id, patience_s=1.0) as light:
+    with cluster, LightNodes(cluster.controllers, cluster.cluster_id, retry_timeout_s=1.0) as light:
         assert light.register([LightBroker(1, ranges), LightBroker(2, ranges)]) == []
         with light.kept_alive(0.05):
             with LightNodes(cluster.controllers, cluster.cluster_id, 1) as other:

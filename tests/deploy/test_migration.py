@@ -11,7 +11,7 @@ from deploy.archive import archive_options
 from deploy.artifacts import Cache, java_command
 from deploy.cluster import Cluster
 from deploy.errors import StackError
-from deploy.migration import Migration
+from deploy.migration import ClusterMigration
 from deploy.specs import Roles, combined, zookeeper_mode
 from deploy.znodes import read_json, wait_until_migrated
 from tests.conftest import MakeCluster, MakeEnsemble
@@ -53,7 +53,7 @@ def test_every_phase_of_a_migration(
     zookeeper = f"{make_ensemble().connect_string}/kafka"
     protocol = {"inter.broker.protocol.version": "3.8"}
     cluster = make_cluster(zookeeper_mode(1, zookeeper, properties=protocol))
-    cluster_id, migration = cluster.cluster_id, Migration(cluster)
+    cluster_id, migration = cluster.cluster_id, ClusterMigration(cluster)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
 
@@ -93,5 +93,5 @@ def test_every_phase_of_a_migration(
 def test_a_kraft_cluster_does_not_migrate(quorum_391: Cluster) -> None:
     """A cluster that has no broker in ZooKeeper mode is refused, and stays what it was."""
     with pytest.raises(StackError, match="nodes are all in ZooKeeper mode"):
-        Migration(quorum_391).add_controllers()
+        ClusterMigration(quorum_391).add_controllers()
     assert quorum_391.spec == combined(["3.9.1"] * 3)

@@ -12,8 +12,8 @@ from deploy.cluster import random_id
 from deploy.ensemble_specs import EnsembleSpec, ServerPorts, Tls, server_properties
 from deploy.errors import JavaError, StackError, WireError
 from deploy.java import java, version_of
-from deploy.log_tail import reason
-from deploy.node import Node
+from deploy.log_tail import last_error_line
+from deploy.node import KafkaNode
 from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK, Ports
 from deploy.probe import quorum_leader
@@ -73,7 +73,7 @@ def test_java_on_path(tmp_path: Path) -> None:
 )
 def test_reason_of_an_end(output: str, expected: str) -> None:
     """The innermost exception with a text, else an error line, else the last line."""
-    assert reason(output) == expected
+    assert last_error_line(output) == expected
 
 
 def test_ports_are_not_given_twice() -> None:
@@ -130,7 +130,7 @@ def test_common_level_of_mixed_releases() -> None:
 def test_the_cluster_id_of_a_directory_is_read_as_kafka_wrote_it(tmp_path: Path) -> None:
     """Java escapes the equals signs with which an id may end."""
     spec = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
-    node = Node(spec, Addresses(None, 1), tmp_path, {}, Cache(tmp_path), 1, temporary=False)
+    node = KafkaNode(spec, Addresses(None, 1), tmp_path, {}, Cache(tmp_path), 1, temporary=False)
     assert node.cluster_id is None
     node.data.mkdir()
     meta = node.data / "meta.properties"

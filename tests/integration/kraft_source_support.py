@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.cluster import Cluster
-from deploy.node import Node
+from deploy.node import KafkaNode
 from streams.bus import LogPosition
 from streams.events import (
     DeadLetter,
@@ -22,7 +22,7 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.kraft.quorum_reader import Quorum
+from streams.kraft.quorum_reader import QuorumSettings
 from streams.kraft.source import KraftSettings, KraftSource
 from streams.net.address import parse_addresses
 from streams.topics import Topic
@@ -36,7 +36,7 @@ WANTED = frozenset(
 class Heard:
     """A sink that keeps what is published, with the time."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     def __init__(self) -> None:
         self.events: list[Event | DeadLetter] = []
@@ -96,7 +96,7 @@ class Heard:
 def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
     """How to follow a running cluster."""
     cluster_id = ClusterId(cluster.cluster_id)
-    quorum = Quorum(cluster_id, parse_addresses(cluster.controllers))
+    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers))
     options = {"quorum": quorum, "wanted": WANTED, "heartbeat_ms": 500, **changes}
     return KraftSettings(cluster_id, **options)  # type: ignore[arg-type]
 
@@ -143,13 +143,13 @@ async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float
         assert time.monotonic() < deadline, f"{left} could not be created"
 
 
-def pause(node: Node) -> None:
+def pause(node: KafkaNode) -> None:
     """Stop a node's process where it stands."""
     assert node.pid is not None
     os.kill(node.pid, signal.SIGSTOP)
 
 
-def resume(node: Node) -> None:
+def resume(node: KafkaNode) -> None:
     """Let a paused node go on."""
     assert node.pid is not None
     os.kill(node.pid, signal.SIGCONT)

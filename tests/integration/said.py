@@ -29,26 +29,26 @@ class Said:
     def changes(self) -> list[FeatureChange]:
         """Every telling of a change, in the order of the topic."""
         with contextlib.closing(TopicReader(self._bus, FEATURE_CHANGES)) as reader:
-            return [decode_change(message.value()) for message in reader.present()]
+            return [decode_change(message.value()) for message in reader.read_existing()]
 
     @property
     def epochs(self) -> list[Snapshot]:
         """Every telling of a revision's snapshot."""
         with contextlib.closing(TopicReader(self._bus, EPOCHS)) as reader:
-            return [decode_snapshot(message.value()) for message in reader.present()]
+            return [decode_snapshot(message.value()) for message in reader.read_existing()]
 
     @property
     def alerts(self) -> list[Alert]:
         """Every beginning and end of an alert that the compacted topic still has."""
         with contextlib.closing(TopicReader(self._bus, ALERTS)) as reader:
-            return [decode_alert(message.value()) for message in reader.present()]
+            return [decode_alert(message.value()) for message in reader.read_existing()]
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
         """Every dead letter."""
         found = []
         with contextlib.closing(TopicReader(self._bus, DEAD_LETTERS)) as reader:
-            for message in reader.present():
+            for message in reader.read_existing():
                 letter = decode(DEAD_LETTERS, message.value(), message.key())
                 assert isinstance(letter, DeadLetter)
                 found.append(letter)
@@ -75,7 +75,7 @@ class Said:
         deadline = time.monotonic() + timeout_s
         with contextlib.closing(TopicReader(self._bus, STATE, ALERTS)) as reader:
             while time.monotonic() < deadline:
-                for message in reader.coming(0.2):
+                for message in reader.poll(0.2):
                     if message.topic() == self._bus.topic(STATE):
                         state = decode_snapshot(message.value())
                         states[state.cluster] = state

@@ -168,7 +168,7 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
     settings = BusSettings(cluster.bootstrap_servers, prefix="away", partitions=1)
     await asyncio.to_thread(ensure_topics, settings)
     said: list[str | None] = []
-    async with Publisher(settings, max_in_flight=50, on_trouble=said.append) as publisher:
+    async with Publisher(settings, max_in_flight=50, on_error=said.append) as publisher:
 
         async def publish_all() -> None:
             for offset in range(2000):
@@ -201,7 +201,7 @@ async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
     settings = BusSettings(cluster.bootstrap_servers, prefix="hangs", partitions=1)
     await asyncio.to_thread(ensure_topics, settings)
     said: asyncio.Queue[str | None] = asyncio.Queue()
-    async with Publisher(settings, on_trouble=said.put_nowait) as publisher:
+    async with Publisher(settings, on_error=said.put_nowait) as publisher:
         await (await publisher.publish(METADATA_LOG, commit(1)))
         os.kill(cluster.node(1).pid, signal.SIGSTOP)
         try:
@@ -215,11 +215,11 @@ async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
             line = said.get_nowait()
             assert line is not None
             assert "has acknowledged nothing for 5 s" in line
-            assert publisher.trouble == line
+            assert publisher.error == line
         finally:
             os.kill(cluster.node(1).pid, signal.SIGCONT)
         await asyncio.wait_for(publisher.flush(), 60)
-        assert publisher.trouble is None
+        assert publisher.error is None
     values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
     assert [decode_log_event(v).last_offset for v in values] == list(range(1, sent + 1))
 

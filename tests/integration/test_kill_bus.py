@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import Update, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpgradeType, update_features
 from cli.demo.summary import levels_on_disk
 from cli.reading import TopicReader
 from deploy.cluster import Cluster
@@ -64,7 +64,7 @@ def test_changes_while_the_bus_is_dead_come_when_it_is_back(
 def _set(cluster: Cluster, level: int) -> None:
     address = parse_addresses(cluster.bootstrap_servers)[0]
     kind = UpgradeType.UPGRADE if level else UpgradeType.UNSAFE_DOWNGRADE
-    asyncio.run(update_features(address, (Update(FEATURE, FeatureLevel(level), kind),)))
+    asyncio.run(update_features(address, (FeatureUpdate(FEATURE, FeatureLevel(level), kind),)))
 
 
 def _until_said(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[FeatureChange]:
@@ -73,7 +73,7 @@ def _until_said(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[Fe
     deadline = time.monotonic() + 90
     with contextlib.closing(TopicReader(settings, FEATURE_CHANGES)) as reader:
         while len(by_id) < len(wanted) and time.monotonic() < deadline:
-            for message in reader.coming(0.5):
+            for message in reader.poll(0.5):
                 change = decode_change(message.value())
                 by_id[change.id] = change
     return sorted(by_id.values(), key=lambda change: (change.revision, change.feature))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
 from cli.demo.summary import levels_on_disk
 from cli.reading import TopicReader
 from deploy.cluster import Cluster
@@ -101,7 +101,7 @@ def _flip(cluster: Cluster, light: LightNodes, seed: int, times: int) -> None:
 def _update(cluster: Cluster, feature: FeatureName, level: int) -> None:
     address = parse_addresses(cluster.bootstrap_servers)[0]
     kind = UpgradeType.UPGRADE if level else UpgradeType.UNSAFE_DOWNGRADE
-    update = Update(feature, FeatureLevel(level), kind)
+    update = FeatureUpdate(feature, FeatureLevel(level), kind)
     # The ghost blocks upgrades while its range is a bad one, as it does in life.
     with contextlib.suppress(UpdateRefusedError):
         asyncio.run(update_features(address, (update,)))
@@ -115,7 +115,7 @@ def _wait_until_read(
     with contextlib.closing(TopicReader(settings, STATE)) as reader:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            for message in reader.coming(0.5):
+            for message in reader.poll(0.5):
                 seen = decode_snapshot(message.value())
             if seen and any(
                 GHOST in each.nodes and each.ranges == LAST_RANGES for each in seen.classes
@@ -132,15 +132,15 @@ def _content(change: FeatureChange) -> tuple[object, ...]:
 
 def _changes(settings: BusSettings) -> list[FeatureChange]:
     with contextlib.closing(TopicReader(settings, FEATURE_CHANGES)) as reader:
-        return [decode_change(message.value()) for message in reader.present()]
+        return [decode_change(message.value()) for message in reader.read_existing()]
 
 
 def _snapshots(settings: BusSettings) -> Iterator[Snapshot]:
     with contextlib.closing(TopicReader(settings, EPOCHS)) as reader:
-        yield from [decode_snapshot(message.value()) for message in reader.present()]
+        yield from [decode_snapshot(message.value()) for message in reader.read_existing()]
 
 
 def _alerts(settings: BusSettings) -> dict[str, Alert]:
     with contextlib.closing(TopicReader(settings, ALERTS)) as reader:
-        found = [decode_alert(message.value()) for message in reader.present()]
+        found = [decode_alert(message.value()) for message in reader.read_existing()]
     return {alert.id: alert for alert in found}

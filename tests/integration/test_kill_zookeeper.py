@@ -12,10 +12,10 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
 from deploy.cluster import Cluster
 from deploy.ensemble_specs import EnsembleSpec
-from deploy.reference_nodes import ReferenceNode, reference_nodes
+from deploy.reference_nodes import ReferenceProcess, reference_nodes
 from deploy.zookeeper import Ensemble
 from streams.net.address import Address
 from streams.net.connection import NodeError
@@ -41,7 +41,9 @@ GOOD, LOW, INVERTED, NEW = (1, TOP), (1, 1), (4, 2), (1, TOP + 1)
 class Truth:
     """The reference cluster, and every state that its features znode was seen in."""
 
-    def __init__(self, zk: KazooClient, root: str, nodes: list[ReferenceNode], seed: int) -> None:
+    def __init__(
+        self, zk: KazooClient, root: str, nodes: list[ReferenceProcess], seed: int
+    ) -> None:
         self.versions: dict[int, dict[str, int]] = {}
         self._zk = zk
         self._root = root
@@ -57,7 +59,7 @@ class Truth:
         }
         return int(stat.version)
 
-    def controller(self) -> ReferenceNode | None:
+    def controller(self) -> ReferenceProcess | None:
         """Who controls the cluster now, if that node runs."""
         try:
             data, _ = patient(self._zk.get, f"{self._root}/controller")
@@ -76,7 +78,7 @@ class Truth:
         level = self.versions[self.look()].get(feature, 0)
         wanted = self._chance.choice([each for each in range(TOP + 1) if each != level])
         kind = UpgradeType.UPGRADE if wanted > level else UpgradeType.SAFE_DOWNGRADE
-        update = Update(FeatureName(feature), FeatureLevel(wanted), kind)
+        update = FeatureUpdate(FeatureName(feature), FeatureLevel(wanted), kind)
         address = Address.parse(node.address)
         try:
             asyncio.run(update_features(address, (update,), timeout_s=5.0))
@@ -107,7 +109,7 @@ class Truth:
 
 
 @contextmanager
-def reference(connect: str, directory: Path) -> Iterator[list[ReferenceNode]]:
+def reference(connect: str, directory: Path) -> Iterator[list[ReferenceProcess]]:
     """A reference cluster of three whole brokers."""
     features = [f"{name}=1-{TOP}" for name in FEATURES]
     options = ("--features", *features, "--session-timeout", "4")

@@ -14,13 +14,13 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
 from deploy.cluster import Cluster
-from deploy.node import Node
+from deploy.node import KafkaNode
 from deploy.specs import ClusterSpec, combined
 from streams.bus import LogPosition
 from streams.events import SourceState
-from streams.kraft.quorum_reader import Quorum
+from streams.kraft.quorum_reader import QuorumSettings
 from streams.net.address import parse_addresses
-from streams.net.connection import AnswerTimeoutError, open_connection
+from streams.net.connection import ResponseTimeoutError, open_connection
 from tests.integration.kraft_source_support import (
     Heard,
     create_topics,
@@ -174,12 +174,12 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
     assert heard.gaps == []
 
 
-def leader_log(leader: Node) -> bytes:
+def leader_log(leader: KafkaNode) -> bytes:
     """What stands in a node's metadata log."""
     return b"".join(path.read_bytes() for path in sorted(leader.metadata_log.glob("*.log")))
 
 
-async def write_alone(leader: Node, topic: str) -> None:
+async def write_alone(leader: KafkaNode, topic: str) -> None:
     """Ask a controller itself for a topic, and do not wait for the answer that cannot come."""
     (address,) = parse_addresses(leader.controller or "")
     connection = await open_connection(address)
@@ -191,7 +191,7 @@ async def write_alone(leader: Node, topic: str) -> None:
         configs=(),
     )
     request = CreateTopicsRequest(topics=(wanted,), timeout=timedelta(seconds=60))
-    with pytest.raises(AnswerTimeoutError):
+    with pytest.raises(ResponseTimeoutError):
         await connection.request(request, CreateTopicsResponse, 0.5)
 
 
@@ -200,7 +200,7 @@ async def test_another_clusters_id_is_one_clear_line(quorum: Cluster) -> None:
     controllers = parse_addresses(quorum.controllers)
     wrong = "AAAAAAAAAAAAAAAAAAAAAA"
     heard = Heard()
-    async with running(settings_for(quorum, quorum=Quorum(wrong, controllers)), heard):
+    async with running(settings_for(quorum, quorum=QuorumSettings(wrong, controllers)), heard):
         await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
     assert f"belongs to another cluster than {wrong}" in heard.statuses[-1].detail
     assert heard.commits == []
@@ -210,7 +210,9 @@ async def test_a_brokers_listener_is_one_clear_line(quorum: Cluster) -> None:
     """A broker's address given for a controller's: stalled, and told which to give."""
     brokers = parse_addresses(quorum.bootstrap_servers)
     heard = Heard()
-    async with running(settings_for(quorum, quorum=Quorum(quorum.cluster_id, brokers)), heard):
+    async with running(
+        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, brokers)), heard
+    ):
         await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
     assert "is a broker's listener: give the address of a controller's" in heard.statuses[-1].detail
 
@@ -223,13 +225,15 @@ async def test_one_right_controller_is_enough(quorum: Cluster) -> None:
         parse_addresses(quorum.controllers)[0],
     )
     heard = Heard()
-    async with running(settings_for(quorum, quorum=Quorum(quorum.cluster_id, given)), heard):
+    async with running(
+        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, given)), heard
+    ):
         await until(heard.following)
 
 
 async def test_nobody_listening_is_one_clear_line(quorum: Cluster) -> None:
     """No listener at all: stalled, with the address, and tried again."""
-    nobody = Quorum(quorum.cluster_id, parse_addresses("127.0.0.1:1"))
+    nobody = QuorumSettings(quorum.cluster_id, parse_addresses("127.0.0.1:1"))
     heard = Heard()
     async with running(settings_for(quorum, quorum=nobody), heard):
         await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)

@@ -12,7 +12,7 @@ from deploy.ports import LOOPBACK, Ports
 from deploy.properties import Addresses
 from deploy.specs import ClusterSpec, NodeSpec
 from streams.events import SourceState
-from streams.kraft.quorum_reader import Quorum
+from streams.kraft.quorum_reader import QuorumSettings
 from streams.net.address import Address
 from streams.net.security import Security, from_properties
 from tests.integration.kraft_source_support import Heard, running, settings_for, until
@@ -68,7 +68,7 @@ def login(username: str, password: str) -> Security:
 async def stalled_with(cluster: Cluster, listener: Address, security: Security) -> str:
     """What the source says when it gets no further."""
     heard = Heard()
-    quorum = Quorum(cluster.cluster_id, (listener,), security)
+    quorum = QuorumSettings(cluster.cluster_id, (listener,), security)
     async with running(settings_for(cluster, quorum=quorum), heard):
         await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
     assert heard.commits == []
@@ -79,7 +79,7 @@ async def test_a_login_that_may_read_follows(guarded: tuple[Cluster, Address]) -
     """With SASL PLAIN and the right to read, the log is followed like any other."""
     cluster, listener = guarded
     heard = Heard()
-    quorum = Quorum(cluster.cluster_id, (listener,), login("watch", "may-read"))
+    quorum = QuorumSettings(cluster.cluster_id, (listener,), login("watch", "may-read"))
     async with running(settings_for(cluster, quorum=quorum), heard):
         await until(heard.following)
     assert heard.commits

@@ -60,7 +60,7 @@ def test_clusters_of_two_releases_and_both_kinds_of_sources_stay_apart(
     }
     assert {each.role for each in newer.classes} == {"broker", "controller"}
     with contextlib.closing(TopicReader(settings, FEATURE_CHANGES)) as reader:
-        changes = [decode_change(message.value()) for message in reader.present()]
+        changes = [decode_change(message.value()) for message in reader.read_existing()]
     assert {each.revision for each in changes if each.cluster == quorum_391.cluster_id} == {1}
     assert len({each.id for each in changes}) == len(changes)
 
@@ -71,7 +71,7 @@ def _states(settings: BusSettings, clusters: set[str]) -> dict[str, Snapshot]:
     deadline = time.monotonic() + 60
     with contextlib.closing(TopicReader(settings, STATE)) as reader:
         while time.monotonic() < deadline:
-            for message in reader.coming(0.5):
+            for message in reader.poll(0.5):
                 state = decode_snapshot(message.value())
                 states[state.cluster] = state
             complete = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cluster import Cluster
-from deploy.migration import Migration
+from deploy.migration import ClusterMigration
 from deploy.specs import zookeeper_mode
 from deploy.zookeeper import Ensemble
 from streams.outputs import Snapshot
@@ -77,7 +77,7 @@ def test_each_phase_is_told_and_nothing_false(
     zookeeper = ensemble.connect_string + chroot()
     protocol = {"inter.broker.protocol.version": "3.8"}
     cluster = make_cluster(zookeeper_mode(1, zookeeper, properties=protocol))
-    migration = Migration(cluster)
+    migration = ClusterMigration(cluster)
     with watcher(cluster.cluster_id, bus, tmp_path) as seen:
         seen.watch("--zookeeper", zookeeper)
         state = seen.until(set(), lambda now: now.controller.node_id == 1 and now.epoch == 0)

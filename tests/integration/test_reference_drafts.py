@@ -17,9 +17,9 @@ from controller.reference.identity import BrokerIdentity
 from controller.reference.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
 from deploy.zookeeper import Ensemble
 from reference import answers, asking
-from reference.calls import Call
+from reference.calls import WireRequest
 from reference.cluster import ClusterSettings, ReferenceCluster
-from reference.dialects import Speech, speech_of
+from reference.dialects import ApiDialect, api_dialect_of
 from reference.node import NodeSettings
 from reference.wire import WireServer
 from tests.reference.draft_client import DraftClient
@@ -66,7 +66,9 @@ class Scene:
         """A client of the controller, or of the other node."""
         await self.cluster.wait_controller()
         (node,) = [node for node in self.cluster.nodes if node.is_controller is controller]
-        async with await DraftClient.at(node.address, speech_of(self.dialect), version) as client:
+        async with await DraftClient.at(
+            node.address, api_dialect_of(self.dialect), version
+        ) as client:
             yield client
 
 
@@ -190,7 +192,7 @@ async def test_only_the_controller_serves_the_drafts_requests(
         node_id, address = await client.controller()
     assert await here.node() == before
     assert (await here.cluster.wait_controller()).settings.node_id == node_id
-    async with await DraftClient.at(address, Speech.EARLY_DRAFT, version) as client:
+    async with await DraftClient.at(address, ApiDialect.EARLY_DRAFT, version) as client:
         assert await client.update(("group", 2, ADD)) == DONE
 
 
@@ -259,11 +261,11 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
     here = await scene(EARLY_DRAFT_STRUCK, {"group": 1, "txn": 4})
     heard: asyncio.Queue[UpdateMetadata] = asyncio.Queue()
 
-    async def hear(call: Call) -> Any:
-        await heard.put(asking.update_metadata(call))
+    async def hear(call: WireRequest) -> Any:
+        await heard.put(asking.read_update_metadata(call))
         return answers.update_metadata()
 
-    server = WireServer(Speech.EARLY_DRAFT_STRUCK, hear)
+    server = WireServer(ApiDialect.EARLY_DRAFT_STRUCK, hear)
     await server.start()
     try:
         node = await here.cluster.wait_controller()

@@ -18,10 +18,10 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16
 
 from controller.reference.dialect import LATER_DRAFT
-from deploy.wire import Connection
+from deploy.wire import BlockingConnection
 from deploy.zookeeper import Ensemble
 from reference.cluster import ClusterSettings, ReferenceCluster
-from reference.dialects import Speech
+from reference.dialects import ApiDialect
 from reference.node import NodeSettings
 from tests.conftest import MakeEnsemble
 from tests.deploy.test_process import eventually
@@ -51,16 +51,16 @@ def client(connect: str) -> Iterator[KazooClient]:
     made.close()
 
 
-def connected(address: str) -> Connection:
+def connected(address: str) -> BlockingConnection:
     """A connection to a node."""
     host, port = address.rsplit(":", 1)
-    return Connection(host, int(port))
+    return BlockingConnection(host, int(port))
 
 
 def controller_of(address: str) -> tuple[int, str] | None:
     """Who this node says is the controller, and where; none: it does not know."""
     with connected(address) as connection:
-        known = connection.ask(MetadataRequest(topics=()), MetadataResponse)
+        known = connection.request(MetadataRequest(topics=()), MetadataResponse)
     for each in known.brokers:
         if each.node_id == known.controller_id:
             return int(known.controller_id), f"{each.host}:{each.port}"
@@ -73,7 +73,7 @@ def update(address: str, level: int, *, downgrade: bool = False) -> ErrorCode:
         feature="f", max_version_level=i16(level), upgrade_type=i8(2 if downgrade else 1)
     )
     with connected(address) as connection:
-        answer = connection.ask(
+        answer = connection.request(
             UpdateFeaturesRequest(feature_updates=(item,)), UpdateFeaturesResponse
         )
     if answer.error_code is not ErrorCode.none:
@@ -84,7 +84,7 @@ def update(address: str, level: int, *, downgrade: bool = False) -> ErrorCode:
 def seen(address: str) -> tuple[dict[str, int], int]:
     """The finalized levels and the epoch by a node's own word."""
     with connected(address) as connection:
-        answer = connection.ask(
+        answer = connection.request(
             ApiVersionsRequest(client_software_name="test", client_software_version="1"),
             ApiVersionsResponse,
         )
@@ -212,7 +212,7 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
     cluster = ReferenceCluster(ClusterSettings(settings))
     await cluster.start()
     try:
-        async with await DraftClient.at(cluster.nodes[0].address, Speech.LATER_DRAFT) as client:
+        async with await DraftClient.at(cluster.nodes[0].address, ApiDialect.LATER_DRAFT) as client:
             before = await client.features()
             assert before == ({"f": (1, 5)}, {"f": 5}, 0)
             await asyncio.to_thread(servers.kill)

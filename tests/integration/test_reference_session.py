@@ -8,43 +8,43 @@ import pytest
 from kazoo.client import KazooClient
 
 from controller.reference.protocol import (
-    Answered,
-    Ask,
-    Asked,
     BadVersion,
-    Check,
-    Children,
+    CheckVersion,
     Create,
-    Data,
     Delete,
     Disconnected,
-    Done,
     Effect,
     Event,
     Exists,
-    Exit,
-    Get,
+    ExitProcess,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     Multi,
-    Names,
     NodeExists,
     NoNode,
     Operation,
-    Outcome,
+    OperationCompleted,
+    OperationDone,
+    OperationResult,
+    OutcomeUnknown,
     Reconnected,
-    Reply,
+    RequestReceived,
+    SendResponse,
     SessionLost,
     SessionStarted,
     SetData,
     Stat,
     Tick,
-    Unknown,
     WatchFired,
     WatchKind,
+    ZookeeperRequest,
 )
-from controller.reference.requests import ApiVersions, FeaturesAnswer
+from controller.reference.requests import ApiVersions, FeaturesResponse
 from deploy.zookeeper import Ensemble
-from reference.ensemble import EnsembleSession
-from reference.seats import EndedError, EnsembleError, Seat
+from reference.ensemble import MachineSession
+from reference.seats import MachineExitedError, MachineSlot, ZookeeperUnavailableError
 from tests.conftest import MakeEnsemble
 from tests.zookeeper_sessions import expire
 
@@ -64,8 +64,8 @@ class Recorder:
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
         """Note the event; at a tick, say what was prepared."""
         assert now_ms > 1_500_000_000_000
-        if isinstance(event, Asked):
-            return [Reply(event.request_id, FeaturesAnswer(epoch=event.request_id))]
+        if isinstance(event, RequestReceived):
+            return [SendResponse(event.request_id, FeaturesResponse(epoch=event.request_id))]
         if not isinstance(event, Tick):
             self.heard.append(event)
         effects, self.next = self.next, []
@@ -75,15 +75,16 @@ class Recorder:
         """Prepare operations; their tokens."""
         tokens = range(self.token + 1, self.token + 1 + len(operations))
         self.next += [
-            Ask(token, operation) for token, operation in zip(tokens, operations, strict=True)
+            ZookeeperRequest(token, operation)
+            for token, operation in zip(tokens, operations, strict=True)
         ]
         self.token += len(operations)
         return [*tokens]
 
-    def outcome(self, token: int) -> Outcome | None:
+    def outcome(self, token: int) -> OperationResult | None:
         """What came of an operation, if it is known."""
         for event in self.heard:
-            if isinstance(event, Answered) and event.token == token:
+            if isinstance(event, OperationCompleted) and event.token == token:
                 return event.outcome
         return None
 
@@ -94,12 +95,12 @@ class Stage:
     def __init__(self, connect: str, timeout_s: float = 4.0) -> None:
         self.machine = Recorder()
         self.exits: list[tuple[int, str]] = []
-        self.session = EnsembleSession(
+        self.session = MachineSession(
             connect,
             session_timeout_s=timeout_s,
             on_exit=lambda code, reason: self.exits.append((code, reason)),
         )
-        self.seat: Seat = self.session.seat(self.machine)
+        self.seat: MachineSlot = self.session.attach(self.machine)
 
     async def __aenter__(self) -> "Stage":
         await self.session.open(DEADLINE_S)
@@ -114,7 +115,7 @@ class Stage:
             while not condition():
                 await asyncio.sleep(0.01)
 
-    async def do(self, *operations: Operation) -> list[Outcome]:
+    async def do(self, *operations: Operation) -> list[OperationResult]:
         """The outcomes of operations that are asked for together."""
         tokens = self.machine.ask(*operations)
         await self.until(lambda: all(self.machine.outcome(token) for token in tokens))
@@ -151,40 +152,40 @@ async def test_every_operation_has_its_outcome(connect: str) -> None:
             Create("/a", b"1"),
             SetData("/a", b"2", 0),
             SetData("/a", b"3", 0),
-            Get("/a"),
+            GetData("/a"),
             Exists("/a"),
             Exists("/b"),
-            Children("/"),
+            GetChildren("/"),
             Delete("/a", 1),
-            Get("/a"),
+            GetData("/a"),
         )
-        assert isinstance(made, Done)
-        assert isinstance(written, Done)
+        assert isinstance(made, OperationDone)
+        assert isinstance(written, OperationDone)
         (first,), (second,) = made.stats, written.stats
         assert first is not None
         assert second == Stat(1, first.czxid, first.mzxid + 2)  # the failed creation took one
         assert again == NodeExists()
         assert stale == BadVersion()
-        assert read == Data(b"2", second)
-        assert there == Done((second,))
+        assert read == GetDataResult(b"2", second)
+        assert there == OperationDone((second,))
         assert not_there == nothing == NoNode()
-        assert isinstance(names, Names)
+        assert isinstance(names, GetChildrenResult)
         assert set(names.names) == {"a", "brokers"}
-        assert gone == Done()
+        assert gone == OperationDone()
 
 
 async def test_missing_parents_are_made(connect: str) -> None:
     """A creation deep below makes what lies above it, empty."""
     async with Stage(connect) as stage:
-        made, _ = await stage.do(Create("/x/y/z", b"deep", ephemeral=True), Get("/"))
-        assert isinstance(made, Done)
+        made, _ = await stage.do(Create("/x/y/z", b"deep", ephemeral=True), GetData("/"))
+        assert isinstance(made, OperationDone)
         (stat,) = made.stats
         assert stat is not None
         started = stage.machine.heard[0]
         assert isinstance(started, SessionStarted)
         assert stat.owner == started.session_id
-        (parent,) = await stage.do(Get("/x/y"))
-        assert isinstance(parent, Data)
+        (parent,) = await stage.do(GetData("/x/y"))
+        assert isinstance(parent, GetDataResult)
         assert parent.data == b""
 
 
@@ -193,25 +194,29 @@ async def test_a_transaction_is_all_or_nothing(connect: str) -> None:
     async with Stage(connect) as stage:
         await stage.do(Create("/epoch", b"1"))
         fenced, done, own = await stage.do(
-            Multi((Check("/epoch", 5), Create("/m", b""))),
+            Multi((CheckVersion("/epoch", 5), Create("/m", b""))),
             Multi(
-                (Check("/epoch", 0), Create("/m", b"", ephemeral=True), SetData("/epoch", b"2", 0))
+                (
+                    CheckVersion("/epoch", 0),
+                    Create("/m", b"", ephemeral=True),
+                    SetData("/epoch", b"2", 0),
+                )
             ),
-            Get("/m"),
+            GetData("/m"),
         )
         assert fenced == BadVersion(0)
-        assert isinstance(done, Done)
-        assert isinstance(own, Data)
+        assert isinstance(done, OperationDone)
+        assert isinstance(own, GetDataResult)
         check, created, written = done.stats
         assert check is None
         assert created == own.stat
         assert written is not None
         assert written.mzxid == own.stat.czxid
         failed, still = await stage.do(
-            Multi((SetData("/epoch", b"3", 1), Create("/m", b""))), Get("/epoch")
+            Multi((SetData("/epoch", b"3", 1), Create("/m", b""))), GetData("/epoch")
         )
         assert failed == NodeExists(1)
-        assert still == Data(b"2", written)
+        assert still == GetDataResult(b"2", written)
         missing = await stage.do(Multi((Delete("/epoch"), Delete("/none"))))
         assert missing == [NoNode(1)]
 
@@ -223,11 +228,11 @@ async def test_a_watch_is_heard_before_what_it_tells_can_be_read(connect: str) -
         client = await asyncio.to_thread(other, connect)
         try:
             for round_ in range(1, 21):
-                await stage.do(Get("/w", watch=True))
+                await stage.do(GetData("/w", watch=True))
                 stage.machine.heard.clear()
                 written = asyncio.create_task(asyncio.to_thread(client.set, "/w", b"%d" % round_))
                 while not stage.heard(WatchFired):
-                    await stage.do(*[Get("/w")] * 5)
+                    await stage.do(*[GetData("/w")] * 5)
                 await written
                 fired = next(
                     place
@@ -238,7 +243,8 @@ async def test_a_watch_is_heard_before_what_it_tells_can_be_read(connect: str) -
                 before = [
                     event.outcome.data
                     for event in stage.machine.heard[:fired]
-                    if isinstance(event, Answered) and isinstance(event.outcome, Data)
+                    if isinstance(event, OperationCompleted)
+                    and isinstance(event.outcome, GetDataResult)
                 ]
                 assert b"%d" % round_ not in before
         finally:
@@ -249,9 +255,9 @@ async def test_a_watch_fires_once_whoever_shares_it(connect: str) -> None:
     """Two machines of a session watch one znode: each hears once of it."""
     async with Stage(connect) as stage:
         second = Recorder()
-        stage.session.seat(second)
-        second.ask(Children("/brokers/ids", watch=True))
-        await stage.do(*[Children("/brokers/ids", watch=True)] * 3)
+        stage.session.attach(second)
+        second.ask(GetChildren("/brokers/ids", watch=True))
+        await stage.do(*[GetChildren("/brokers/ids", watch=True)] * 3)
         await stage.until(lambda: second.outcome(1) is not None)
         await stage.do(Create("/brokers/ids/1", b""), Create("/brokers/ids/2", b""))
         fired = WatchFired("/brokers/ids", WatchKind.CHILDREN)
@@ -264,11 +270,11 @@ async def test_who_may_not_yet_take_part_waits(connect: str) -> None:
     async with Stage(connect) as stage:
         gate: list[bool] = []
         second = Recorder()
-        stage.session.seat(second, gate=lambda: bool(gate))
-        await stage.do(Get("/"))
+        stage.session.attach(second, gate=lambda: bool(gate))
+        await stage.do(GetData("/"))
         assert second.heard == []
         gate.append(True)
-        await stage.do(Get("/"))
+        await stage.do(GetData("/"))
         assert second.heard == stage.machine.heard[:1]
 
 
@@ -283,11 +289,14 @@ async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnse
         await stage.do(Create("/mine", b"", ephemeral=True))
         await elsewhere(server.kill)
         await stage.until(lambda: stage.heard(Disconnected))
-        assert await stage.do(Get("/mine"), SetData("/mine", b"", 0)) == [Unknown(), Unknown()]
+        assert await stage.do(GetData("/mine"), SetData("/mine", b"", 0)) == [
+            OutcomeUnknown(),
+            OutcomeUnknown(),
+        ]
         await elsewhere(server.start)
         await stage.until(lambda: stage.heard(Reconnected))
-        (mine,) = await stage.do(Get("/mine"))
-        assert isinstance(mine, Data)
+        (mine,) = await stage.do(GetData("/mine"))
+        assert isinstance(mine, GetDataResult)
         assert not stage.heard(SessionLost)
 
 
@@ -315,13 +324,13 @@ async def test_an_exit_ends_the_session(connect: str) -> None:
     stage = Stage(connect)
     async with stage:
         await stage.do(Create("/mine", b"", ephemeral=True))
-        answer = await stage.session.ask(stage.seat, ApiVersions())
-        assert isinstance(answer, FeaturesAnswer)
-        stage.machine.next = [Exit(3, "enough")]
+        answer = await stage.session.request(stage.seat, ApiVersions())
+        assert isinstance(answer, FeaturesResponse)
+        stage.machine.next = [ExitProcess(3, "enough")]
         await stage.until(lambda: bool(stage.exits))
         assert stage.exits == [(3, "enough")]
-        with pytest.raises(EndedError):
-            await stage.session.ask(stage.seat, ApiVersions())
+        with pytest.raises(MachineExitedError):
+            await stage.session.request(stage.seat, ApiVersions())
     client = await asyncio.to_thread(other, connect)
     assert client.exists("/mine") is None
     await elsewhere(client.stop)
@@ -330,5 +339,7 @@ async def test_an_exit_ends_the_session(connect: str) -> None:
 async def test_no_ensemble_is_one_clear_line() -> None:
     """Nobody listens there."""
     stage = Stage("127.0.0.1:1")
-    with pytest.raises(EnsembleError, match=r"no ZooKeeper server is reached at 127\.0\.0\.1:1"):
+    with pytest.raises(
+        ZookeeperUnavailableError, match=r"no ZooKeeper server is reached at 127\.0\.0\.1:1"
+    ):
         await stage.session.open(0.5)

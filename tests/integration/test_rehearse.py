@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.one_shot import image_once
-from cli.rehearse_real import Compared, on_real_controller
-from cli.settings import Cluster as Watched
-from controller.kraft import ControllerState, RegisteredBroker, release_of, seen_state
-from controller.rehearsal import Verdict, levels_of
+from cli.one_shot import read_image
+from cli.rehearse_real import ComparedStep, rehearse_on_real_controller
+from cli.settings import ClusterSection as Watched
+from controller.kraft import ControllerState, RegisteredBroker, controller_state, release_of
+from controller.rehearsal import StepVerdict, all_levels
 from controller.rehearsal_steps import parse
 from deploy.artifacts import Cache
 from deploy.cluster import Cluster
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.stack
 @pytest.fixture(scope="module")
 def live(quorum_391: Cluster) -> ControllerState:
     """What the controller of a real 3.9.1 cluster knows."""
-    return seen_state(image_once(Watched(controllers=quorum_391.controllers)))
+    return controller_state(read_image(Watched(controllers=quorum_391.controllers)))
 
 
 def test_all_ways_to_a_cluster_give_the_same_image(quorum_391: Cluster) -> None:
@@ -38,7 +38,7 @@ def test_all_ways_to_a_cluster_give_the_same_image(quorum_391: Cluster) -> None:
         Watched(log_directory=node.data),
         Watched(servers=quorum_391.bootstrap_servers),
     ]
-    images = [image_once(way, settle_ms=0) for way in ways]
+    images = [read_image(way, settle_ms=0) for way in ways]
     assert len({image.cluster for image in images}) == 1
     assert len({image.features.levels for image in images}) == 1
     for image in images:
@@ -64,7 +64,7 @@ def test_a_live_cluster_is_rehearsed_and_stays_as_it_is(
     found = json.loads(done.stdout)
     assert len(found["steps"]) == 13
     assert found["steps"][-1]["levels"]["metadata.version"] == 30
-    image = image_once(Watched(controllers=quorum_391.controllers))
+    image = read_image(Watched(controllers=quorum_391.controllers))
     assert dict(image.features.levels) == {METADATA_VERSION: 21}
 
 
@@ -78,9 +78,9 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def told(steps: tuple[Compared, ...]) -> dict[str, tuple[str, ...]]:
+def told(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
     """The differences at each step, and where another node in the way is named."""
-    found = {one.outcome.step.words: (*one.differences, *one.remarks) for one in steps}
+    found = {one.outcome.step.text: (*one.differences, *one.remarks) for one in steps}
     return {words: said for words, said in found.items() if said}
 
 
@@ -110,13 +110,15 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
     lost = {"fenced": True, "session": False}
     brokers = tuple(one._replace(**lost) if one.id == 3 else one for one in live.brokers)
     asked = replace(live, brokers=brokers)
-    found = on_real_controller("3.9.1", asked, [parse(step) for step in ON_391], stack_cache)
+    found = rehearse_on_real_controller(
+        "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
+    )
     assert told(found.steps) == {}
-    assert [one.outcome.step.words for one in found.steps if not one.asked] == []
+    assert [one.outcome.step.text for one in found.steps if not one.asked] == []
     (only,) = found.unequal
     assert "do not run: that one has not registered" in only
-    verdicts = {one.outcome.step.words: one.outcome.verdict for one in found.steps}
-    accepted = {words for words, verdict in verdicts.items() if verdict is Verdict.ACCEPTED}
+    verdicts = {one.outcome.step.text: one.outcome.verdict for one in found.steps}
+    accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
     assert accepted == {
         *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "lose:broker-2"),
         *("register:broker-2@4.3", "unregister:broker-3", "add-controller:9@3.8", "disable:foo"),
@@ -161,16 +163,16 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         (),
         (NodeId(1),),
     )
-    found = on_real_controller("4.3", state, [parse(step) for step in ON_430], stack_cache)
+    found = rehearse_on_real_controller("4.3", state, [parse(step) for step in ON_430], stack_cache)
     assert told(found.steps) == {}
-    assert [one.outcome.step.words for one in found.steps if not one.asked] == [
+    assert [one.outcome.step.text for one in found.steps if not one.asked] == [
         *("register:controller-1@4.2", "unregister:controller-9"),
     ]
     assert found.unequal == ("brokers 6 could not be registered at the finalized levels",)
-    assert levels_of(found.staged) == dict(state.levels)
-    raised = next(one for one in found.steps if "share.version=7" in one.outcome.step.words)
-    assert raised.outcome.verdict is Verdict.REFUSED
-    assert levels_of(raised.outcome.after.state)[KRAFT_VERSION] == 1
+    assert all_levels(found.staged) == dict(state.levels)
+    raised = next(one for one in found.steps if "share.version=7" in one.outcome.step.text)
+    assert raised.outcome.verdict is StepVerdict.REFUSED
+    assert all_levels(raised.outcome.after.state)[KRAFT_VERSION] == 1
     assert [str(one.outcome.verdict) for one in found.steps] == [
         *("refused", "refused", "accepted", "accepted", "refused", "refused", "accepted"),
         *("accepted", "refused", "accepted", "accepted", "accepted", "refused", "accepted"),

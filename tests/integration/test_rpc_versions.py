@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from admin.features import Update, update_features
+from admin.features import FeatureUpdate, update_features
 from deploy.cluster import Cluster
 from deploy.specs import ClusterSpec, NodeSpec, Roles
 from streams.net.address import parse_addresses
@@ -37,7 +37,7 @@ async def test_forwarded_requests_have_versions_of_both(
     controller = await connected(cluster.controllers)
     kept = await connected(cluster.bootstrap_servers)
     own = dict(kept.api_versions)
-    asked = (Update(METADATA_VERSION, FeatureLevel(20)),)
+    asked = (FeatureUpdate(METADATA_VERSION, FeatureLevel(20)),)
     await update_features(kept.address, asked, dry_run=True)
     new = await connected(cluster.bootstrap_servers)
     try:
@@ -49,7 +49,7 @@ async def test_forwarded_requests_have_versions_of_both(
         assert new.api_versions[1] == own[1] != controller.api_versions[1]
         assert not kept.closed
         assert kept.api_versions == own
-        await kept.ask_api_versions(10)
+        await kept.request_api_versions(10)
         assert {key: kept.api_versions[key] for key in FORWARDED} == {
             key: new.api_versions[key] for key in FORWARDED
         }

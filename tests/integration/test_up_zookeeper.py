@@ -27,7 +27,7 @@ from controller.reference.encoding import broker_path, encode_broker
 from controller.reference.identity import BrokerIdentity
 from deploy.artifacts import Cache, Jars, tool_command
 from deploy.cluster import Cluster
-from deploy.reference_nodes import ReferenceNode, reference_nodes
+from deploy.reference_nodes import ReferenceProcess, reference_nodes
 from deploy.specs import zookeeper_mode
 from deploy.zookeeper import Ensemble
 from streams.outputs import Alert, AlertState, Severity, Snapshot
@@ -58,7 +58,7 @@ class World:
     ports: tuple[int, int]
     zk: KazooClient
     roots: dict[str, str]
-    nodes: list[ReferenceNode]
+    nodes: list[ReferenceProcess]
     reference: str
     kafka: Cluster
     absent: str

@@ -10,8 +10,8 @@ from deploy.ensemble_specs import EnsembleSpec
 from streams.events import SourceState, SourceStatus
 from streams.types import ClusterId
 from streams.znodes import PartitionStateZnode, UnreadableZnode
-from streams.zookeeper.asks import Pace
-from streams.zookeeper.paths import Wanted
+from streams.zookeeper.asks import WatcherTiming
+from streams.zookeeper.paths import WatchScope
 from tests.integration.zookeeper_support import (
     CLUSTER,
     broker,
@@ -170,8 +170,8 @@ async def test_a_znode_that_may_not_be_read(ensemble):
     with writer(ensemble.connect_string, auth_data=[("digest", "admin:secret")]) as zk:
         register(zk, root)
         zk.set_acls(f"{root}/feature", secret)
-        pace = Pace(forbidden_retry_ms=500)
-        async with watching(ensemble.connect_string + root, pace=pace) as watched:
+        pace = WatcherTiming(forbidden_retry_ms=500)
+        async with watching(ensemble.connect_string + root, timing=pace) as watched:
             line = await watched.stalled("/feature")
             assert line == "reading /feature is forbidden: give READ on it to the login in use"
             assert isinstance(watched.sink.znodes["/feature"].content, UnreadableZnode)
@@ -194,7 +194,7 @@ async def test_brokers_that_may_not_be_listed(ensemble):
         register(zk, root)
         zk.set_acls(f"{root}/brokers/ids", [make_digest_acl("admin", "secret", all=True)])
         async with watching(
-            ensemble.connect_string + root, pace=Pace(forbidden_retry_ms=200), **QUICK
+            ensemble.connect_string + root, timing=WatcherTiming(forbidden_retry_ms=200), **QUICK
         ) as watched:
             line = await watched.stalled("/brokers/ids")
             assert line == "reading /brokers/ids is forbidden: give READ on it to the login in use"
@@ -283,7 +283,7 @@ async def test_partitions_on_request(ensemble):
     with writer(ensemble.connect_string) as zk:
         register(zk, root)
         zk.ensure_path(f"{root}/brokers/topics")
-        wanted = Wanted(partitions=True, tasks=True)
+        wanted = WatchScope(partitions=True, tasks=True)
         async with watching(ensemble.connect_string + root, wanted=wanted) as watched:
             await watched.following()
             path = "/brokers/topics/orders/partitions/0/state"
@@ -325,8 +325,8 @@ async def test_servers_made_anew(make_ensemble):
     """Their data is gone and they count from the beginning: all is read anew, once it is certain
     that nobody knows more."""
     servers = make_ensemble()
-    root, pace = chroot(), Pace(rebuilt_after_ms=500)
-    settings = {"session_timeout_ms": 2000, "heartbeat_ms": 500, "pace": pace}
+    root, pace = chroot(), WatcherTiming(rebuilt_after_ms=500)
+    settings = {"session_timeout_ms": 2000, "heartbeat_ms": 500, "timing": pace}
     with writer(servers.connect_string) as zk:
         register(zk, root, brokers=50)
     async with watching(servers.connect_string + root, **settings) as watched:

@@ -14,7 +14,7 @@ from streams.znodes import (
     FeaturesZnode,
     PartitionStateZnode,
 )
-from streams.zookeeper.paths import Wanted
+from streams.zookeeper.paths import WatchScope
 from tests.conftest import MakeCluster
 from tests.integration.zookeeper_support import chroot, watching
 
@@ -27,7 +27,7 @@ async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
     that dies has a successor with a higher epoch."""
     root = chroot()
     hosts = ensemble.connect_string + root
-    async with watching(hosts, wanted=Wanted(partitions=True, tasks=True)) as watched:
+    async with watching(hosts, wanted=WatchScope(partitions=True, tasks=True)) as watched:
         known = watched.sink.znodes
         properties = {"zookeeper.session.timeout.ms": "3000", "offsets.topic.num.partitions": "1"}
         spec = zookeeper_mode(2, hosts, properties=properties)

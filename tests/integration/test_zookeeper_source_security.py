@@ -6,7 +6,7 @@ import pytest
 from kazoo.security import make_acl
 
 from deploy.ensemble_specs import EnsembleSpec, digest
-from streams.zookeeper.settings import Login
+from streams.zookeeper.settings import ZookeeperLogin
 from tests.integration.zookeeper_support import chroot, register, watching, writer
 
 pytestmark = pytest.mark.stack
@@ -14,15 +14,15 @@ pytestmark = pytest.mark.stack
 QUICK = {"session_timeout_ms": 4000, "heartbeat_ms": 500}
 
 
-def tls(certificates, **others) -> Login:
+def tls(certificates, **others) -> ZookeeperLogin:
     """A login by the properties that the other sources take."""
     properties = {"security.protocol": "SSL", "ssl.ca.location": str(certificates.ca)}
-    return Login.from_properties(properties | others)
+    return ZookeeperLogin.from_properties(properties | others)
 
 
-def sasl(password: str) -> Login:
+def sasl(password: str) -> ZookeeperLogin:
     """A login with a password."""
-    return Login.from_properties(
+    return ZookeeperLogin.from_properties(
         {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "DIGEST-MD5",
@@ -52,7 +52,7 @@ async def test_tls_that_cannot_be_trusted(make_ensemble, certificates):
     """An authority that is not ours, a name that is not the server's, a port without TLS."""
     servers = make_ensemble(EnsembleSpec(tls=certificates.tls()))
     hosts = servers.secure_connect_string
-    strange = Login(ssl.create_default_context())
+    strange = ZookeeperLogin(ssl.create_default_context())
     async with watching(hosts, login=strange, **QUICK) as watched:
         assert "not trusted or of another name" in await watched.stalled("certificate")
     named = hosts.replace("127.0.0.1", "localhost")

@@ -32,7 +32,7 @@ class Sink:
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.znodes: dict[str, Znode] = {}
-        self.trouble: str | None = None
+        self.error: str | None = None
         self.room = asyncio.Event()
         self.room.set()
         self._reading: dict[str, Znode] = {}

@@ -7,9 +7,9 @@ from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from agents.timers import topic_of as topic_of_source
+from agents.timers import topic_of_source as topic_of_source
 from controller.monitor import MonitorState, step
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
 from pipeline.run import run_once
@@ -27,7 +27,7 @@ from streams.events import (
 from streams.output_codec import Output, encode_output, topic_of
 from streams.topics import API_VERSIONS, METADATA_LOG, PREFIX, ZOOKEEPER, Topic
 from streams.types import ClusterId
-from tables.image import Delivery
+from tables.image import MessagePosition
 from tests.pipeline.filling import EPOCH
 from tests.simulation.world import World
 
@@ -122,7 +122,7 @@ def work(reads: Iterable[Read]) -> Iterator[tuple[Output, int]]:
     states: dict[str, MonitorState] = {}
     for offset, (at_ms, topic, event), taken_ms in reads:
         state = states.get(event.cluster) or MonitorState.of(event.cluster)
-        outcome = step(state, event, Delivery(topic.short_name, offset, at_ms))
+        outcome = step(state, event, MessagePosition(topic.short_name, offset, at_ms))
         states[event.cluster] = outcome.state
         said: list[Output] = [*outcome.changes, *outcome.alerts]
         if outcome.snapshot is not None:
@@ -170,4 +170,4 @@ def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Outp
 
 def fold_gold(lake: Lake) -> None:
     """Folds what bronze has."""
-    run_once(lake, [Telling(lake).writer])
+    run_once(lake, [GoldQuery(lake).writer])

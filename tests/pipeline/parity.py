@@ -8,20 +8,20 @@ from typing import Any
 import orjson
 from pyspark.sql import functions as fn
 
-from agents.timers import topic_of
-from controller.monitor import MonitorState, Outcome, step, unreadable
+from agents.timers import topic_of_source
+from controller.monitor import MonitorState, StepResult, step, step_unreadable
 from controller.rows import rows_of_step, states_of_rows
 from pipeline.folding import (
-    FOLDED,
+    INPUT_TOPICS,
+    FoldOutput,
     FoldState,
-    Message,
-    Said,
+    InputMessage,
+    flush_outputs,
     fold_message,
-    last_words,
-    rows_of,
-    state_of,
+    restore_state,
+    state_rows,
 )
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.gold_tables import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -34,7 +34,7 @@ from pipeline.gold_tables import (
 from pipeline.lake import Lake
 from pipeline.registry import Table
 from pipeline.run import run_once
-from streams.codec import MalformedEvent, decode, encode
+from streams.codec import MalformedEventError, decode, encode
 from streams.events import (
     DeadLetter,
     Disagreement,
@@ -49,7 +49,7 @@ from streams.output_codec import decode_alert, decode_change, decode_snapshot, e
 from streams.outputs import Alert, FeatureChange, Snapshot
 from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
 from streams.types import ClusterId
-from tables.image import Delivery
+from tables.image import MessagePosition
 from tests.pipeline.filling import Messages, rows
 from tests.simulation.world import World
 
@@ -72,7 +72,7 @@ APART_MS = 3_600_000
 def topic_of_event(event: Event) -> Topic:
     """Where a source publishes an event."""
     if isinstance(event, SourceStatus):
-        return topic_of(event.source)
+        return topic_of_source(event.source)
     if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
         return API_VERSIONS
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
@@ -104,27 +104,27 @@ def lines(seeds: range) -> list[Line]:
     return found
 
 
-def placed(of: Iterable[Line]) -> Iterator[tuple[str, Message]]:
+def placed(of: Iterable[Line]) -> Iterator[tuple[str, InputMessage]]:
     """Messages with their clusters, as a bus with one partition a topic has them."""
     ends = {topic.name(): 0 for topic in INPUTS}
     for at, (topic, key, value) in enumerate(of):
         yield (
             (key or b"").decode() or "unknown",
-            Message(topic.name(), 0, ends[topic.name()], at * APART_MS, key, value),
+            InputMessage(topic.name(), 0, ends[topic.name()], at * APART_MS, key, value),
         )
         ends[topic.name()] += 1
 
 
-def folded(of: Iterable[Line]) -> list[Said]:
+def folded(of: Iterable[Line]) -> list[FoldOutput]:
     """What plain calls of the fold say, one after the other."""
     states: dict[str, FoldState] = {}
-    said: list[Said] = []
+    said: list[FoldOutput] = []
     for cluster, message in placed(of):
-        state = states.get(cluster) or state_of(cluster, {})
+        state = states.get(cluster) or restore_state(cluster, {})
         states[cluster], more = fold_message(state, message)
         said += more
     for state in states.values():
-        said += last_words(state)[1]
+        said += flush_outputs(state)[1]
     return said
 
 
@@ -136,15 +136,15 @@ def worked(of: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, 
     for at, (cluster, message) in enumerate(placed(of)):
         name = ClusterId(cluster)
         before = states.get(name) or MonitorState.of(name)
-        topic = FOLDED[message.topic.rpartition(".")[2]]
-        delivery = Delivery(topic.short_name, message.offset, message.time_ms)
+        topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
+        delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
         try:
             event = decode(topic, message.value, message.key)
             assert not isinstance(event, DeadLetter)
             outcome = step(before, event, delivery)
-        except MalformedEvent as error:
+        except MalformedEventError as error:
             place = f"{message.topic} partition {message.partition} offset {message.offset}"
-            outcome = unreadable(before, place, str(error), delivery)
+            outcome = step_unreadable(before, place, str(error), delivery)
         found += _encoded(outcome)
         kept = rows_.setdefault(cluster, {})
         for key, value in rows_of_step(before, outcome) if outcome.state is not before else ():
@@ -174,7 +174,7 @@ def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
     return found
 
 
-def _encoded(outcome: Outcome) -> list[tuple[str, str, bytes]]:
+def _encoded(outcome: StepResult) -> list[tuple[str, str, bytes]]:
     """What goes to the topics, by the kinds of the fold."""
     kinds = {FeatureChange: "change", Alert: "alert", Snapshot: "snapshot"}
     said_ = [*outcome.changes, *outcome.alerts, *([outcome.snapshot] if outcome.snapshot else [])]
@@ -184,20 +184,20 @@ def _encoded(outcome: Outcome) -> list[tuple[str, str, bytes]]:
     ]
 
 
-def in_batches(of: list[Line], ends: Iterable[int]) -> list[Said]:
+def in_batches(of: list[Line], ends: Iterable[int]) -> list[FoldOutput]:
     """What the fold says in batches, as a stream folds: the state goes through its rows."""
     states: dict[str, FoldState] = {}
-    said: list[Said] = []
+    said: list[FoldOutput] = []
     stops = {*ends, len(of) - 1}
     for at, (cluster, message) in enumerate(placed(of)):
-        state, more = fold_message(states.get(cluster) or state_of(cluster, {}), message)
+        state, more = fold_message(states.get(cluster) or restore_state(cluster, {}), message)
         said += more
         states[cluster] = state
         if at in stops:
             for each, known in states.items():
-                told_, more = last_words(known)
+                told_, more = flush_outputs(known)
                 said += more
-                states[each] = state_of(each, rows_of(told_))
+                states[each] = restore_state(each, state_rows(told_))
     return said
 
 
@@ -215,7 +215,7 @@ def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int
 
 def tell(lake: Lake) -> None:
     """Folds what bronze has."""
-    run_once(lake, [Telling(lake).writer])
+    run_once(lake, [GoldQuery(lake).writer])
 
 
 def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
@@ -235,7 +235,7 @@ def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
     return {kind: sorted(items, key=repr) for kind, items in found.items()}
 
 
-def told(said: Iterable[Said]) -> Tables:
+def told(said: Iterable[FoldOutput]) -> Tables:
     """All that the fold says, as `gold` reads it from a lake."""
     all_ = [*said]
     found = outputs((each.kind, each.id, each.value) for each in all_)
@@ -245,7 +245,7 @@ def told(said: Iterable[Said]) -> Tables:
     return found
 
 
-def _row(said: Said) -> dict[str, Any]:
+def _row(said: FoldOutput) -> dict[str, Any]:
     """A row in full, without what only tells which word is the later."""
     fields = orjson.loads(said.value)
     fields.pop("number", None)

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.replay.reading import Reading, Row, Tally, Unit
-from pipeline.replay.units import settle
+from pipeline.replay.reading import BronzeRow, ReplaySplit, SplitReader, SplitStats
+from pipeline.replay.units import read_until_closed
 from streams.codec import decode_dead_letter, decode_log_event
 from streams.events import DeadLetter, LogCommit, LogEvent
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.commits import CommitAssembler
 from streams.types import ClusterId
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
@@ -153,28 +153,28 @@ def plain(content: bytes, cluster: ClusterId = CLUSTER) -> list[LogCommit | Dead
     assembler = CommitAssembler(cluster)
     return [
         output
-        for batch in scan(content).batches
+        for batch in scan_batches(content).batches
         for output in assembler.add(batch, batch.append_ms)
     ]
 
 
-def read_units(tracks: Sequence[Any]) -> tuple[list[Row], dict[int, Tally]]:
+def read_units(tracks: Sequence[Any]) -> tuple[list[BronzeRow], dict[int, SplitStats]]:
     """All units as tasks read them, one after the other; rows in the log's order."""
-    rows: dict[int, list[Row]] = {}
+    rows: dict[int, list[BronzeRow]] = {}
 
-    def read(units: Sequence[Unit], gone: frozenset[int]) -> Iterable[Tally]:
+    def read(units: Sequence[ReplaySplit], gone: frozenset[int]) -> Iterable[SplitStats]:
         for number in gone:
             rows.pop(number)
         for unit in units:
-            *rows[unit.number], last = Reading(unit).rows()
+            *rows[unit.number], last = SplitReader(unit).rows()
             assert last.tally is not None
-            yield Tally.of(last.tally)
+            yield SplitStats.of(last.tally)
 
-    tallies = settle(tracks, lambda units, gone: [*read(units, gone)])
+    tallies = read_until_closed(tracks, lambda units, gone: [*read(units, gone)])
     return [row for number in sorted(rows) for row in rows[number]], tallies
 
 
-def events(rows: Iterable[Row]) -> list[LogEvent | DeadLetter]:
+def events(rows: Iterable[BronzeRow]) -> list[LogEvent | DeadLetter]:
     """The events that rows hold."""
     return [
         decode_dead_letter(row.value, row.key)

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import cli.audit
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.main import app
-from pipeline.audit import Counts, Report, audit
+from pipeline.audit import AuditReport, TableCounts, audit
 from pipeline.audit_compare import (
     DIFFERENT,
     EQUAL,
@@ -154,7 +154,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     fold_gold(lake)
 
     code, documents = commands.run("--limit", "2", "--save")
-    assert code == Exit.NO
+    assert code == ExitCode.NO
     *tables, one, other, whole = documents
     found = {table["table"]: {k: v for k, v in table["verdicts"].items() if v} for table in tables}
     differ = {
@@ -192,7 +192,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     topics.into(lake)
     commands.course.steps = [lambda: None, lambda: lose(lake, METADATA_LOG.name())]
     code, looks = commands.run("--follow")
-    assert code == Exit.NO
+    assert code == ExitCode.NO
     late, lost = looks
     assert late["verdicts"][MISSING] == 1 + unsaid
     assert late["verdicts"][UNDER_WAY] == len(news)
@@ -210,23 +210,23 @@ def lose(lake: Lake, topic: str) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "code"),
     [
-        ({EQUAL: 5}, Exit.GOOD),
-        ({REORDERED: 1, UNDER_WAY: 1}, Exit.GOOD),
-        ({EQUAL: 5, UNKNOWN: 1}, Exit.UNKNOWN),
-        ({UNDER_WAY: 5}, Exit.UNKNOWN),
-        ({EQUAL: 5, UNKNOWN: 1, MISSING: 1}, Exit.NO),
-        ({EXTRA: 1}, Exit.NO),
-        ({DIFFERENT: 1}, Exit.NO),
+        ({EQUAL: 5}, ExitCode.GOOD),
+        ({REORDERED: 1, UNDER_WAY: 1}, ExitCode.GOOD),
+        ({EQUAL: 5, UNKNOWN: 1}, ExitCode.UNKNOWN),
+        ({UNDER_WAY: 5}, ExitCode.UNKNOWN),
+        ({EQUAL: 5, UNKNOWN: 1, MISSING: 1}, ExitCode.NO),
+        ({EXTRA: 1}, ExitCode.NO),
+        ({DIFFERENT: 1}, ExitCode.NO),
     ],
 )
-def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: Exit) -> None:
+def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: ExitCode) -> None:
     """Good only if something was compared, nothing differs, and nothing is left in the dark."""
-    counts = Counts(ALERTS.name, dict.fromkeys(VERDICTS, 0) | verdicts, 0, 0, 0)
-    report = Report(1, (counts,))
+    counts = TableCounts(ALERTS.name, dict.fromkeys(VERDICTS, 0) | verdicts, 0, 0, 0)
+    report = AuditReport(1, (counts,))
     assert cli.audit._code(report, report.differ) is code
 
 
 def test_replayed_clusters_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     """Who reads the report sees how many clusters were left out of it."""
-    cli.audit._show(Report(1, replayed=2), as_json=False)
+    cli.audit._show(AuditReport(1, replayed=2), as_json=False)
     assert "left out: 2 replayed" in capsys.readouterr().out

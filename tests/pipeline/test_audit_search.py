@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 import orjson
 import pytest
 
-from pipeline.audit_search import Saying, Search, Taken, queued
-from pipeline.folding import Message
+from pipeline.audit_search import LiveOutput, OrderSearch, TimedMessage, queued
+from pipeline.folding import InputMessage
 from streams.codec import encode
 from streams.events import Event
 from streams.output_codec import Output, encode_output
@@ -22,7 +22,7 @@ from tests.pipeline.audit_filling import (
 )
 
 Order = Callable[[list[Read], int], list[Read]]
-Live = dict[str, list[Saying]]
+Live = dict[str, list[LiveOutput]]
 Outputs = list[tuple[Output, int]]
 
 ALTERED = "resolved/cluster-145/kraft/3-4"
@@ -37,7 +37,7 @@ def heard(outputs: Iterable[tuple[Output, int]]) -> Live:
         texts = found.setdefault(dict(message.headers)["ce_id"].decode(), {})
         texts.setdefault(message.value or b"", at_ms)
     return {
-        name: [Saying(orjson.loads(text), at_ms, due=True) for text, at_ms in texts.items()]
+        name: [LiveOutput(orjson.loads(text), at_ms, due=True) for text, at_ms in texts.items()]
         for name, texts in found.items()
     }
 
@@ -58,15 +58,15 @@ def spoken(event: Event, times: dict[str | int | None, int]) -> int | None:
 def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool:
     """Whether an order is found for the messages of a history."""
     times = {named(output): at_ms for output, at_ms in outputs}
-    topics: dict[str, list[Taken]] = {}
+    topics: dict[str, list[TimedMessage]] = {}
     for read in reads:
         at_ms, topic, event = read.told
         sent = encode(topic, event)
-        message = Message(topic.name(), 0, read.offset, at_ms, sent.key, sent.value)
-        taken = Taken(message, spoken(event, times), settled=True)
+        message = InputMessage(topic.name(), 0, read.offset, at_ms, sent.key, sent.value)
+        taken = TimedMessage(message, spoken(event, times), settled=True)
         topics.setdefault(topic.short_name, []).append(taken)
     queues = [queued(messages) for messages in topics.values()]
-    return Search(f"cluster-{seed}", queues, live).succeeds()
+    return OrderSearch(f"cluster-{seed}", queues, live).finds_order()
 
 
 def topic_by_topic(reads: list[Read], _: int) -> list[Read]:
@@ -136,9 +136,9 @@ def test_no_order_says_what_is_wrong() -> None:
 def test_when_a_message_was_taken_in_follows_from_what_was_said_of_others() -> None:
     """A message of which nothing was said was taken in after the one before it on its topic, and
     before the next of which something was."""
-    messages = [Message("featurewatch.metadata-log", 0, n, n, b"a", b"") for n in range(5)]
+    messages = [InputMessage("featurewatch.metadata-log", 0, n, n, b"a", b"") for n in range(5)]
     said = [None, 70, None, 90, None]
     pairs = zip(messages, said, strict=True)
-    found = queued([Taken(message, at_ms, settled=True) for message, at_ms in pairs])
+    found = queued([TimedMessage(message, at_ms, settled=True) for message, at_ms in pairs])
     assert [one.from_ms for one in found] == [0, 70, 70, 90, 90]
     assert [one.until_ms for one in found] == [70, 70, 90, 90, 90]

@@ -13,11 +13,11 @@ from delta.tables import DeltaTable
 
 from pipeline.bronze import check_bronze
 from pipeline.errors import LakeError, RunError, TopicError
-from pipeline.kafka import Place, Span, topic_spans
+from pipeline.kafka import OffsetRange, TopicPartitionKey, offset_ranges
 from pipeline.lake import Lake
 from pipeline.registry import GAPS, MESSAGES
 from pipeline.run import run_on, run_once, stages
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 from streams.bus import BusSettings, ensure_topics
 from streams.codec import encode
 from streams.topics import ALERTS, API_VERSIONS, METADATA_LOG
@@ -46,7 +46,7 @@ def some(count: int, first: int = 0) -> list[object]:
 
 def on_the_bus(bus: BusSettings) -> int:
     """How many messages the taken topics have."""
-    return sum(span.end - span.start for span in topic_spans(bus).values())
+    return sum(span.end - span.start for span in offset_ranges(bus).values())
 
 
 def test_messages_come_as_they_are(lake: Lake, own_bus: MakeBus) -> None:
@@ -189,7 +189,7 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
     messages = Messages()
     messages.add_events(some(1))
     messages.into(lake)
-    run_once(lake, [Typing(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer])
     check_bronze(lake)
     shutil.rmtree(lake.path(MESSAGES))
     with pytest.raises(LakeError, match=r"has no table bronze/messages, .* put the table back"):
@@ -198,7 +198,7 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
     messages.add_events(some(1))
     messages.into(other)
     with pytest.raises(RunError, match=r"count on another table bronze/messages .* put that"):
-        run_once(lake, [Typing(other).writer])
+        run_once(lake, [SilverQuery(other).writer])
 
 
 def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,14 +212,14 @@ def test_a_topic_that_was_just_made_is_waited_for(monkeypatch: pytest.MonkeyPatc
     """That a partition has no leader yet is no reason to say that the bus does not answer."""
     asked: list[int] = []
 
-    def spans(*_: object) -> dict[Place, Span]:
+    def spans(*_: object) -> dict[TopicPartitionKey, OffsetRange]:
         asked.append(1)
         if len(asked) < 3:
             raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
-        return {("topic", 0): Span(0, 1)}
+        return {("topic", 0): OffsetRange(0, 1)}
 
     monkeypatch.setattr("pipeline.kafka._spans", spans)
-    assert topic_spans(BusSettings("127.0.0.1:1")) == {("topic", 0): Span(0, 1)}
+    assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1)}
     assert len(asked) == 3
 
 

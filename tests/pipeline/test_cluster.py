@@ -148,7 +148,7 @@ def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.Complet
 def said(bus: BusSettings) -> set[str]:
     """The ids of what was said on the output topics so far."""
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES, ALERTS, EPOCHS)) as reader:
-        headers = [dict(message.headers() or []) for message in reader.present()]
+        headers = [dict(message.headers() or []) for message in reader.read_existing()]
     return {bytes(each["ce_id"] or b"").decode() for each in headers}
 
 

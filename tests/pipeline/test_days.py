@@ -5,9 +5,16 @@ from itertools import pairwise
 import orjson
 
 from controller.kraft import release_of
-from controller.readiness import readiness
+from controller.readiness import assess_readiness
 from pipeline.days import STANDING
-from pipeline.folding import FoldState, Message, Said, fold_message, last_words, state_of
+from pipeline.folding import (
+    FoldOutput,
+    FoldState,
+    InputMessage,
+    flush_outputs,
+    fold_message,
+    restore_state,
+)
 from streams.codec import encode
 from streams.events import Event
 from streams.topics import METADATA_LOG
@@ -21,19 +28,19 @@ BEGAN_MS = 1_749_945_600_000
 """The first of `DAYS`."""
 
 
-def fold(*events: tuple[int, Event]) -> tuple[FoldState, list[Said]]:
+def fold(*events: tuple[int, Event]) -> tuple[FoldState, list[FoldOutput]]:
     """What is said of events at times after the beginning, and at the end."""
-    state, said = state_of(CLUSTER, {}), []
+    state, said = restore_state(CLUSTER, {}), []
     for offset, (after_ms, event) in enumerate(events):
         message = encode(METADATA_LOG, event)
         place = (METADATA_LOG.name(), 0, offset, BEGAN_MS + after_ms)
-        state, more = fold_message(state, Message(*place, message.key, message.value))
+        state, more = fold_message(state, InputMessage(*place, message.key, message.value))
         said += more
-    state, more = last_words(state)
+    state, more = flush_outputs(state)
     return state, said + more
 
 
-def standings(said: list[Said], target: str) -> dict[str, dict[str, object]]:
+def standings(said: list[FoldOutput], target: str) -> dict[str, dict[str, object]]:
     """The last word on each day, of a release."""
     rows = [orjson.loads(each.value) for each in said if each.kind == STANDING]
     return {row["day"]: row for row in rows if row["target"] == target}
@@ -63,7 +70,7 @@ def test_each_day_has_the_verdict_of_its_end() -> None:
     assert found[DAYS[1]]["named"] == ["broker 2", "broker 3"]
     assert [row["verdict"] for row in found.values()][:2] == ["no", "no"]
     assert [row["finalized"] for row in found.values()] == [False, False, False, False]
-    now = readiness(state.monitor.image, release_of("4.3"))
+    now = assess_readiness(state.monitor.image, release_of("4.3"))
     assert found[DAYS[3]]["verdict"] == now.verdict
     assert found[DAYS[3]]["reasons"] == list(now.reasons)
 
@@ -84,8 +91,8 @@ def test_a_heartbeat_says_nothing_new() -> None:
     for offset in range(5):
         message = encode(METADATA_LOG, r.following(10, seen_ms=offset + 10))
         place = (METADATA_LOG.name(), 0, 10 + offset, BEGAN_MS + 2000 + offset)
-        state, said = fold_message(state, Message(*place, message.key, message.value))
-        state, more = last_words(state)
+        state, said = fold_message(state, InputMessage(*place, message.key, message.value))
+        state, more = flush_outputs(state)
         assert not [each for each in said + more if each.kind == STANDING]
 
 
@@ -109,6 +116,6 @@ def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
     state, _ = fold(*roll()[:2])
     message = encode(METADATA_LOG, r.following(10, seen_ms=20))
     place = (METADATA_LOG.name(), 0, 10, BEGAN_MS + DAY_MS)
-    state, said = fold_message(state, Message(*place, message.key, message.value))
+    state, said = fold_message(state, InputMessage(*place, message.key, message.value))
     assert not standings(said, "4.3")
-    assert tuple(standings(last_words(state)[1], "4.3")) == (DAYS[1],)
+    assert tuple(standings(flush_outputs(state)[1], "4.3")) == (DAYS[1],)

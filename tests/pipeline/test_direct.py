@@ -9,10 +9,10 @@ from pyspark.sql import functions as fn
 from pipeline.errors import LakeError
 from pipeline.gold import CLOSES, capability_intervals, upgrades
 from pipeline.gold_tables import CAPABILITY_INTERVALS, UPGRADES
-from pipeline.lake import Addition, Lake
+from pipeline.lake import Lake, TableWrite
 from pipeline.registry import MESSAGES, Table
 from pipeline.silver_tables import FENCING, REGISTRATIONS
-from pipeline.spark_fold import SAID
+from pipeline.spark_fold import OUTPUT_SCHEMA
 from tests.pipeline.filling import EPOCH, rows
 from tests.pipeline.test_intervals import word
 
@@ -39,10 +39,10 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
     what is there, rows without a value, empty maps and lists, replacements, and nothing."""
     for ids, of in ((("a", "a", "b"), RANGES), (("b", "c"), {}), ((), None)):
         ours = registrations(lake, *ids, ranges=of)
-        lake.add_new(REGISTRATIONS, ours, (str(DAY),), size=size)
+        lake.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)
     nobody = frame(lake, FENCING, {"id": None, "index": 3, "day": DAY})
     for _ in range(2):
-        lake.add_all([Addition(FENCING, nobody, (str(DAY),), distinct=True, size=size)])
+        lake.merge_all([TableWrite(FENCING, nobody, (str(DAY),), distinct=True, size=size)])
     steps = (
         (word("capability", "a"), word("capability", "b", until_ms=5), word("roll", "r", number=1)),
         (
@@ -51,10 +51,10 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
         ),
     )
     for step in steps:
-        said = lake.session.createDataFrame([*step], SAID)
+        said = lake.session.createDataFrame([*step], OUTPUT_SCHEMA)
         intervals = capability_intervals(said)
-        lake.add_new(CAPABILITY_INTERVALS, intervals, (), True, CLOSES, size=size)
-        lake.add_new(UPGRADES, upgrades(said), (), True, "TRUE", size=size)
+        lake.merge_new(CAPABILITY_INTERVALS, intervals, (), True, CLOSES, size=size)
+        lake.merge_new(UPGRADES, upgrades(said), (), True, "TRUE", size=size)
     headers = [("h", b"\x00"), ("h", None)]
     message = {"topic": "a b/ä", "partition": 0, "offset": 1, "kafka_time": EPOCH, "round": 1}
     full = {**message, "key": b"k", "headers": headers, "taken_at": EPOCH, "day": DAY}
@@ -72,25 +72,25 @@ def test_both_ways_leave_the_same_rows(lake: Lake, tmp_path: Path) -> None:
     assert filled(other, size=0) == by_spark
     for each, size in ((lake, 0), (other, None)):
         ours = registrations(each, "a", "e", "e")
-        each.add_new(REGISTRATIONS, ours, (str(DAY),), size=size)
+        each.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)
         assert rows(each, REGISTRATIONS, "id") == [("a",), ("b",), ("c",), ("e",)]
 
 
 def test_a_day_that_is_not_asked_for_is_not_looked_through(lake: Lake) -> None:
     """The days of an addition are those in which doubles can be: no other file is opened."""
     later = fn.date_add(fn.lit(DAY), 1)
-    lake.add_new(REGISTRATIONS, registrations(lake, "a"), (str(DAY),), size=0)
+    lake.merge_new(REGISTRATIONS, registrations(lake, "a"), (str(DAY),), size=0)
     first = next(Path(lake.path(REGISTRATIONS)).glob("day=*/*.parquet"))
     first.unlink()
     ours = registrations(lake, "b").withColumn("day", later)
-    lake.add_new(REGISTRATIONS, ours, ("1970-01-02",), size=0)
+    lake.merge_new(REGISTRATIONS, ours, ("1970-01-02",), size=0)
     with pytest.raises(LakeError, match=r"the table .*silver/registrations cannot be written: "):
-        lake.add_new(REGISTRATIONS, registrations(lake, "c"), (str(DAY),), size=0)
+        lake.merge_new(REGISTRATIONS, registrations(lake, "c"), (str(DAY),), size=0)
 
 
 def test_a_table_that_cannot_be_read_is_one_clear_line(lake: Lake) -> None:
     """Whoever asks how it stands is told where, and sees no trace of Rust's."""
-    lake.make(REGISTRATIONS)
+    lake.ensure_table(REGISTRATIONS)
     Path(lake.path(REGISTRATIONS), "_delta_log", f"{1:020}.json").write_text("garbage{")
     with pytest.raises(LakeError, match=r"the table .*silver/registrations cannot be read: "):
         lake.newest(REGISTRATIONS)

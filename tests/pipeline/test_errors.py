@@ -1,6 +1,6 @@
 """What engines say of a failure, in one line."""
 
-from pipeline.errors import in_a_line, reason_in
+from pipeline.errors import one_line, reason_in
 
 TORN = """An error occurred while calling z:io.delta.tables.DeltaTable.isDeltaTable.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file \
@@ -33,5 +33,5 @@ def test_without_room_it_says_what_to_do() -> None:
 def test_a_backtrace_of_the_library_is_left_out() -> None:
     """What it says in several lines stays."""
     told = "Json error: cut off\nin a string\n   0: <unknown>\n   1: clone3\n  at ./clone3.S:81:0"
-    assert in_a_line(told) == "Json error: cut off in a string"
-    assert in_a_line("column 0: is missing") == "column 0: is missing"
+    assert one_line(told) == "Json error: cut off in a string"
+    assert one_line("column 0: is missing") == "column 0: is missing"

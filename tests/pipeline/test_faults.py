@@ -158,7 +158,7 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
     messages = Messages()
     messages.add_events(some(3))  # long ago
     messages.into(lake)
-    torn = Path(lake.make(EPOCHS), "_delta_log", f"{1:020}.json")
+    torn = Path(lake.ensure_table(EPOCHS), "_delta_log", f"{1:020}.json")
     torn.write_text('{"commitInfo": {"operation": "ME')
     relative = os.path.relpath(lake.root)
     with running(tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9") as it:

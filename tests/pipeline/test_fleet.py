@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from cli.errors import UsageError
 from cli.fleet import app
-from pipeline.desired import Desired, DesiredError, desired_of
+from pipeline.desired import DesiredError, DesiredLevels, desired_of
 from pipeline.fleet import Fleet, fleet
-from pipeline.fleet_drift import Verdict, drift
+from pipeline.fleet_drift import DriftKind, drift
 from pipeline.reader import LakeReader
 from tests.pipeline.history_lakes import DAY, FEATURE, HOUR, Story, lake_of
 
@@ -60,7 +60,7 @@ def found(root: Path) -> Fleet:
     return fleet(LakeReader(str(root)))
 
 
-def desired(text: str = DESIRED) -> Desired:
+def desired(text: str = DESIRED) -> DesiredLevels:
     """A file's content."""
     return desired_of(text, "desired.yaml")
 
@@ -152,19 +152,19 @@ def test_drift_is_every_level_that_differs(found: Fleet) -> None:
     assert [
         (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in told
     ] == [
-        (EU, Verdict.BEHIND, FEATURE, 25, 21),
-        (EU, Verdict.MISSING, "transaction.version", 2, 0),
-        ("lost", Verdict.MISSING, FEATURE, 21, 0),
-        ("lost", Verdict.SILENT, None, None, None),
-        ("stage", Verdict.AHEAD, "group.version", 0, 1),
-        ("never", Verdict.UNHEARD, None, None, None),
-        ("x*", Verdict.UNHEARD, None, None, None),
+        (EU, DriftKind.BEHIND, FEATURE, 25, 21),
+        (EU, DriftKind.MISSING, "transaction.version", 2, 0),
+        ("lost", DriftKind.MISSING, FEATURE, 21, 0),
+        ("lost", DriftKind.SILENT, None, None, None),
+        ("stage", DriftKind.AHEAD, "group.version", 0, 1),
+        ("never", DriftKind.UNHEARD, None, None, None),
+        ("x*", DriftKind.UNHEARD, None, None, None),
     ]
     assert [each.environment for each in told if each.name == "orders-eu"] == ["production"] * 2
     stale = drift(found, desired(text), BEGAN + 3 * DAY)
-    assert (stale[-1].verdict, stale[:-1]) == (Verdict.STALE, told)
+    assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, told)
     unlisted = drift(found, desired(), BEGAN + 2 * HOUR)
-    assert [each.verdict for each in unlisted if each.cluster == "lost"] == [Verdict.UNLISTED]
+    assert [each.verdict for each in unlisted if each.cluster == "lost"] == [DriftKind.UNLISTED]
 
 
 def test_clusters_belong_to_an_environment_by_label(found: Fleet) -> None:
@@ -177,7 +177,7 @@ environments:
 """
     told = drift(found, desired(text), BEGAN + 2 * HOUR)
     assert desired(text).environment_of("stage") == "gold"
-    assert [(each.cluster, each.name) for each in told if each.verdict is Verdict.UNHEARD] == [
+    assert [(each.cluster, each.name) for each in told if each.verdict is DriftKind.UNHEARD] == [
         ("gone", "old")
     ]
     assert not any(each.cluster == "stage" for each in told)

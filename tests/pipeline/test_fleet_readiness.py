@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.errors import Exit
+from cli.errors import ExitCode
 from cli.fleet import app
-from pipeline.fleet_readiness import by_day, standings
+from pipeline.fleet_readiness import by_day, target_readiness
 from pipeline.reader import LakeReader
 from tests.pipeline.history_lakes import Story, write
 
@@ -60,7 +60,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
     """What was said of another release, or before, plays no part; what is old is unknown."""
-    found = {each.cluster: each for each in standings(LakeReader(str(root)), "4.3")}
+    found = {each.cluster: each for each in target_readiness(LakeReader(str(root)), "4.3")}
     assert {name: each.verdict for name, each in found.items()} == {
         "able": "yes",
         "behind": "no",
@@ -89,7 +89,7 @@ def test_days_are_counted(root: Path) -> None:
 def test_the_command_names_who_is_in_the_way(root: Path) -> None:
     """A line a cluster; 3 if any cannot go, whatever is not known."""
     result = CliRunner().invoke(app, ["readiness", "--target", "4.3.0", "--lake", str(root)])
-    assert result.exit_code == Exit.NO
+    assert result.exit_code == ExitCode.NO
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert "not ready" in lines["behind"]
     assert "7: broker 1, broker 2, broker 3, broker 4, broker 5 and 2 more" in lines["behind"]
@@ -111,7 +111,7 @@ def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
     """No cluster, no yes."""
     lake = write(tmp_path / "lake", {})
     result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--lake", str(lake)])
-    assert result.exit_code == Exit.UNKNOWN
+    assert result.exit_code == ExitCode.UNKNOWN
 
 
 @pytest.mark.parametrize("flags", [[], ["--target", "9.9"]])

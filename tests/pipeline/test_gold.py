@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import pipeline
-from pipeline.folding import fold_message, rows_of, state_of
+from pipeline.folding import fold_message, restore_state, state_rows
 from pipeline.gold_tables import GOLD
-from pipeline.kafka import topic_spans
+from pipeline.kafka import offset_ranges
 from pipeline.lake import Lake
 from pipeline.run import run_once, stages
 from streams import topics
@@ -46,12 +46,12 @@ def test_rows_hold_the_whole_state() -> None:
     that go on are in them, and rolls."""
     resyncing = rolling = 0
     for seed in range(30):
-        state = state_of(f"cluster-{seed}", {})
+        state = restore_state(f"cluster-{seed}", {})
         for _, message in placed(map(line, history(seed, 25))):
             state, _ = fold_message(state, message)
-            again = state_of(state.cluster, rows_of(state))
+            again = restore_state(state.cluster, state_rows(state))
             assert again == state
-            assert rows_of(again) == rows_of(state)
+            assert state_rows(again) == state_rows(state)
             resyncing += state.monitor.image.resync is not None
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
@@ -167,7 +167,7 @@ def live(bus: BusSettings) -> list[tuple[str, str, bytes]]:
         bus.topic(topics.ALERTS): "alert",
         bus.topic(topics.EPOCHS): "snapshot",
     }
-    spans = {place: span for place, span in topic_spans(bus).items() if place[0] in names}
+    spans = {place: span for place, span in offset_ranges(bus).items() if place[0] in names}
     left = {place: span.end for place, span in spans.items() if span.end > span.start}
     consumer = Consumer(bus.client(group_id="test", enable_auto_commit=False))
     consumer.assign([TopicPartition(name, partition, 0) for name, partition in left])

@@ -10,10 +10,10 @@ from typer.testing import CliRunner, Result
 
 from cli.errors import UsageError
 from cli.history import app
-from pipeline.history import State, cluster_of, show
-from pipeline.history_cuts import Cut, log_offset
+from pipeline.history import HistoricalState, cluster_of, state_at
+from pipeline.history_cuts import HistoryCut, log_offset
 from pipeline.history_diff import LevelDiff, diff, upgrades
-from pipeline.moments import MomentError, UnknownMomentError, moment_of
+from pipeline.moments import MomentError, UnknownMomentError, parse_moment
 from pipeline.reader import LakeReader
 from tests.pipeline.history_lakes import DAY, FEATURE, HOUR, START, Story, lake_of, year
 
@@ -55,12 +55,12 @@ def lake(root: Path) -> LakeReader:
     return LakeReader(str(root))
 
 
-def at(lake: LakeReader, moment: str, cluster: str = "orders") -> State:
+def at(lake: LakeReader, moment: str, cluster: str = "orders") -> HistoricalState:
     """The cluster at a moment."""
-    return show(lake, cluster, moment_of(moment, NOW), NOW)
+    return state_at(lake, cluster, parse_moment(moment, NOW), NOW)
 
 
-def releases(state: State) -> dict[str, str | None]:
+def releases(state: HistoricalState) -> dict[str, str | None]:
     """The release of each node."""
     return {f"{each.role}-{n}": each.release for each in state.classes for n in each.nodes}
 
@@ -125,7 +125,7 @@ def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, told: Story
 def test_places_decide_where_clocks_do_not_agree() -> None:
     """A new leader's clock is behind: what it wrote later counts as later; other sources' times
     still count."""
-    cut = Cut(NOW, 100)
+    cut = HistoryCut(NOW, 100)
     early, late = NOW - HOUR, NOW + HOUR
     assert cut.has(late, "c/kraft/91-100")
     assert not cut.has(early, "c/kraft/101-110")

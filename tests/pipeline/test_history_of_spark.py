@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from cli.history_view import roll_lines, state_parts
 from controller.monitor import MonitorState, step
 from controller.snapshot import snapshot
-from pipeline.gold import Telling
-from pipeline.history import clusters, show
+from pipeline.gold import GoldQuery
+from pipeline.history import clusters, state_at
 from pipeline.history_diff import upgrades
 from pipeline.lake import Lake
 from pipeline.moments import AtRevision, AtTime
@@ -26,7 +26,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
     """
     for _ in into(lake, in_turn(map(history, SEEDS))):
         pass
-    Telling(lake).rebuild()
+    GoldQuery(lake).rebuild()
     reader, now = LakeReader(lake.root), datetime.now(UTC)
     assert clusters(reader) == [f"cluster-{seed}" for seed in SEEDS]
     for seed in SEEDS:
@@ -37,7 +37,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
             state = outcome.state
             if outcome.snapshot is not None:
                 digests[outcome.snapshot.revision] = outcome.snapshot.digest
-        told = show(reader, cluster, AtTime(now), now)
+        told = state_at(reader, cluster, AtTime(now), now)
         assert told.levels == dict(state.image.features.levels), cluster
         supported = {
             (each.role, node_id): {name: tuple(of) for name, of in each.ranges.items()}
@@ -61,7 +61,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
             if each.verdict == "no"
         }, cluster
         for revision, digest in digests.items():
-            assert show(reader, cluster, AtRevision(revision), now).digest == digest
+            assert state_at(reader, cluster, AtRevision(revision), now).digest == digest
         drawn = layout(picture(reader, cluster, None, None, now))
         assert drawn.shapes, cluster
         lines = [*state_parts(told)]

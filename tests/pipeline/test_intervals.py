@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from pipeline.folding import FoldState, Said, fold_message, state_of
+from pipeline.folding import FoldOutput, FoldState, fold_message, restore_state
 from pipeline.gold import CLOSES, capability_intervals, upgrades
 from pipeline.gold_tables import CAPABILITY_INTERVALS, UPGRADES
 from pipeline.lake import Lake
-from pipeline.spark_fold import SAID
+from pipeline.spark_fold import OUTPUT_SCHEMA
 from streams.events import Event
 from tests.pipeline.filling import rows
 from tests.pipeline.parity import history, line, placed, told
@@ -24,10 +24,10 @@ OLD, NEW = RELEASES["3.9"], RELEASES["4.3"]
 START = (r.commit(9, r.level(MV, 19), r.register(1, OLD)), r.following(9))
 
 
-def say(events: Iterable[Event]) -> tuple[FoldState, list[Said]]:
+def say(events: Iterable[Event]) -> tuple[FoldState, list[FoldOutput]]:
     """What the fold says of some events of one cluster, and its state at the end."""
     messages = [*placed(map(line, events))]
-    state, said = state_of(messages[0][0], {}), []
+    state, said = restore_state(messages[0][0], {}), []
     for _, message in messages:
         state, more = fold_message(state, message)
         said += more
@@ -149,10 +149,10 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
         assert len(excluded) == len(firing)
 
 
-def word(kind: str, id_: str, **fields: Any) -> Said:
+def word(kind: str, id_: str, **fields: Any) -> FoldOutput:
     """A row of the past as the fold says it."""
     content = {"role": "broker", "node_id": 1, "since_ms": 1, "until_ms": None, **fields}
-    return Said("c", kind, id_, orjson.dumps(content))
+    return FoldOutput("c", kind, id_, orjson.dumps(content))
 
 
 @pytest.mark.stack
@@ -160,10 +160,10 @@ def test_an_interval_that_ended_stays_as_it_is(lake: Lake) -> None:
     """Said again as going on, or with another end, it is not touched; what was both begun and ended
     in a batch is one row; of the words on a roll the last counts, in a batch and after it."""
 
-    def put(*said: Said) -> None:
-        frame = lake.session.createDataFrame([*said], SAID)
-        lake.add_new(CAPABILITY_INTERVALS, capability_intervals(frame), replaced=CLOSES)
-        lake.add_new(UPGRADES, upgrades(frame), replaced="TRUE")
+    def put(*said: FoldOutput) -> None:
+        frame = lake.session.createDataFrame([*said], OUTPUT_SCHEMA)
+        lake.merge_new(CAPABILITY_INTERVALS, capability_intervals(frame), replaced=CLOSES)
+        lake.merge_new(UPGRADES, upgrades(frame), replaced="TRUE")
 
     put(
         *(word("capability", "a"), word("capability", "b", until_ms=5), word("capability", "b")),

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from cli.pipeline import app
 from pipeline import silver_tables as to
 from pipeline.errors import LakeError
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.gold_tables import EPOCHS, FEATURE_CHANGES
 from pipeline.lake import Lake
-from pipeline.maintain import Upkeep, maintain
+from pipeline.maintain import MaintenanceResult, maintain
 from pipeline.registry import MESSAGES
 from pipeline.run import run_once
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 from streams.topics import METADATA_LOG
 from tests.pipeline.filling import Messages, rows
 from tests.simulation import records as r
@@ -38,10 +38,12 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(lake: Lake) -> None:
     """Silver and gold of what bronze has."""
-    run_once(lake, [Typing(lake).writer, Telling(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer, GoldQuery(lake).writer])
 
 
-def kept(lake: Lake, keep_days: int | None = None, vacuum_h: float = 168) -> dict[str, Upkeep]:
+def kept(
+    lake: Lake, keep_days: int | None = None, vacuum_h: float = 168
+) -> dict[str, MaintenanceResult]:
     """Maintains, by table."""
     return {done.table.name: done for done in maintain(lake, keep_days, vacuum_h)}
 
@@ -75,8 +77,8 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     messages.add_events(old)
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)
-    run_once(lake, [Typing(lake).writer])
-    Telling(lake).rebuild()
+    run_once(lake, [SilverQuery(lake).writer])
+    GoldQuery(lake).rebuild()
     gold = rows(lake, FEATURE_CHANGES)
     assert len(gold) == 2
     done = kept(lake, keep_days=30)
@@ -89,12 +91,12 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     assert rows(lake, FEATURE_CHANGES) == gold
     messages.add_events([r.commit(3, r.level(MV, 3))])
     messages.into(lake)
-    run_once(lake, [Typing(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer])
     assert rows(lake, to.LEVELS, "level") == [(3,)]
     kept(lake, keep_days=30)
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
-        Telling(lake).writer()
+        GoldQuery(lake).writer()
 
 
 def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
@@ -135,12 +137,12 @@ def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
     messages = Messages()
     messages.add_events([r.commit(1, r.level(MV, 1)), r.following(1)])
     messages.into(lake)
-    run_once(lake, [Telling(lake).writer])
+    run_once(lake, [GoldQuery(lake).writer])
     gold = rows(lake, FEATURE_CHANGES)
     kept(lake, keep_days=30)
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
-        Telling(Lake(lake.session, lake.root)).writer()
+        GoldQuery(Lake(lake.session, lake.root)).writer()
     assert caplog.text.count("the lake had no gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []
@@ -151,8 +153,8 @@ def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
     columns = {name: kind for name, kind in to.LEVELS.columns.items() if name != "leader_epoch"}
     old = replace(to.LEVELS, columns=columns)
     made = Lake(lake.session, lake.root)
-    made.make(old)
+    made.ensure_table(old)
     with pytest.raises(LakeError, match=r"no column leader_epoch: .* featurewatch pipeline main"):
-        lake.make(to.LEVELS)
+        lake.ensure_table(to.LEVELS)
     assert kept(lake)["levels"].columns_added == ("leader_epoch",)
     assert lake.read(to.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.folding import Said
-from pipeline.gold import Telling
+from pipeline.folding import FoldOutput
+from pipeline.gold import GoldQuery
 from pipeline.gold_tables import ALERTS, GOLD, UPGRADES
 from pipeline.lake import Lake
 from streams.events import Event
@@ -45,7 +45,7 @@ def scenario(file: Path) -> list[Event]:
     return [replace(event, cluster=ClusterId(file.stem)) for event in play.taken]
 
 
-def plainly(said: Iterable[Said]) -> list[tuple[str, str, bytes]]:
+def plainly(said: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
     """What is also said live, in its order."""
     return [(each.kind, each.id, each.value) for each in said if each.kind in OUTPUTS]
 
@@ -92,7 +92,7 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
         tell(lake)
     at_once = Lake(lake.session, str(tmp_path / "at-once"))
     for _ in into(at_once, of):
-        Telling(at_once).rebuild()
+        GoldQuery(at_once).rebuild()
     wanted = told(folded(of))
     assert all(wanted.values())
     assert differences(gold(lake), wanted) == []
@@ -103,6 +103,6 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     lake.unlock()
     shutil.rmtree(lake.path(UPGRADES))
     again = Lake(lake.session, lake.root)
-    Telling(again).writer()
+    GoldQuery(again).writer()
     assert differences(gold(again), wanted) == []
     assert outputs(worked(of)) == {kind: wanted[kind] for kind in OUTPUTS}

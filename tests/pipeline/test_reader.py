@@ -15,7 +15,7 @@ from pipeline.moments import (
     AtTime,
     Moment,
     MomentError,
-    moment_of,
+    parse_moment,
 )
 from pipeline.reader import ALERTS, EPOCHS, LakeReader, sql
 from tests.cli.commands import ROOT, environment
@@ -37,9 +37,11 @@ def test_a_time_that_sql_has_not_is_the_nearest_one(tmp_path: Path) -> None:
     lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
     east, west = (timezone(timedelta(hours=hours)) for hours in (14, -14))
     for at in (datetime(1, 1, 1, tzinfo=east), datetime(1600, 1, 1, tzinfo=UTC)):
-        assert lake.ask("SELECT $at < $now AS before", EPOCHS, at=at, now=NOW) == [{"before": True}]
+        assert lake.query("SELECT $at < $now AS before", EPOCHS, at=at, now=NOW) == [
+            {"before": True}
+        ]
     for at in (datetime(9999, 12, 31, 23, tzinfo=west), datetime(2999, 1, 1, tzinfo=UTC)):
-        assert lake.ask("SELECT $at > $now AS after", EPOCHS, at=at, now=NOW) == [{"after": True}]
+        assert lake.query("SELECT $at > $now AS after", EPOCHS, at=at, now=NOW) == [{"after": True}]
 
 
 def test_rows_come_as_plain_values(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_rows_come_as_plain_values(tmp_path: Path) -> None:
     story = Story("o'brien")
     story.finalize("metadata.version", 21)
     lake = LakeReader(str(lake_of(tmp_path, story)))
-    rows = lake.ask(
+    rows = lake.query(
         "SELECT finalized, at FROM epochs WHERE cluster = $cluster", EPOCHS, cluster="o'brien"
     )
     assert rows == [{"finalized": {"metadata.version": 21}, "at": START + timedelta(hours=1)}]
@@ -57,10 +59,10 @@ def test_rows_come_as_plain_values(tmp_path: Path) -> None:
 def test_a_lake_without_a_table_says_how_to_fill_it(tmp_path: Path) -> None:
     """Whether the lake, or only the table, is not there."""
     with pytest.raises(LakeError, match=r"has no table gold/epochs: fill it .*pipeline run"):
-        LakeReader(str(tmp_path / "nowhere")).ask("SELECT 1 FROM epochs", EPOCHS)
+        LakeReader(str(tmp_path / "nowhere")).query("SELECT 1 FROM epochs", EPOCHS)
     lake = LakeReader(str(lake_of(tmp_path, Story("a"), without=["alerts"])))
     with pytest.raises(LakeError, match=r"has no table gold/alerts: fill it .*pipeline run"):
-        lake.ask("SELECT 1 FROM alerts", ALERTS)
+        lake.query("SELECT 1 FROM alerts", ALERTS)
     assert (lake.has(EPOCHS), lake.has(ALERTS)) == (True, False)
 
 
@@ -68,7 +70,7 @@ def test_an_older_lake_says_how_to_renew_it(tmp_path: Path) -> None:
     """A column that is not there is given by maintenance."""
     lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
     with pytest.raises(LakeError, match=r"older featurewatch.* featurewatch pipeline maintain$"):
-        lake.ask("SELECT tomorrow FROM epochs", EPOCHS)
+        lake.query("SELECT tomorrow FROM epochs", EPOCHS)
 
 
 def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
@@ -78,10 +80,10 @@ def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, story)
     next(iter((lake / EPOCHS).glob("*.parquet"))).unlink()
     with pytest.raises(LakeError, match=r"^the lake \S+ cannot be read \(gold/epochs\): .+$"):
-        LakeReader(str(lake)).ask("SELECT * FROM epochs", EPOCHS)
+        LakeReader(str(lake)).query("SELECT * FROM epochs", EPOCHS)
     next(iter((lake / ALERTS / "_delta_log").glob("*.json"))).write_text("{]")
     with pytest.raises(LakeError, match=r"^the lake \S+ cannot be read \(gold/alerts\): .+$"):
-        LakeReader(str(lake)).ask("SELECT * FROM alerts", ALERTS)
+        LakeReader(str(lake)).query("SELECT * FROM alerts", ALERTS)
 
 
 def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> No
     log = next(iter((lake / ALERTS / "_delta_log").glob("*.json")))
     log.write_text(log.read_text()[:300])
     with pytest.raises(LakeError, match=r"cannot be read \(gold/alerts\): [^<>]+$"):
-        LakeReader(str(lake)).ask("SELECT * FROM alerts", ALERTS)
+        LakeReader(str(lake)).query("SELECT * FROM alerts", ALERTS)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> No
 )
 def test_moments_are_read(given: str, moment: Moment) -> None:
     """Times with a zone or in UTC, times ago, and places."""
-    assert moment_of(given, NOW) == moment
+    assert parse_moment(given, NOW) == moment
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_moments_are_read(given: str, moment: Moment) -> None:
 def test_what_is_no_moment_says_what_is_one(given: str) -> None:
     """The text names the ways to write one."""
     with pytest.raises(MomentError, match=r"is no moment: give a time .*offset:N"):
-        moment_of(given, NOW)
+        parse_moment(given, NOW)
 
 
 def test_a_question_starts_no_engine(tmp_path: Path) -> None:

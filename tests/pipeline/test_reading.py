@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.reading import judge, read_events
+from pipeline.reading import decode_message, read_events
 from pipeline.registry import MESSAGES
 from pipeline.shapes import EVENT
 from pipeline.typing_records import WANTED
@@ -126,7 +126,7 @@ def test_what_is_nested_too_deep_to_be_written_is_told() -> None:
     text = (encode(METADATA_LOG, event).value or b"").replace(
         b'"name":"x"', b'"name":' + json.dumps(deep).encode()
     )
-    found = judge("metadata-log", None, text)
+    found = decode_message("metadata-log", None, text)
     assert found.reason is None
     records = json.loads(found.content or b"")["records"]
     assert [(one["index"], one["type"]) for one in records] == [

@@ -13,7 +13,7 @@ from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
 from pipeline.replay import units
 from pipeline.replay.planning import prepare
-from pipeline.replay.run import Replayed, replay
+from pipeline.replay.run import ReplayResult, replay
 from pipeline.run import run_once, stages
 from pipeline.silver_tables import LEVELS
 from streams.bus import BusSettings, ensure_topics
@@ -27,7 +27,7 @@ from tests.pipeline.replay_logs import Log, level, noop, plain, random_log, regi
 pytestmark = pytest.mark.stack
 
 
-def replayed(lake: Lake, *paths: Path) -> Replayed:
+def replayed(lake: Lake, *paths: Path) -> ReplayResult:
     """A replay of paths."""
     return replay(lake, prepare(paths, "", paths[0].parent / "scratch"))
 

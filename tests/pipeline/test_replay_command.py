@@ -12,10 +12,10 @@ import pytest
 
 import cli.replay
 from cli.main import main
-from pipeline.replay.course import Told, tell
-from pipeline.replay.planning import Known, Plan, prepare
-from pipeline.replay.run import Replayed
-from pipeline.replay.units import tracks_of
+from pipeline.replay.course import ClusterReplay, assemble
+from pipeline.replay.planning import ReplayPlan, SnapshotFile, prepare
+from pipeline.replay.run import ReplayResult
+from pipeline.replay.units import splits_of
 from streams.codec import decode_dead_letter, decode_log_event
 from streams.events import LogGap, SnapshotChunk, SourceStatus
 from tests.pipeline.replay_logs import (
@@ -70,16 +70,16 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
 ) -> None:
     """Each cluster is a line on stdout, or a JSON document; problems go to stderr."""
     Log().add(level(19)).write(tmp_path)
-    told = Told(CLUSTER, first=0, end=5, records=5, messages=3)
+    told = ClusterReplay(CLUSTER, first=0, end=5, records=5, messages=3)
 
     @contextmanager
     def no_lake(root: str, _: str, *, brief: bool) -> Iterator[Any]:
         assert brief
         yield SimpleNamespace()
 
-    def ran(_: Any, plan: Plan, *__: Any) -> Replayed:
+    def ran(_: Any, plan: ReplayPlan, *__: Any) -> ReplayResult:
         assert [course.cluster for course in plan.courses] == [CLUSTER]
-        return Replayed([told], [*told.problems])
+        return ReplayResult([told], [*told.problems])
 
     monkeypatch.setattr(cli.replay, "open_lake", no_lake)
     monkeypatch.setattr("pipeline.replay.run.replay", ran)
@@ -100,13 +100,13 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
     assert said.err == "featurewatch: a torn batch\n"
 
 
-def told_of(path: Path) -> Told:
+def told_of(path: Path) -> ClusterReplay:
     """What is said between the units of a path."""
     plan = prepare([path], "", path / "scratch")
-    (track,) = tracks = tracks_of(plan.courses)
+    (track,) = tracks = splits_of(plan.courses)
     _, tallies = read_units(tracks)
-    steps = [step if isinstance(step, Known) else step.number for step in track.steps]
-    return tell(track.cluster, steps, tallies)
+    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
+    return assemble(track.cluster, steps, tallies)
 
 
 def test_a_log_that_begins_with_a_snapshot_is_ready_from_there_on(tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> No
 def test_a_log_that_goes_on_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
     """What an earlier replay took need not be given again."""
     Log(40).add(level(21)).write(tmp_path, 40)
-    (track,) = tracks = tracks_of(prepare([tmp_path], "", tmp_path / "scratch").courses)
+    (track,) = tracks = splits_of(prepare([tmp_path], "", tmp_path / "scratch").courses)
     _, tallies = read_units(tracks)
-    numbers: list[Known | int] = [unit.number for unit in track.units]
-    assert tell(CLUSTER, numbers, tallies, held=40).problems == []
-    (line,) = tell(CLUSTER, numbers, tallies, held=39).problems
+    numbers: list[SnapshotFile | int] = [unit.number for unit in track.units]
+    assert assemble(CLUSTER, numbers, tallies, held=40).problems == []
+    (line,) = assemble(CLUSTER, numbers, tallies, held=39).problems
     assert "offsets 39 to 39 are missing" in line
-    ahead = tell(CLUSTER, numbers, tallies, held=99)
+    ahead = assemble(CLUSTER, numbers, tallies, held=99)
     assert (ahead.first, ahead.end) == (40, 41)

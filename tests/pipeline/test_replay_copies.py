@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.replay.course import Told, tell
-from pipeline.replay.planning import Known, Plan, Run, prepare
-from pipeline.replay.units import tracks_of
+from pipeline.replay.course import ClusterReplay, assemble
+from pipeline.replay.planning import LogSlice, ReplayPlan, SnapshotFile, prepare
+from pipeline.replay.units import splits_of
 from streams.events import DeadLetter, LogCommit, LogEvent, LogGap
-from streams.kraft.batch import HEADER_BYTES, scan
+from streams.kraft.batch import HEADER_BYTES, scan_batches
 from tests.pipeline.replay_logs import (
     BEGIN,
     END,
@@ -23,17 +23,17 @@ from tests.pipeline.replay_logs import (
 )
 
 
-def planned(path: Path) -> Plan:
+def planned(path: Path) -> ReplayPlan:
     """What would be taken of a path."""
     return prepare([path], "", path / "scratch")
 
 
-def taken(path: Path, size: int = 0) -> tuple[list[LogEvent | DeadLetter], Told]:
+def taken(path: Path, size: int = 0) -> tuple[list[LogEvent | DeadLetter], ClusterReplay]:
     """The events of the log's units, and what is said between them."""
-    (track,) = tracks = tracks_of(planned(path).courses, size)
+    (track,) = tracks = splits_of(planned(path).courses, size)
     rows, tallies = read_units(tracks)
-    steps = [step if isinstance(step, Known) else step.number for step in track.steps]
-    return events(rows), tell(track.cluster, steps, tallies)
+    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
+    return events(rows), assemble(track.cluster, steps, tallies)
 
 
 def write_snapshot(node: Path, end: int, *, torn: bool = False) -> None:
@@ -54,7 +54,7 @@ def test_a_torn_snapshot_of_one_node_is_not_taken_where_another_has_it_whole(
             write_snapshot(root / node, 100, torn=node == torn)
         plan = planned(root)
         known, _ = plan.courses[0].steps
-        assert isinstance(known, Known)
+        assert isinstance(known, SnapshotFile)
         assert torn not in Path(known.stretch.place).relative_to(root).parts
         said = "cut off before its footer" in "".join(plan.notes)
         assert (plan.problems, said) == ([], torn == "a")
@@ -70,8 +70,8 @@ def test_a_torn_snapshot_does_not_hide_the_one_after_it(tmp_path: Path) -> None:
     write_snapshot(tmp_path, 110, torn=True)
     write_snapshot(tmp_path, 130)
     steps = planned(tmp_path).courses[0].steps
-    runs = [step.floor for step in steps if isinstance(step, Run)]
-    assert [step.place.offset for step in steps if isinstance(step, Known)] == [110, 130]
+    runs = [step.floor for step in steps if isinstance(step, LogSlice)]
+    assert [step.place.offset for step in steps if isinstance(step, SnapshotFile)] == [110, 130]
     assert runs == [130]
     _, told = taken(tmp_path)
     assert (told.first, told.end) == (130, 140)
@@ -100,8 +100,8 @@ def test_a_snapshot_behind_a_change_of_copies_is_where_the_log_begins(tmp_path: 
     later.write(tmp_path / "new", 104)
     write_snapshot(tmp_path / "new", 107)
     steps = planned(tmp_path).courses[0].steps
-    assert [type(step) for step in steps] == [Known, Run]
-    assert [step.floor for step in steps if isinstance(step, Run)] == [107]
+    assert [type(step) for step in steps] == [SnapshotFile, LogSlice]
+    assert [step.floor for step in steps if isinstance(step, LogSlice)] == [107]
 
 
 @pytest.mark.parametrize("size", [300, 700, 1 << 20])
@@ -110,7 +110,7 @@ def test_damage_in_one_copy_comes_from_another(tmp_path: Path, size: int) -> Non
     log is cut, the log is that of the whole copy, and a note says so."""
     log = random_log(4)
     content = log.content
-    starts = [batch.at for batch in scan(content).batches]
+    starts = [batch.at for batch in scan_batches(content).batches]
     bad = log.write(tmp_path / "a")
     log.write(tmp_path / "b")
     for number in range(0, len(starts) - 8, 7):
@@ -130,7 +130,7 @@ def test_damage_at_the_end_of_a_segment_comes_from_another_copy(tmp_path: Path, 
     log = random_log(6)
     first, second = Log(), Log()
     first.batches, second.batches = log.batches[:30], log.batches[30:]
-    base = scan(first.content).batches[-1].last_offset + 1
+    base = scan_batches(first.content).batches[-1].last_offset + 1
     begin = len(b"".join(log.batches[:29]))
     content = bytearray(first.content)
     if cut == "bytes":

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.replay.archives import unpack
-from pipeline.replay.errors import AskedError
-from pipeline.replay.planning import Plan, prepare
+from pipeline.replay.errors import ReplayUsageError
+from pipeline.replay.planning import ReplayPlan, prepare
 from tests.pipeline.replay_logs import CLUSTER, Log, level, noop
 from tests.streams.kraft.test_dump_text import TEXT
 
@@ -19,12 +19,12 @@ LOG = "__cluster_metadata-0"
 SEGMENT = f"{0:020}.log"
 
 
-def prepared(scratch: Path, *paths: Path | str, cluster: str = "") -> Plan:
+def prepared(scratch: Path, *paths: Path | str, cluster: str = "") -> ReplayPlan:
     """What would be taken of paths, which may be relative."""
     return prepare([Path(path) for path in paths], cluster, scratch / "scratch")
 
 
-def clusters(plan: Plan) -> list[str]:
+def clusters(plan: ReplayPlan) -> list[str]:
     """Of which clusters something would be taken."""
     return [course.cluster for course in plan.courses]
 
@@ -57,7 +57,7 @@ def test_meta_properties_that_cannot_be_read_are_told(tmp_path: Path, node: Path
     meta.unlink()
     meta.mkdir()
     said = f"{meta} cannot be read: Is a directory"
-    with pytest.raises(AskedError, match=f"{said}: give the cluster's id with --cluster"):
+    with pytest.raises(ReplayUsageError, match=f"{said}: give the cluster's id with --cluster"):
         prepared(tmp_path, node)
     plan = prepared(tmp_path, node, cluster="given")
     assert (clusters(plan), plan.problems) == (["given"], [said])

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from pipeline.replay.errors import AskedError
-from pipeline.replay.finding import find
-from pipeline.replay.planning import Course, Known, Run, plan
-from pipeline.replay.reading import Row, Tally
-from pipeline.replay.units import Track, tracks_of
+from pipeline.replay.errors import ReplayUsageError
+from pipeline.replay.finding import discover
+from pipeline.replay.planning import ClusterPlan, LogSlice, SnapshotFile, plan
+from pipeline.replay.reading import BronzeRow, SplitStats
+from pipeline.replay.units import ClusterSplits, splits_of
 from streams.events import DeadLetter, LogCommit, LogGap
-from streams.kraft.batch import HEADER_BYTES, scan
+from streams.kraft.batch import HEADER_BYTES, scan_batches
 from tests.pipeline.replay_logs import (
     BEGIN,
     CLUSTER,
@@ -32,18 +32,20 @@ SMALL = 700
 """Bytes in a unit: some five batches."""
 
 
-def planned(*paths: Path, cluster: str = "") -> tuple[list[Course], list[str]]:
+def planned(*paths: Path, cluster: str = "") -> tuple[list[ClusterPlan], list[str]]:
     """The courses of what lies under paths, and the lines about problems."""
-    finds = find(paths, cluster, paths[0].parent / "scratch")
+    finds = discover(paths, cluster, paths[0].parent / "scratch")
     problems = finds.problems
     return plan(finds.found, problems), problems
 
 
-def read(*paths: Path, size: int = SMALL) -> tuple[list[Row], dict[int, Tally], list[Track]]:
+def read(
+    *paths: Path, size: int = SMALL
+) -> tuple[list[BronzeRow], dict[int, SplitStats], list[ClusterSplits]]:
     """What the units of paths come to."""
     courses, problems = planned(*paths)
     assert not problems
-    tracks = tracks_of(courses, size)
+    tracks = splits_of(courses, size)
     return *read_units(tracks), tracks
 
 
@@ -88,12 +90,12 @@ def test_a_damaged_batch_costs_itself_alone(tmp_path: Path) -> None:
     log = random_log(3, batches=20)
     chance = Random(7)
     whole = {event.last_offset: event for event in plain(log.content)}  # type: ignore[union-attr]
-    starts = [batch.at for batch in scan(log.content).batches]
+    starts = [batch.at for batch in scan_batches(log.content).batches]
     for at in sorted(chance.sample(range(len(log.content)), 150)):
         path = log.write(tmp_path)
         path.write_bytes(damaged(log, at))
         (course,), problems = planned(tmp_path)
-        rows, tallies = read_units(tracks_of([course], SMALL))
+        rows, tallies = read_units(splits_of([course], SMALL))
         found = events(rows)
         lost = [line for tally in tallies.values() for line in tally.problems] + problems
         header = at - max(start for start in starts if start <= at) < HEADER_BYTES
@@ -113,7 +115,7 @@ def test_a_length_that_is_wrong_hides_nothing_behind_it(tmp_path: Path) -> None:
     content[third + 8 : third + 12] = b"\x7f\xff\xff\xff"
     path.write_bytes(content)
     (course,), _ = planned(tmp_path)
-    rows, tallies = read_units(tracks_of([course]))
+    rows, tallies = read_units(splits_of([course]))
     found = events(rows)
     assert [type(event) for event in found] == [LogCommit, LogCommit, DeadLetter, LogGap, LogCommit]
     gap, last = found[3], found[4]
@@ -130,7 +132,7 @@ def test_a_torn_last_batch_is_told_and_left_out(tmp_path: Path) -> None:
     path = log.write(tmp_path)
     path.write_bytes(log.content[:-3])
     (course,), _ = planned(tmp_path)
-    rows, tallies = read_units(tracks_of([course]))
+    rows, tallies = read_units(splits_of([course]))
     assert [row.offset for row in rows if row.topic.endswith("metadata-log")] == [0]
     assert tallies[0].end == 1
     assert "cut off" in tallies[0].problems[0]
@@ -150,11 +152,11 @@ def test_copies_of_several_nodes_make_one_log(tmp_path: Path) -> None:
     half = len(log.batches) // 2
     old, new = Log(), Log()
     old.batches = log.batches[: half + 5]
-    base = scan(b"".join(log.batches[:half])).batches[-1].last_offset + 1
+    base = scan_batches(b"".join(log.batches[:half])).batches[-1].last_offset + 1
     new.batches = log.batches[half:]
     old.write(tmp_path / "a").write_bytes(
         old.content
-        + Log(scan(old.content).batches[-1].last_offset + 1, epoch=1).add(noop()).content
+        + Log(scan_batches(old.content).batches[-1].last_offset + 1, epoch=1).add(noop()).content
     )
     new.write(tmp_path / "b", base)
     rows, _, _ = read(tmp_path)
@@ -183,10 +185,10 @@ def test_clusters_are_told_apart_by_their_meta_properties(tmp_path: Path) -> Non
 def test_a_log_of_nobody_knows_which_cluster_is_asked_for(tmp_path: Path) -> None:
     """Without meta.properties the id must be given, and one that contradicts them is refused."""
     path = random_log(1).write(tmp_path)
-    with pytest.raises(AskedError, match="is of cluster replay-cluster-00000A"):
+    with pytest.raises(ReplayUsageError, match="is of cluster replay-cluster-00000A"):
         planned(path, cluster="another")
     (tmp_path / "meta.properties").unlink()
-    with pytest.raises(AskedError, match="give the cluster's id with --cluster"):
+    with pytest.raises(ReplayUsageError, match="give the cluster's id with --cluster"):
         planned(path)
     (course,), _ = planned(path, cluster="another")
     assert course.cluster == "another"
@@ -203,7 +205,7 @@ def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
     courses, problems = planned(tmp_path / "empty", text, segment)
     assert courses == []
     assert [line.split(" ")[1] for line in problems] == ["holds", "is", "is"]
-    with pytest.raises(AskedError, match="is not there"):
+    with pytest.raises(ReplayUsageError, match="is not there"):
         planned(tmp_path / "nowhere")
 
 
@@ -216,8 +218,8 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(tmp_path: Path) -> Non
         (tmp_path / "__cluster_metadata-0" / name).write_bytes(snapshot([level(20)], end, 1))
     (course,), _ = planned(tmp_path)
     known, run = course.steps[-2:]
-    assert isinstance(known, Known)
-    assert isinstance(run, Run)
+    assert isinstance(known, SnapshotFile)
+    assert isinstance(run, LogSlice)
     assert (course.cluster, known.place.offset, run.floor) == (CLUSTER, 101, 101)
 
 
@@ -229,7 +231,7 @@ def test_a_file_that_goes_away_is_told(tmp_path: Path) -> None:
     gone = first.write(tmp_path)
     second.write(tmp_path, 2)
     (course,), _ = planned(tmp_path)
-    tracks = tracks_of([course])
+    tracks = splits_of([course])
     gone.unlink()
     rows, tallies = read_units(tracks)
     assert [event.last_offset for event in events(rows) if isinstance(event, LogCommit)] == [2]

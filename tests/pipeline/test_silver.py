@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline import silver_tables as to
-from pipeline.lake import Addition, Lake
+from pipeline.lake import Lake, TableWrite
 from pipeline.registry import EXPIRED, MESSAGES, Table
 from pipeline.run import run_once
-from pipeline.silver import Typing
-from streams.codec import MalformedEvent, decode
+from pipeline.silver import SilverQuery
+from streams.codec import MalformedEventError, decode
 from streams.events import ZnodeChange, ZnodeSnapshot
 from streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER
 from streams.types import NodeId
@@ -30,7 +30,7 @@ UNREADABLE = Znode("/feature", 5, 6, 1, 0, UnreadableZnode("no JSON"))
 
 def make_silver(lake: Lake) -> None:
     """Types what bronze has."""
-    run_once(lake, [Typing(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer])
 
 
 def make_silver_again(lake: Lake) -> None:
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
     whole = {offset: (reason, load) for offset, index, _, reason, load in found if index == -1}
     assert whole.keys() == poison.keys()
     for offset, (key, value) in poison.items():
-        with pytest.raises(MalformedEvent) as refused:
+        with pytest.raises(MalformedEventError) as refused:
             decode(METADATA_LOG, value, key)
         assert whole[offset] == (str(refused.value), value)
     lacks = "lacks what it must have, or has it with another type"
@@ -219,10 +219,10 @@ def test_a_table_that_fails_is_raised_when_the_others_are_there(lake: Lake) -> N
         values = tuple(cause.get(name) for name in table.columns)
         return lake.session.createDataFrame([values], table.ddl)
 
-    fine = [Addition(table, row(table)) for table in (to.FENCING, to.SOURCE_STATES)]
+    fine = [TableWrite(table, row(table)) for table in (to.FENCING, to.SOURCE_STATES)]
     broken = row(to.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
     with pytest.raises(Exception, match="boom"):
-        lake.add_all([*fine, Addition(to.LEVELS, broken)])
-    lake.add_all([*fine, Addition(to.LEVELS, row(to.LEVELS))])
+        lake.merge_all([*fine, TableWrite(to.LEVELS, broken)])
+    lake.merge_all([*fine, TableWrite(to.LEVELS, row(to.LEVELS))])
     for table in (to.FENCING, to.SOURCE_STATES, to.LEVELS):
         assert rows(lake, table, "id") == [("x",)]

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import Update, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
 from controller.kraft import releases
 from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
 from deploy.specs import ClusterSpec, NodeSpec, Roles
-from pipeline.gold import Telling
+from pipeline.gold import GoldQuery
 from pipeline.gold_tables import CAPABILITY_INTERVALS, FEATURE_CHANGES, INCOMPATIBILITIES, UPGRADES
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
-from pipeline.silver import Typing
+from pipeline.silver import SilverQuery
 from pipeline.silver_tables import LEVELS, REGISTRATIONS
 from streams.events import LogCommit
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.commits import CommitAssembler
 from streams.net.address import parse_addresses
 from streams.types import METADATA_VERSION, ClusterId, FeatureLevel
@@ -45,7 +45,7 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
     (address,) = parse_addresses(cluster.controllers)
 
     async def ask(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
-        await update_features(address, (Update(METADATA_VERSION, level, kind),))
+        await update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),))
 
     with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
         known: dict[int, LightBroker] = {}
@@ -76,7 +76,7 @@ def commits(cluster: ClusterId, segment: Path) -> list[LogCommit]:
     """The log as the source publishes it."""
     assembler = CommitAssembler(cluster)
     found = []
-    for batch in scan(segment.read_bytes()).batches:
+    for batch in scan_batches(segment.read_bytes()).batches:
         for event in assembler.add(batch, batch.append_ms):
             assert isinstance(event, LogCommit)
             found.append(event)
@@ -99,7 +99,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     of = in_turn([[*events, r.following(events[-1].last_offset)]])
     of = [(topic, cluster.encode(), value) for topic, _, value in of]
     for _ in into(lake, of[:-1]):
-        Telling(lake).rebuild()
+        GoldQuery(lake).rebuild()
     assert differences(gold(lake), told(folded(of[:-1]))) == []
 
     down, up = full_rows(lake, UPGRADES)
@@ -128,7 +128,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     assert max(old[:2]) < min(new) <= max(new) < raised < lowered < min(old[2:])
     assert rows(lake, INCOMPATIBILITIES) == []
 
-    Typing(lake).take(lake.read(MESSAGES))
+    SilverQuery(lake).take(lake.read(MESSAGES))
     versions: dict[tuple[int, str], set[int]] = {}
     level, offsets = 0, []
     for event in events:

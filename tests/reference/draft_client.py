@@ -9,7 +9,7 @@ from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.metadata.v1.response import MetadataResponse
 
 from reference import drafts
-from reference.dialects import Speech
+from reference.dialects import ApiDialect
 from streams.net.address import Address
 from streams.net.connection import Connection
 
@@ -22,7 +22,7 @@ Answer = tuple[int, str | None]
 class DraftClient:
     """Speaks one draft with one node; ``async with await DraftClient.at(address, speech)``."""
 
-    def __init__(self, connection: Connection, speech: Speech, version: int) -> None:
+    def __init__(self, connection: Connection, speech: ApiDialect, version: int) -> None:
         self._connection = connection
         self._speech = speech
         self._version = version
@@ -30,7 +30,7 @@ class DraftClient:
         """The last answer to an update, as it came."""
 
     @classmethod
-    async def at(cls, address: str, speech: Speech, version: int = 1) -> Self:
+    async def at(cls, address: str, speech: ApiDialect, version: int = 1) -> Self:
         """Connects; ``version`` is that of the updates and deletions that it sends."""
         where = Address.parse(address)
         reader, writer = await asyncio.open_connection(where.host, where.port)
@@ -86,11 +86,11 @@ class DraftClient:
         return answer.controller_id, where.get(answer.controller_id, "")
 
     def _how(self, how: int) -> dict[str, Any]:
-        if self._speech is Speech.LATER_DRAFT:
+        if self._speech is ApiDialect.LATER_DRAFT:
             return {"allow_downgrade": bool(how)}
         return {"feature_update_type": how}
 
-    async def _ask(self, classes: drafts.Messages, request: Any) -> Answer:
+    async def _ask(self, classes: drafts.MessageClasses, request: Any) -> Answer:
         answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
         self.last = answer
         return answer.error_code, answer.error_message

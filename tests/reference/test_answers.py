@@ -6,31 +6,31 @@ import pytest
 from kio.schema.errors import ErrorCode as Code
 from kio.serial import entity_reader
 
-from controller.reference.requests import ErrorCode, FeaturesAnswer, ItemResult, UpdateResponse
+from controller.reference.requests import ErrorCode, FeaturesResponse, ItemResult, UpdateResponse
 from reference import answers, drafts
 from reference.answers import ClusterView, Endpoint
-from reference.calls import Call, response_classes, write_frame
-from reference.dialects import OFFERED, Speech
+from reference.calls import WireRequest, response_classes, write_response
+from reference.dialects import OFFERED, ApiDialect
 
-RELEASED = Speech.RELEASED
-EARLY, LATER = Speech.EARLY_DRAFT, Speech.LATER_DRAFT
-FEATURES = FeaturesAnswer({"a": (1, 3), "zero": (0, 2)}, {"a": 2}, 7)
+RELEASED = ApiDialect.RELEASED
+EARLY, LATER = ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT
+FEATURES = FeaturesResponse({"a": (1, 3), "zero": (0, 2)}, {"a": 2}, 7)
 VIEW = ClusterView("id", 2, {2: Endpoint("h", 9), 1: Endpoint("g", 8, "r")})
 
 
-def call(key: int, version: int, **body: Any) -> Call:
+def call(key: int, version: int, **body: Any) -> WireRequest:
     """A request of which only these fields matter."""
-    return Call(key, version, 5, type("Body", (), body)())
+    return WireRequest(key, version, 5, type("Body", (), body)())
 
 
-def features_of(version: int, speech: Speech = RELEASED) -> Any:
+def features_of(version: int, speech: ApiDialect = RELEASED) -> Any:
     """The answer to ApiVersions."""
     return answers.api_versions(call(18, version), speech, FEATURES)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-@pytest.mark.parametrize("speech", list(Speech))
-def test_old_answers_have_no_features(speech: Speech, version: int) -> None:
+@pytest.mark.parametrize("speech", list(ApiDialect))
+def test_old_answers_have_no_features(speech: ApiDialect, version: int) -> None:
     """ApiVersions v0-v2 lists APIs and nothing else, in every dialect."""
     answer = features_of(version, speech)
     assert not hasattr(answer, "supported_features")
@@ -52,13 +52,13 @@ def test_ranges_from_zero_come_with_version_four() -> None:
 
 
 @pytest.mark.parametrize(("speech", "key"), [(EARLY, "version"), (LATER, "version_level")])
-def test_the_drafts_features_stand_in_their_own_tags(speech: Speech, key: str) -> None:
+def test_the_drafts_features_stand_in_their_own_tags(speech: ApiDialect, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
     of them; a level is called version or versionLevel (F-54, F-55)."""
     answer = features_of(3, speech)
     (level,) = answer.finalized_features
     assert (level.name, getattr(level, key)) == ("a", 2)
-    written = write_frame(5, answer)
+    written = write_response(5, answer)
     tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[speech]) - 4) :]
     number = "{:016x}".format
     assert tags == bytes.fromhex(
@@ -75,12 +75,12 @@ def test_the_drafts_features_stand_in_their_own_tags(speech: Speech, key: str) -
 
 def test_an_unknown_version_is_answered_in_the_oldest_form() -> None:
     """With the versions that are known, so that the client can choose (KIP-511)."""
-    answer = answers.refused_api_versions(Code.unsupported_version)
+    answer = answers.api_versions_error(Code.unsupported_version)
     assert answer.__version__ == 0
     assert answer.error_code is Code.unsupported_version
     (known,) = answer.api_keys
     assert (known.api_key, known.min_version, known.max_version) == (18, 0, 4)
-    assert answers.refused_api_versions(Code.invalid_request).api_keys == ()
+    assert answers.api_versions_error(Code.invalid_request).api_keys == ()
 
 
 @pytest.mark.parametrize("version", range(13))
@@ -89,7 +89,9 @@ def test_metadata_lists_brokers_and_controller(version: int) -> None:
     names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
     answer = answers.metadata(call(3, version, topics=(topic,)), VIEW)
-    read, _ = entity_reader(names.MetadataResponse)(write_frame(5, answer)[8 + (version >= 9) :], 0)
+    read, _ = entity_reader(names.MetadataResponse)(
+        write_response(5, answer)[8 + (version >= 9) :], 0
+    )
     assert [(b.node_id, b.host, b.port) for b in read.brokers] == [(1, "g", 8), (2, "h", 9)]
     assert getattr(read, "controller_id", 2) == 2
     assert getattr(read, "cluster_id", "id") == "id"
@@ -131,7 +133,7 @@ def test_results_are_told_item_by_item_before_version_two() -> None:
 
 @pytest.mark.parametrize("speech", [EARLY, LATER])
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_drafts_answer_a_code_and_a_text(speech: Speech, version: int) -> None:
+def test_the_drafts_answer_a_code_and_a_text(speech: ApiDialect, version: int) -> None:
     """ErrorCode int16 is 0, and ErrorMessage null, where there is no error (F-26)."""
     header = b"\0\0\0\5" + b"\0" * version
     for response, body in (
@@ -143,4 +145,4 @@ def test_the_drafts_answer_a_code_and_a_text(speech: Speech, version: int) -> No
     ):
         answer = answers.update_features(call(48, version), speech, response)
         assert isinstance(answer, drafts.update_features(speech, version).response)
-        assert write_frame(5, answer)[4:] == header + body[version]
+        assert write_response(5, answer)[4:] == header + body[version]

@@ -19,12 +19,12 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8, i16
 
 from reference import drafts
-from reference.calls import BadRequestError, Call, read_call, request_class
-from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, Speech
+from reference.calls import MalformedRequestError, WireRequest, read_request, request_class
+from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
 
-SPEECHES = list(Speech)
-RELEASED = Speech.RELEASED
-EARLY, LATER = Speech.EARLY_DRAFT, Speech.LATER_DRAFT
+SPEECHES = list(ApiDialect)
+RELEASED = ApiDialect.RELEASED
+EARLY, LATER = ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT
 
 
 def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebody") -> bytes:
@@ -44,7 +44,7 @@ def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebo
     return buffer.getvalue()
 
 
-def draft_update(speech: Speech, version: int) -> Any:
+def draft_update(speech: ApiDialect, version: int) -> Any:
     """An update of a draft with two items, one of which names two features."""
     classes = drafts.update_features(speech, version)
     level = drafts.level_field(speech)
@@ -116,21 +116,21 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("speech", "request_"), REQUESTS)
-def test_a_request_is_read_as_it_was_written(speech: Speech, request_: Any) -> None:
+def test_a_request_is_read_as_it_was_written(speech: ApiDialect, request_: Any) -> None:
     """What kio writes is read again, equal in every field."""
-    call = read_call(frame(request_, 9), speech)
-    assert call == Call(request_.__api_key__, request_.__version__, 9, request_)
+    call = read_request(frame(request_, 9), speech)
+    assert call == WireRequest(request_.__api_key__, request_.__version__, 9, request_)
 
 
 @pytest.mark.parametrize("client_id", [None, "", "ä client"])
 def test_the_header_is_stepped_over(client_id: str | None) -> None:
     """A client may have any name, or none."""
     speech, request_ = REQUESTS[-1]
-    assert read_call(frame(request_, client_id=client_id), speech).body == request_
+    assert read_request(frame(request_, client_id=client_id), speech).body == request_
 
 
 @pytest.mark.parametrize("speech", SPEECHES)
-def test_every_version_that_is_offered_has_a_class(speech: Speech) -> None:
+def test_every_version_that_is_offered_has_a_class(speech: ApiDialect) -> None:
     """A listener can read all that ApiVersions lists."""
     for key, (low, high) in OFFERED[speech].items():
         for version in range(low, high + 1):
@@ -141,7 +141,7 @@ def test_every_version_that_is_offered_has_a_class(speech: Speech) -> None:
 def test_what_follows_a_message_is_let_be() -> None:
     """As in Kafka: librdkafka's Metadata of version 12 ends in a rest."""
     speech, request_ = REQUESTS[0]
-    assert read_call(frame(request_) + b"\0\0\0", speech).body == request_
+    assert read_request(frame(request_) + b"\0\0\0", speech).body == request_
 
 
 def test_tags_that_are_not_known_are_stepped_over() -> None:
@@ -150,7 +150,7 @@ def test_tags_that_are_not_known_are_stepped_over() -> None:
     written = frame(request_)
     assert written[-1:] == b"\0"
     tagged = written[:-1] + b"\x01\x90\x4e\x03abc"
-    assert read_call(tagged, speech).body == request_
+    assert read_request(tagged, speech).body == request_
 
 
 @pytest.mark.parametrize(
@@ -170,16 +170,16 @@ def test_tags_that_are_not_known_are_stepped_over() -> None:
 )
 def test_each_kind_of_garbage_is_told_in_one_line(bytes_: bytes, said: str) -> None:
     """No length is believed that the bytes do not bear out."""
-    with pytest.raises(BadRequestError) as raised:
-        read_call(bytes_, RELEASED)
+    with pytest.raises(MalformedRequestError) as raised:
+        read_request(bytes_, RELEASED)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
     """It is to be answered, not to be closed (KIP-511)."""
-    call = read_call(struct.pack(">hhih", 18, 9, 5, -1) + b"whatever", RELEASED)
-    assert call == Call(18, 9, 5, None)
+    call = read_request(struct.pack(">hhih", 18, 9, 5, -1) + b"whatever", RELEASED)
+    assert call == WireRequest(18, 9, 5, None)
 
 
 @settings(max_examples=400, deadline=None)
@@ -189,7 +189,7 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
     changes=st.lists(st.tuples(st.integers(8, 60), st.binary(min_size=1, max_size=5)), max_size=4),
 )
 def test_broken_requests_never_break_the_reader(
-    which: tuple[Speech, Any], cut: int, changes: list[tuple[int, bytes]]
+    which: tuple[ApiDialect, Any], cut: int, changes: list[tuple[int, bytes]]
 ) -> None:
     """Bytes changed at random and cut off anywhere give a request or the one error."""
     speech, request_ = which
@@ -197,8 +197,8 @@ def test_broken_requests_never_break_the_reader(
     for place, new in changes:
         broken[place : place + len(new)] = new
     try:
-        call = read_call(bytes(broken[: len(broken) - cut]), speech)
-    except BadRequestError:
+        call = read_request(bytes(broken[: len(broken) - cut]), speech)
+    except MalformedRequestError:
         return
     assert call.body is not None
 
@@ -258,4 +258,4 @@ def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
         + bytes.fromhex("914e 0c 02 02") + b"f" + struct.pack(">q", 5) + b"\0"
     )  # fmt: skip
     assert frame(sent) == head + b"\1\1" + tags
-    assert read_call(frame(sent), Speech.EARLY_DRAFT_STRUCK).body == sent
+    assert read_request(frame(sent), ApiDialect.EARLY_DRAFT_STRUCK).body == sent

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
-from controller.reference.requests import FeaturesAnswer
+from controller.reference.requests import FeaturesResponse
 from reference import answers
-from reference.calls import Call
-from reference.dialects import Speech
+from reference.calls import WireRequest
+from reference.dialects import ApiDialect
 from reference.wire import MAX_REQUEST_BYTES, WireServer
 from tests.reference.test_decode import frame
 
-SPEECH = Speech.RELEASED
+SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
 
 
@@ -29,11 +29,11 @@ class Answers:
         self.asked: list[int] = []
         self.closes = False
 
-    async def __call__(self, call: Call) -> Any:
+    async def __call__(self, call: WireRequest) -> Any:
         """The answer of a node without features."""
         self.asked.append(call.correlation_id)
         await self.let.wait()
-        return None if self.closes else answers.api_versions(call, SPEECH, FeaturesAnswer())
+        return None if self.closes else answers.api_versions(call, SPEECH, FeaturesResponse())
 
 
 @pytest.fixture

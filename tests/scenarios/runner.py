@@ -25,11 +25,11 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 import re
 from collections.abc import Callable, Iterator
 
-from controller.monitor import Outcome, unreadable
+from controller.monitor import StepResult, step_unreadable
 from controller.rows import rows_of_step
 from streams.events import Event, RecordJson, SourceState
 from streams.types import Role
-from tables.image import Delivery
+from tables.image import MessagePosition
 from tests.scenarios import zookeeper
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
@@ -102,7 +102,7 @@ class Scenario:
         told = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
         assert found == wanted, f"{where}\n  led to: {told}"
 
-    def _outcomes(self, verb: str, *words: str) -> Iterator[Outcome]:
+    def _outcomes(self, verb: str, *words: str) -> Iterator[StepResult]:
         if verb == "again":
             for event in self.taken[-int(words[0]) :]:
                 yield self.engine.take(event)
@@ -119,10 +119,10 @@ class Scenario:
             self.taken.append(event)
             yield self.engine.take(event)
 
-    def _poison(self) -> Outcome:
+    def _poison(self) -> StepResult:
         before = self.engine.state
-        outcome = unreadable(
-            before, "partition 0 offset 7", "not JSON", Delivery("topic", 7, self._now_ms)
+        outcome = step_unreadable(
+            before, "partition 0 offset 7", "not JSON", MessagePosition("topic", 7, self._now_ms)
         )
         assert self.engine.auditor is not None
         self.engine.auditor.look(before, outcome, None)
@@ -193,7 +193,7 @@ _EVENTS: dict[str, Callable[..., Event]] = {
 }
 
 
-def _words(outcome: Outcome) -> Iterator[str]:
+def _words(outcome: StepResult) -> Iterator[str]:
     for change in outcome.changes:
         mark = "~" if change.from_snapshot else ""
         yield f"{mark}{SHORT[change.feature]} {change.before}>{change.after}"

@@ -5,7 +5,7 @@ It calls none of the rules' own helpers: it reads images and applies KIP-584 in 
 
 from collections import defaultdict
 
-from controller.monitor import MonitorState, Outcome
+from controller.monitor import MonitorState, StepResult
 from controller.readiness import DEFAULT_LIMITS, Limits
 from streams.events import Event, SourceState
 from streams.outputs import AlertState
@@ -42,14 +42,14 @@ def _of_the_log(image: ClusterImage) -> set[str]:
 
 def _of_znodes(known: ZookeeperImage) -> set[str]:
     found: set[str] = set()
-    for path, remark in known.remarks.items():
+    for path, remark in known.issues.items():
         if remark.missed:
             found.add(f"znode-missed/znode{path}")
         if remark.unreadable:
             found.add(f"znode-unreadable/znode{path}")
     for path, znode in known.held.items():
         readable = not isinstance(znode.content, UnreadableZnode)
-        if readable and znode.version < known.peaks.get(path, -1):
+        if readable and znode.version < known.max_versions.get(path, -1):
             found.add(f"znode-regression/znode{path}")
     counting = known.held.get("/feature") or known.held.get("/features")
     content = None if counting is None else counting.content
@@ -135,7 +135,7 @@ class Auditor:
         self.open: set[str] = set()
         self.peaks: dict[str, int] = {}
 
-    def look(self, before: MonitorState, outcome: Outcome, event: Event | None) -> None:
+    def look(self, before: MonitorState, outcome: StepResult, event: Event | None) -> None:
         """Audit one step; without an event a message could not be read."""
         old, new = before.image, outcome.state.image
         self._levels(old, new, outcome)
@@ -154,7 +154,7 @@ class Auditor:
         }  # fmt: skip
         assert by_class == _classes(new), "the classes are not those of the nodes"
 
-    def _levels(self, old: ClusterImage, new: ClusterImage, outcome: Outcome) -> None:
+    def _levels(self, old: ClusterImage, new: ClusterImage, outcome: StepResult) -> None:
         differ = {
             name
             for name in {*old.features.levels, *new.features.levels}
@@ -187,8 +187,8 @@ class Auditor:
         for path, znode in known.held.items():
             if path in ("/feature", "/features"):
                 self.peaks[path] = max(self.peaks.get(path, -1), znode.version)
-        assert self.peaks == dict(known.peaks), "not the highest epochs"
-        assert all(remark.missed or remark.unreadable for remark in known.remarks.values())
+        assert self.peaks == dict(known.max_versions), "not the highest epochs"
+        assert all(remark.missed or remark.unreadable for remark in known.issues.values())
         if new.authority == "kraft":
             assert set(new.unregistered) == _missing(new), "not those that are missing"
         if new.authority != "zookeeper" or old.zookeeper == known:
@@ -215,7 +215,7 @@ class Auditor:
             return False
         return place.version > znode.version
 
-    def _alerts(self, before: MonitorState, outcome: Outcome, timed: set[str]) -> None:
+    def _alerts(self, before: MonitorState, outcome: StepResult, timed: set[str]) -> None:
         for alert in outcome.alerts:
             if alert.state is AlertState.FIRING:
                 self.open.add(alert.id)

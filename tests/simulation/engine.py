@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.monitor import MonitorState, Outcome, step
+from controller.monitor import MonitorState, StepResult, step
 from controller.readiness import DEFAULT_LIMITS
 from controller.rows import rows_of_step, states_of_rows
 from streams.events import Event
 from streams.output_codec import encode_output
 from streams.outputs import Alert, FeatureChange, Snapshot
 from streams.types import ClusterId
-from tables.image import Delivery
+from tables.image import MessagePosition
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
 
@@ -40,12 +40,12 @@ class Engine:
 
     def take(
         self, event: Event, rows_written: int | None = None, offset: int | None = None
-    ) -> Outcome:
+    ) -> StepResult:
         """Say, then keep; with ``rows_written`` the process dies after so many rows.
 
         ``offset`` is where the event stands on a topic, if it comes from there.
         """
-        delivery = None if offset is None else Delivery("topic", offset, offset)
+        delivery = None if offset is None else MessagePosition("topic", offset, offset)
         outcome = step(self.state, event, delivery, self.limits)
         if self.auditor is not None:
             self.auditor.look(self.state, outcome, event)
@@ -72,7 +72,7 @@ class Engine:
             self.end = max(self.end, offset + 1)
 
 
-def said(outcome: Outcome) -> list[Said]:
+def said(outcome: StepResult) -> list[Said]:
     """Each output's id (the ``ce_id``), and its value as it goes to the topic."""
     outputs: list[Output] = [*outcome.changes, *outcome.alerts]
     if outcome.snapshot is not None:

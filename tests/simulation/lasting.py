@@ -7,7 +7,7 @@ others.
 
 from collections.abc import Iterator
 
-from controller.monitor import MonitorState, Outcome
+from controller.monitor import MonitorState, StepResult
 from controller.readiness import DEFAULT_LIMITS, Limits
 from streams.events import Event, LogCommit, SnapshotChunk
 from streams.types import METADATA_VERSION, FeatureLevel, Role
@@ -31,7 +31,7 @@ class Lasting:
         self._over: set[str] = set()
         self._told: set[str] = set()
 
-    def after(self, before: MonitorState, outcome: Outcome, event: Event | None) -> set[str]:
+    def after(self, before: MonitorState, outcome: StepResult, event: Event | None) -> set[str]:
         """The ids of the alerts that must fire after an event."""
         new = outcome.state.image
         if event is not None and not outcome.delta.skipped:

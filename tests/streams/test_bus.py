@@ -15,7 +15,7 @@ from streams.bus import (
     last_log_position,
     partition_of,
 )
-from streams.bus.positions import position_said_by
+from streams.bus.positions import position_in_message
 from streams.codec import encode
 from streams.events import CommitKind, LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from streams.topics import METADATA_LOG
@@ -75,7 +75,7 @@ def own_topics(mock: MockBus, name: str) -> BusSettings:
 def test_which_messages_say_a_position(event, position):
     """Commits, finished snapshots, resets and the source's own status do; nothing else does."""
     message = encode(METADATA_LOG, event)
-    assert position_said_by(message.value, message.key) == position
+    assert position_in_message(message.value, message.key) == position
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_bytes_in_flight_are_bounded_too():
 async def test_a_bus_that_is_down_is_said_once_and_nothing_fails():
     """The callback gets one line with the address; publishing goes on waiting."""
     said: asyncio.Queue[str | None] = asyncio.Queue()
-    publisher = Publisher(BusSettings("127.0.0.1:1"), on_trouble=said.put_nowait)
+    publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=said.put_nowait)
     await publisher.start()
     delivery = await publisher.publish(METADATA_LOG, commit(1))
     line = await asyncio.wait_for(said.get(), 20)

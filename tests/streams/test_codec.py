@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.codec import MalformedEvent, decode, decode_log_event, encode
+from streams.codec import MalformedEventError, decode, decode_log_event, encode
 from streams.events import (
     CommitKind,
     DeadLetter,
@@ -77,7 +77,7 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
 @given(TOPICS, st.binary())
 def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
     """Whatever bytes stand on a topic, decoding them gives MalformedEvent."""
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         decode(topic, value)
 
 
@@ -85,7 +85,7 @@ def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
 @given(TOPICS, some.json_values)
 def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
     """JSON that is no event of ours is refused in the same way."""
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         decode(topic, orjson.dumps(value))
 
 
@@ -98,7 +98,7 @@ def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):
     content[field] = data.draw(some.json_values)
     try:
         decoded = decode(METADATA_LOG, orjson.dumps(content))
-    except MalformedEvent as error:
+    except MalformedEventError as error:
         assert field in str(error) or field == "first_offset"
     else:
         assert type(decoded) is type(event) or field == "kind"
@@ -110,7 +110,7 @@ def test_an_event_without_one_field_is_malformed(event, data):
     """Each field is required."""
     content = orjson.loads(encode(METADATA_LOG, event).value)
     del content[data.draw(st.sampled_from(sorted(content)))]
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         decode(METADATA_LOG, orjson.dumps(content))
 
 
@@ -144,7 +144,7 @@ def test_unknown_fields_are_passed_over():
 def test_a_malformed_commit_says_which_field_and_why(changed, reason):
     """The reason names the field, what it must be, and what it is."""
     content = orjson.loads(encode(METADATA_LOG, COMMIT).value) | changed
-    with pytest.raises(MalformedEvent) as caught:
+    with pytest.raises(MalformedEventError) as caught:
         decode_log_event(orjson.dumps(content))
     assert str(caught.value).startswith(reason)
     assert "\n" not in str(caught.value)
@@ -163,23 +163,23 @@ def test_a_range_with_its_minimum_above_its_maximum_is_malformed():
         True,
         5,
     )
-    with pytest.raises(MalformedEvent, match="minimum is above its maximum"):
+    with pytest.raises(MalformedEventError, match="minimum is above its maximum"):
         decode(API_VERSIONS, encode(API_VERSIONS, answer).value)
 
 
 def test_deeply_nested_json_is_malformed():
     """A thousand nested lists where a field should be end in a reason, not in a RecursionError."""
     nested = b'{"kind": "gap", "cluster": ' + b"[" * 1000 + b"]" * 1000 + b"}"
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         decode_log_event(nested)
 
 
 def test_a_tombstone_and_a_foreign_key_are_malformed():
     """A message without a value, and one under another cluster's key, are no events."""
     message = encode(METADATA_LOG, COMMIT)
-    with pytest.raises(MalformedEvent, match="no value"):
+    with pytest.raises(MalformedEventError, match="no value"):
         decode_log_event(None)
-    with pytest.raises(MalformedEvent, match="the key is"):
+    with pytest.raises(MalformedEventError, match="the key is"):
         decode_log_event(message.value, b"another")
 
 

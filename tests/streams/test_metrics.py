@@ -7,7 +7,7 @@ import pytest
 
 from streams.errors import PortTakenError
 from streams.events import SourceState
-from streams.health import HealthServer, readiness, source_views
+from streams.health import HealthServer, source_readiness, source_views
 from streams.metrics import METRICS, SourceReport, exposition, registry_of
 
 FOLLOWING = SourceReport(
@@ -72,7 +72,7 @@ def test_metrics_are_named_after_their_kind():
 )
 def test_ready_means_that_every_source_follows(reports, ready):
     """No source at all is not ready either: unknown is not healthy."""
-    assert readiness(reports).ready is ready
+    assert source_readiness(reports).ready is ready
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_ready_means_that_every_source_follows(reports, ready):
 def test_only_following_is_ready(state):
     """A source that catches up has not seen the present yet."""
     report = SourceReport("c", "kraft", state)
-    assert readiness([report]).waiting[0]["state"] == state
+    assert source_readiness([report]).waiting[0]["state"] == state
 
 
 async def test_the_views_over_http():

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from controller.snapshot import snapshot
-from streams.codec import MalformedEvent
+from streams.codec import MalformedEventError
 from streams.output_codec import (
     Output,
     decode_alert,
@@ -67,7 +67,7 @@ def test_unknown_fields_are_passed_over() -> None:
 @pytest.mark.parametrize("shape", DECODERS)
 def test_what_is_no_output_is_refused(shape: type[Output], value: bytes | None) -> None:
     """With one clear line, and no other error."""
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         DECODERS[shape](value)
 
 
@@ -86,5 +86,5 @@ def test_what_a_field_may_not_hold(shape: type[Output], field: str, bad: object)
     """It is refused as malformed."""
     output = next(output for output in outputs(range(3)) if type(output) is shape)
     content = orjson.loads(encode_output(output).value or b"")
-    with pytest.raises(MalformedEvent):
+    with pytest.raises(MalformedEventError):
         DECODERS[shape](orjson.dumps({**content, field: bad}))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from streams.codec import MalformedEvent, decode, encode
+from streams.codec import MalformedEventError, decode, encode
 from streams.schemas import described, schema_of
 from streams.shapes import KINDS
 from streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
@@ -80,7 +80,7 @@ def test_what_the_schema_refuses_the_decoder_refuses(topic, data):
     content[field] = orjson.loads(orjson.dumps(changed))
     try:
         decode(topic, orjson.dumps(content))
-    except MalformedEvent:
+    except MalformedEventError:
         return
     VALIDATORS[topic.short_name].validate(content)
 

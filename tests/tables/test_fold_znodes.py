@@ -74,7 +74,7 @@ def test_absent_and_disabled_finalize_nothing() -> None:
         after, delta = fold(image, event)
         assert (dict(after.features.levels), after.features.epoch) == ({}, -1)
         assert [(each.feature, each.before, each.after) for each in delta.levels] == [(MV, 3, 0)]
-        assert after.zookeeper.remarks == image.zookeeper.remarks
+        assert after.zookeeper.issues == image.zookeeper.issues
     gone = fold_all([z.gone(z.FEATURE, 60)], image).features.provenance
     assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
 
@@ -85,10 +85,10 @@ def test_unreadable_is_not_removed() -> None:
     after, delta = fold(image, z.change(z.unreadable(z.FEATURE, 5, 8), 60))
     assert after.features is image.features
     assert delta.levels == ()
-    assert after.zookeeper.remarks[z.FEATURE].unreadable == "not JSON"
+    assert after.zookeeper.issues[z.FEATURE].unreadable == "not JSON"
     healed = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
     assert (healed.features.epoch, healed.features.revision) == (9, 1)
-    assert len(healed.zookeeper.remarks) == 0
+    assert len(healed.zookeeper.issues) == 0
 
 
 def test_of_an_unreadable_broker_nothing_is_known() -> None:
@@ -136,7 +136,7 @@ def test_what_is_not_held_passes_by() -> None:
         image.features,
         image.zookeeper.held,
     )
-    assert len(after.zookeeper.remarks) == 0
+    assert len(after.zookeeper.issues) == 0
 
 
 def test_who_is_the_controller() -> None:

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.types import FeatureName, NodeId, Range, Role
-from tables.nodes import Capabilities, Node, NodeKey, NodesImage, capabilities
-from tables.provenance import NOWHERE
+from tables.nodes import Capabilities, Node, NodeKey, NodesImage, intern_capabilities
+from tables.provenance import NO_PROVENANCE
 from tests import strategies as some
 from tests.simulation.records import MV
 
@@ -13,16 +13,16 @@ from tests.simulation.records import MV
 def node(node_id: int, known: Capabilities, *, fenced: bool = False) -> Node:
     """A broker."""
     key = NodeKey(Role.BROKER, NodeId(node_id))
-    return Node(key, known, "i", 1, fenced, False, False, False, NOWHERE)
+    return Node(key, known, "i", 1, fenced, False, False, False, NO_PROVENANCE)
 
 
 def test_equal_capabilities_are_one_object() -> None:
     """However many others were seen in between, as long as some node has them."""
-    first = capabilities({MV: (1, 21)})
+    first = intern_capabilities({MV: (1, 21)})
     for high in range(5000):
-        capabilities({MV: (2, high)})
-    assert capabilities({MV: (1, 21)}) is first
-    assert capabilities({MV: (1, 21)}, complete=False) is not first
+        intern_capabilities({MV: (2, high)})
+    assert intern_capabilities({MV: (1, 21)}) is first
+    assert intern_capabilities({MV: (1, 21)}, complete=False) is not first
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), some.ranges | st.none()), max_size=20))
@@ -31,8 +31,8 @@ def test_classes_follow_nodes(changes: list[tuple[int, dict[FeatureName, Range] 
     image = NodesImage.of(())
     for node_id, ranges in changes:
         key = NodeKey(Role.BROKER, NodeId(node_id))
-        change = None if ranges is None else node(node_id, capabilities(ranges))
-        image = image.changed({key: change})
+        change = None if ranges is None else node(node_id, intern_capabilities(ranges))
+        image = image.with_changes({key: change})
     assert image == NodesImage.of(image.nodes.values())
     assert all(len(members) for members in image.classes.values())
     assert sum(len(members) for members in image.classes.values()) == len(image)
@@ -44,9 +44,9 @@ def test_a_difference_leads_from_one_to_the_other(
 ) -> None:
     """It holds what differs, and nothing else."""
     before, after = (
-        NodesImage.of(node(i, capabilities(ranges)) for i, ranges in nodes.items())
+        NodesImage.of(node(i, intern_capabilities(ranges)) for i, ranges in nodes.items())
         for nodes in (one, other)
     )
     difference = after.difference(before)
-    assert before.changed(difference) == after
+    assert before.with_changes(difference) == after
     assert all(before.nodes.get(key) != value for key, value in difference.items())

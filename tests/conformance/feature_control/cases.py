@@ -8,14 +8,14 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
-from controller.kraft.answers import Update, UpdateRequest, UpgradeType
-from controller.kraft.registration import BrokerRequest, Offered
+from controller.kraft.answers import LevelUpdate, UpdateRequest, UpgradeType
+from controller.kraft.registration import BrokerRegistrationRequest, Offered
 from controller.kraft.state import (
     ControllerState,
-    Migration,
     MinInsync,
     RegisteredBroker,
     RegisteredController,
+    ZkMigrationState,
 )
 from controller.kraft.table import release_of, releases
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
@@ -112,7 +112,7 @@ def _state(release: str, chance: Random) -> ControllerState:
         cluster="a cluster",
         kraft_version=FeatureLevel(chance.choice((0, 0, 1))),
         voters_support_kraft=chance.random() < 0.8,
-        migration=chance.choice([*[Migration.NONE] * 6, *Migration]),
+        migration=chance.choice([*[ZkMigrationState.NONE] * 6, *ZkMigrationState]),
         migration_enabled=chance.random() < 0.5,
         listener=chance.choice(("PLAINTEXT", "PLAINTEXT", "INTERNAL")),
         min_insync=MinInsync(
@@ -152,7 +152,7 @@ def _update(state: ControllerState, chance: Random) -> UpdateRequest:
     return UpdateRequest(updates, dry_run=chance.random() < 0.2)
 
 
-def _one_update(state: ControllerState, name: FeatureName, chance: Random) -> Update:
+def _one_update(state: ControllerState, name: FeatureName, chance: Random) -> LevelUpdate:
     current = state.levels.get(name, FeatureLevel(0))
     low, high = state.local.get(name, (0, 0))
     inside = [chance.randint(low, max(low, min(high, 31))) for _ in range(5)]
@@ -163,11 +163,11 @@ def _one_update(state: ControllerState, name: FeatureName, chance: Random) -> Up
     level = max(-32768, min(level, 32767))
     fitting = UpgradeType.UPGRADE if level > current else UpgradeType.SAFE_DOWNGRADE
     kinds = (*[fitting] * 12, *UpgradeType)
-    return Update(name, FeatureLevel(level), chance.choice(kinds))
+    return LevelUpdate(name, FeatureLevel(level), chance.choice(kinds))
 
 
-def _broker(state: ControllerState, chance: Random) -> BrokerRequest:
-    fresh = BrokerRequest(
+def _broker(state: ControllerState, chance: Random) -> BrokerRegistrationRequest:
+    fresh = BrokerRegistrationRequest(
         NodeId(chance.randrange(12)),
         "a cluster" if chance.random() < 0.97 else "another",
         _uuid(chance),
@@ -199,7 +199,9 @@ def _offered(state: ControllerState, chance: Random) -> tuple[Offered, ...]:
     return tuple(offered)
 
 
-def _directories(state: ControllerState, request: BrokerRequest, chance: Random) -> tuple[str, ...]:
+def _directories(
+    state: ControllerState, request: BrokerRegistrationRequest, chance: Random
+) -> tuple[str, ...]:
     odd = chance.random()
     if odd < 0.06:
         return ()

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
-from controller.kraft.answers import Answer, ConfigRecord, LevelRecord, Record, UpdateRequest
+from controller.kraft.answers import (
+    ApiError,
+    ConfigRecord,
+    FeatureLevelRecord,
+    Record,
+    UpdateRequest,
+)
 from controller.kraft.registration import (
-    BrokerRecord,
-    BrokerRequest,
+    BrokerRegistrationRequest,
     Offered,
-    decide_broker,
-    decide_controller,
+    RegisterBrokerRecord,
+    decide_broker_registration,
+    decide_controller_registration,
 )
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
@@ -33,7 +39,7 @@ class Question:
     """A request to a controller in a state."""
 
     state: ControllerState
-    request: UpdateRequest | BrokerRequest | ControllerRequest
+    request: UpdateRequest | BrokerRegistrationRequest | ControllerRequest
     epoch: int = 7
 
 
@@ -55,25 +61,25 @@ def answered(release: str, question: Question) -> Json:
                 "records": [_record(record) for record in update.records],
                 "kraft_version": update.kraft_version,
             }
-        case BrokerRequest() as request:
-            broker = decide_broker(release, state, request, question.epoch)
+        case BrokerRegistrationRequest() as request:
+            broker = decide_broker_registration(release, state, request, question.epoch)
             if broker.record is None:
                 return {"answer": _pair(broker.answer)}
             return {"answer": _pair(broker.answer), "records": [_broker_record(broker.record)]}
         case ControllerRequest():
-            answer = decide_controller(release, state)
+            answer = decide_controller_registration(release, state)
             if not answer.accepted:
                 return {"answer": _pair(answer)}
             return {"answer": _pair(answer), "records": [["controller"]]}
 
 
-def _pair(answer: Answer) -> list[Any]:
+def _pair(answer: ApiError) -> list[Any]:
     return [int(answer.error), answer.text]
 
 
 def _record(record: Record) -> list[Any]:
     match record:
-        case LevelRecord(feature, level):
+        case FeatureLevelRecord(feature, level):
             return ["level", feature, level]
         case ConfigRecord(broker, name, value):
             return ["config", _BROKER_RESOURCE, broker, name, value]
@@ -81,7 +87,7 @@ def _record(record: Record) -> list[Any]:
             return ["nothing"]
 
 
-def _broker_record(record: BrokerRecord) -> list[Any]:
+def _broker_record(record: RegisterBrokerRecord) -> list[Any]:
     return [
         "broker",
         record.version,
@@ -93,7 +99,11 @@ def _broker_record(record: BrokerRecord) -> list[Any]:
 
 def asked(question: Question) -> Json:
     """The question as the harness reads it."""
-    kinds = {UpdateRequest: "update", BrokerRequest: "broker", ControllerRequest: "controller"}
+    kinds = {
+        UpdateRequest: "update",
+        BrokerRegistrationRequest: "broker",
+        ControllerRequest: "controller",
+    }
     ask = kinds[type(question.request)]
     return {"ask": ask, "state": _state(question.state), "request": _request(question)}
 
@@ -103,7 +113,7 @@ def _request(question: Question) -> Json:
         case UpdateRequest(updates, dry_run):
             listed = [[one.feature, one.level, int(one.kind)] for one in updates]
             return {"updates": listed, "dry_run": dry_run}
-        case BrokerRequest() as request:
+        case BrokerRegistrationRequest() as request:
             return {
                 "id": request.id,
                 "cluster": request.cluster,

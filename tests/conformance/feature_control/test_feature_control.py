@@ -12,8 +12,8 @@ from random import SystemRandom
 
 import pytest
 
-from controller.kraft.answers import Update, UpdateRequest
-from controller.kraft.order import hash_map
+from controller.kraft.answers import LevelUpdate, UpdateRequest
+from controller.kraft.order import hash_map_order
 from controller.kraft.state import ControllerState
 from controller.kraft.table import release_of
 from deploy.artifacts import Cache
@@ -80,8 +80,8 @@ def test_a_refused_request_may_have_raised_kraft_version(kafka: Kafka, release: 
     ranges = release_of(release).ranges()
     state = ControllerState(NodeId(1), ranges, {METADATA_VERSION: FeatureLevel(21)})
     after = FeatureName("share.version")
-    assert hash_map([after, KRAFT_VERSION]) == [KRAFT_VERSION, after]
-    updates = (Update(KRAFT_VERSION, FeatureLevel(1)), Update(after, FeatureLevel(7)))
+    assert hash_map_order([after, KRAFT_VERSION]) == [KRAFT_VERSION, after]
+    updates = (LevelUpdate(KRAFT_VERSION, FeatureLevel(1)), LevelUpdate(after, FeatureLevel(7)))
     question = Question(state, UpdateRequest(updates))
     (said,) = kafka.answers([asked(question)])
     assert said == json.loads(json.dumps(answered(release, question)))

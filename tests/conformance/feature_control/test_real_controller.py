@@ -9,12 +9,12 @@ from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 
-from controller.kraft.answers import Update, UpdateRequest, UpgradeType
+from controller.kraft.answers import LevelUpdate, UpdateRequest, UpgradeType
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import release_of
 from controller.kraft.updates import ELR_VERSION, decide_update
 from deploy.specs import ClusterSpec, NodeSpec
-from deploy.wire import Connection
+from deploy.wire import BlockingConnection
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 from tests.conftest import MakeCluster
 
@@ -25,17 +25,17 @@ SHARE = FeatureName("share.version")
 NODE = NodeId(1)
 
 
-def finalized(node: Connection) -> dict[FeatureName, FeatureLevel]:
+def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
     """The levels that a node says are finalized."""
     request: Any = ApiVersionsRequest(client_software_name="t", client_software_version="1")
-    answer = node.ask(request, ApiVersionsResponse)
+    answer = node.request(request, ApiVersionsResponse)
     return {
         FeatureName(one.name): FeatureLevel(one.max_version_level)
         for one in answer.finalized_features
     }
 
 
-def said(node: Connection, request: UpdateRequest) -> list[str]:
+def said(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     """The texts with which the controller refuses; none if it agrees."""
     ask: Any = UpdateFeaturesRequest(
         feature_updates=tuple(
@@ -46,7 +46,7 @@ def said(node: Connection, request: UpdateRequest) -> list[str]:
         ),
         validate_only=request.dry_run,
     )
-    answer = node.ask(ask, UpdateFeaturesResponse)
+    answer = node.request(ask, UpdateFeaturesResponse)
     all_said = [(answer.error_code, answer.error_message)]
     all_said += [(one.error_code, one.error_message) for one in answer.results]
     return [str(text) for code, text in all_said if int(code.value)]
@@ -54,7 +54,7 @@ def said(node: Connection, request: UpdateRequest) -> list[str]:
 
 def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> UpdateRequest:
     """A request, a dry run unless it is said otherwise."""
-    listed = tuple(Update(name, FeatureLevel(level), kind) for name, level, kind in updates)
+    listed = tuple(LevelUpdate(name, FeatureLevel(level), kind) for name, level, kind in updates)
     return UpdateRequest(listed, dry_run=dry)
 
 
@@ -77,7 +77,7 @@ def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster
     cluster = make_cluster(ClusterSpec([NodeSpec(NODE, "4.3.0")], metadata_version="4.2"))
     host, _, port = cluster.controllers.rpartition(":")
     ranges = release_of("4.3").ranges()
-    with Connection(host, int(port), timeout_s=30) as node:
+    with BlockingConnection(host, int(port), timeout_s=30) as node:
         levels = finalized(node)
         assert KRAFT_VERSION not in levels
         state = ControllerState(

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from deploy.artifacts import Cache, parse_release, tool_command
-from pipeline.replay.course import tell
-from pipeline.replay.finding import find
-from pipeline.replay.planning import Known, plan
-from pipeline.replay.reading import Row
-from pipeline.replay.units import tracks_of
+from pipeline.replay.course import assemble
+from pipeline.replay.finding import discover
+from pipeline.replay.planning import SnapshotFile, plan
+from pipeline.replay.reading import BronzeRow
+from pipeline.replay.units import splits_of
 from streams.events import LogCommit
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.records import Record
-from streams.kraft.wanted import DEFAULT_WANTED, TRANSACTION_MARKERS
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES, TRANSACTION_MARKERS
 from tests.conformance.dump_log import kafkas
 from tests.pipeline.replay_logs import Log, events, level, read_units, registration, snapshot
 
@@ -40,19 +40,19 @@ def printed(files: list[Path], release: str, cache: Cache) -> bytes:
     ).stdout
 
 
-def replayed(path: Path, cluster: str = "") -> list[Row]:
+def replayed(path: Path, cluster: str = "") -> list[BronzeRow]:
     """All that a replay of a path would take into bronze, but for the time when it did."""
-    finds = find([path], cluster, path.parent / "scratch")
+    finds = discover([path], cluster, path.parent / "scratch")
     (course,) = plan(finds.found, finds.problems)
-    (track,) = tracks = tracks_of([course], SMALL)
+    (track,) = tracks = splits_of([course], SMALL)
     rows, tallies = read_units(tracks)
-    steps = [step if isinstance(step, Known) else step.number for step in track.steps]
-    told = tell(course.cluster, steps, tallies)
+    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
+    told = assemble(course.cluster, steps, tallies)
     assert [*finds.problems, *told.problems] == []
     return [row._replace(unit=0) for row in (*rows, *told.rows)]
 
 
-def records(rows: list[Row], *but: str) -> list[Record]:
+def records(rows: list[BronzeRow], *but: str) -> list[Record]:
     """The records in the commits of rows, in order."""
     commits = [event for event in events(rows) if isinstance(event, LogCommit)]
     return [r for commit in commits for r in commit.records if r["type"] not in but]  # type: ignore[misc]
@@ -71,11 +71,11 @@ def test_replay_of_a_real_directory_is_what_kafka_prints(
     shutil.copy(log.parent / "meta.properties", copy.parent)
     (segment,) = copy.glob("*.log")
     content = segment.read_bytes()
-    segment.write_bytes(content[: scan(content).consumed])
+    segment.write_bytes(content[: scan_batches(content).consumed])
     for snapshot_of_another_time in copy.glob("*.checkpoint"):
         snapshot_of_another_time.unlink()
     rows = replayed(copy.parent)
-    wanted = DEFAULT_WANTED - TRANSACTION_MARKERS
+    wanted = DEFAULT_RECORD_TYPES - TRANSACTION_MARKERS
     own = [
         r
         for r in kafkas(segment, release, stack_cache)

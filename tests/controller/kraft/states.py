@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from controller.kraft.answers import Update, UpdateDecision, UpdateRequest, UpgradeType
+from controller.kraft.answers import LevelUpdate, UpdateDecision, UpdateRequest, UpgradeType
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import release_of
 from controller.kraft.updates import decide_update
@@ -59,7 +59,7 @@ def update(
     feature: FeatureName = METADATA_VERSION,
 ) -> UpdateDecision:
     """The decision about a single feature."""
-    one = Update(feature, FeatureLevel(level), kind)
+    one = LevelUpdate(feature, FeatureLevel(level), kind)
     return decide_update(release, at, UpdateRequest((one,)))
 
 

@@ -1,6 +1,6 @@
 """The order of Java's maps."""
 
-from controller.kraft.order import by_id, by_name, hash_map, string_hash, timeline_map
+from controller.kraft.order import by_id, by_name, hash_map_order, string_hash, timeline_map_order
 
 
 def test_hash_of_strings() -> None:
@@ -15,8 +15,8 @@ def test_features_in_a_request() -> None:
     """The order in which a controller gets to the features of one request."""
     names = ["streams.version", "metadata.version", "kraft.version", "group.version"]
     wanted = ["group.version", "kraft.version", "metadata.version", "streams.version"]
-    assert hash_map(names) == hash_map(reversed(names)) == wanted
-    assert hash_map(["BB", "Aa"]) == ["BB", "Aa"]  # one bucket: as they came
+    assert hash_map_order(names) == hash_map_order(reversed(names)) == wanted
+    assert hash_map_order(["BB", "Aa"]) == ["BB", "Aa"]  # one bucket: as they came
 
 
 def test_a_copy_may_be_smaller() -> None:
@@ -24,14 +24,14 @@ def test_a_copy_may_be_smaller() -> None:
     names = ["kraft.version", "metadata.version", "transaction.version"]
     before = ["transaction.version", "kraft.version", "metadata.version"]
     after = ["kraft.version", "transaction.version", "metadata.version"]
-    orders = [hash_map(names, copied_of=3, java=java) for java in (17, 18, 19, 25)]
+    orders = [hash_map_order(names, copied_of=3, java=java) for java in (17, 18, 19, 25)]
     assert orders == [before, before, after, after]
 
 
 def test_nodes_in_the_order_of_a_timeline() -> None:
     """Neither by id nor by age; within a slot the newest comes first."""
     assert by_id([1, 2, 3]) == by_id([3, 2, 1]) == [2, 1, 3]
-    assert timeline_map(["a", "b"], lambda _: 1) == ["b", "a"]
+    assert timeline_map_order(["a", "b"], lambda _: 1) == ["b", "a"]
 
 
 def test_names_of_results() -> None:

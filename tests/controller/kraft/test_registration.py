@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.kraft.answers import Error
+from controller.kraft.answers import Errors
 from controller.kraft.registration import (
-    BrokerDecision,
-    BrokerRequest,
-    decide_broker,
-    decide_controller,
+    BrokerRegistrationRequest,
+    RegistrationDecision,
+    decide_broker_registration,
+    decide_controller_registration,
 )
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import ControllerState, RegisteredBroker
@@ -23,11 +23,11 @@ DIRECTORY = "ZoS2oGkJyKsT2lI5-wZhDQ"
 
 def offer(
     release: str, at: ControllerState, ranges: dict[FeatureName, Range], **more: object
-) -> BrokerDecision:
+) -> RegistrationDecision:
     """What becomes of broker 5 that offers these ranges."""
     features = tuple((name, low, high) for name, (low, high) in ranges.items())
-    request = BrokerRequest(NodeId(5), "c", "a", features, (DIRECTORY,), **more)  # type: ignore[arg-type]
-    return decide_broker(release, at, request, 77)
+    request = BrokerRegistrationRequest(NodeId(5), "c", "a", features, (DIRECTORY,), **more)  # type: ignore[arg-type]
+    return decide_broker_registration(release, at, request, 77)
 
 
 @BOTH
@@ -36,7 +36,7 @@ def test_a_broker_must_support_metadata_version(release: str, level: int) -> Non
     """A range that excludes the finalized level is refused: the broker never gets in (M-42)."""
     said = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
     assert said.record is None
-    assert said.answer.error is Error.UNSUPPORTED_VERSION
+    assert said.answer.error is Errors.UNSUPPORTED_VERSION
     assert said.answer.text == (
         f"Unable to register because the broker does not support finalized version {level} of "
         f"metadata.version. The broker wants a version between 7 and {level - 1}, inclusive."
@@ -83,14 +83,14 @@ def test_an_id_that_is_taken(release: str, fenced: bool, free: bool) -> None:
     said = offer(release, state(release, 21, holder), dict(ranges))
     assert said.answer.accepted is free
     if not free:
-        assert said.answer.error is Error.DUPLICATE_BROKER_REGISTRATION
+        assert said.answer.error is Errors.DUPLICATE_BROKER_REGISTRATION
 
 
 @BOTH
 def test_controllers_register_from_level_15_on(release: str) -> None:
     """Before that their record cannot be written, and the request is refused (KIP-919; M-49)."""
-    assert decide_controller(release, state(release, 15)).accepted
-    assert decide_controller(release, state(release, 14)).text == (
+    assert decide_controller_registration(release, state(release, 15)).accepted
+    assert decide_controller_registration(release, state(release, 14)).text == (
         "The current MetadataVersion is too old to support controller registrations."
     )
 

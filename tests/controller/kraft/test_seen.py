@@ -1,10 +1,10 @@
 """A controller's state from the image of a followed cluster."""
 
-from controller.kraft.answers import Update, UpdateRequest
-from controller.kraft.seen import seen_state
+from controller.kraft.answers import LevelUpdate, UpdateRequest
+from controller.kraft.seen import controller_state
 from controller.kraft.table import release_of
 from controller.kraft.updates import decide_update
-from controller.kraft.voters import not_telling
+from controller.kraft.voters import voters_not_reporting
 from streams.types import FeatureLevel, NodeId
 from tables.image import ClusterImage
 from tests.simulation import records as r
@@ -26,7 +26,7 @@ def upgraded(kraft: int) -> ClusterImage:
 
 def test_what_the_log_shows() -> None:
     """Levels, registrations and voters; kraft.version stands apart from the levels."""
-    state = seen_state(upgraded(0))
+    state = controller_state(upgraded(0))
     assert (state.id, state.cluster, dict(state.levels)) == (1, CLUSTER, {MV: 21})
     assert state.local == NEW
     assert [(one.id, one.fenced, one.session) for one in state.brokers] == [
@@ -40,18 +40,18 @@ def test_what_the_log_shows() -> None:
 def test_voters_tell_what_they_support_from_4_1_on() -> None:
     """An older one supports kraft.version 1 and tells nobody; of an unregistered one is not known
     that it does not."""
-    assert not seen_state(upgraded(0)).voters_support_kraft
+    assert not controller_state(upgraded(0)).voters_support_kraft
     again = r.commit(10, r.register_controller(2, NEW))
-    assert seen_state(fold_all([again], upgraded(0))).voters_support_kraft
+    assert controller_state(fold_all([again], upgraded(0))).voters_support_kraft
     told = {NodeId(id_): release_of(name).ranges() for id_, name in ((1, "4.1"), (2, "4.0"))}
     voters = [*told, NodeId(3)]
-    assert not_telling(voters, told, FeatureLevel(1)) == (2,)
-    assert not_telling(voters, told, FeatureLevel(2)) == (1, 2)
+    assert voters_not_reporting(voters, told, FeatureLevel(1)) == (2,)
+    assert voters_not_reporting(voters, told, FeatureLevel(2)) == (1, 2)
 
 
 def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:
     """From kraft.version 1 on a controller knows of no voter that has not registered."""
-    state = seen_state(upgraded(1))
+    state = controller_state(upgraded(1))
     assert (state.quorum, state.kraft_version) == ((), 1)
     assert KV not in state.levels
     assert not state.voters_support_kraft  # nobody supports 2
@@ -59,8 +59,8 @@ def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:
 
 def test_the_answer_to_be_expected() -> None:
     """The decision follows for the release that the active controller runs, or another."""
-    request = UpdateRequest((Update(MV, FeatureLevel(22)),))
-    (text,) = decide_update("4.3", seen_state(upgraded(0)), request).refusals
+    request = UpdateRequest((LevelUpdate(MV, FeatureLevel(22)),))
+    (text,) = decide_update("4.3", controller_state(upgraded(0)), request).refusals
     assert text.endswith("Broker 5 only supports versions 1-21")
-    (text,) = decide_update("3.9", seen_state(upgraded(0), OLD), request).refusals
+    (text,) = decide_update("3.9", controller_state(upgraded(0), OLD), request).refusals
     assert text.endswith("Local controller 1 only supports versions 1-21")

@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 from controller.compatibility import Verdict, supports
 from controller.kraft.answers import (
     ConfigRecord,
-    Error,
-    LevelRecord,
-    NothingRecord,
-    Update,
+    Errors,
+    FeatureLevelRecord,
+    LevelUpdate,
+    NoOpRecord,
     UpdateRequest,
     UpgradeType,
 )
-from controller.kraft.state import ControllerState, Migration, MinInsync
+from controller.kraft.state import ControllerState, MinInsync, ZkMigrationState
 from controller.kraft.support import reason_not_supported
 from controller.kraft.table import release_of
 from controller.kraft.updates import decide_update
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, NodeId
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 from tests.controller.kraft.states import (
     ELR,
     FOO,
@@ -40,7 +40,9 @@ BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 def test_every_registered_broker_must_support_a_level(release: str) -> None:
     """A broker's range must include the new level; a fenced one counts as well (F-33)."""
     at = state(release, 17, broker(4, {METADATA_VERSION: (1, 19)}, fenced=True))
-    assert update(release, at, 19).records == (LevelRecord(METADATA_VERSION, FeatureLevel(19)),)
+    assert update(release, at, 19).records == (
+        FeatureLevelRecord(METADATA_VERSION, FeatureLevel(19)),
+    )
     refused = update(release, at, 20)
     assert reason(refused) == (
         "Invalid update version 20 for feature metadata.version. "
@@ -77,7 +79,7 @@ def test_a_lower_level_needs_a_downgrade(release: str) -> None:
         )
         for kind in (SAFE, UNSAFE):
             decision = update(release, at, level, kind, feature)
-            assert decision.records == (LevelRecord(feature, FeatureLevel(level)),)
+            assert decision.records == (FeatureLevelRecord(feature, FeatureLevel(level)),)
 
 
 @BOTH
@@ -92,7 +94,7 @@ def test_a_downgrade_must_be_in_every_range_too(release: str) -> None:
 def test_use_is_not_asked_for(release: str) -> None:
     """A feature is removed whatever may still rely on it: nothing asks (F-41)."""
     at = state(release, 21, broker(3, {**OLD, TV: (0, 2)}), local={TV: (0, 2)}, levels={TV: 2})
-    assert update(release, at, 0, SAFE, TV).records == (LevelRecord(TV, FeatureLevel(0)),)
+    assert update(release, at, 0, SAFE, TV).records == (FeatureLevelRecord(TV, FeatureLevel(0)),)
 
 
 @BOTH
@@ -111,7 +113,7 @@ def test_a_downgrade_to_a_higher_level(release: str) -> None:
     at = state(release, 17)
     assert reason(update(release, at, 19, SAFE)).endswith("Can't downgrade to a newer version.")
     assert update(release, at, 17, SAFE).records == (
-        LevelRecord(METADATA_VERSION, FeatureLevel(17)),
+        FeatureLevelRecord(METADATA_VERSION, FeatureLevel(17)),
     )
 
 
@@ -138,7 +140,7 @@ def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
         decision = update(release, at, 16, kind)
         assert reason(decision).startswith(f"{before} {after}")
         errors = {decision.answer.error, *(answer.error for _, answer in decision.results)}
-        assert errors - {Error.NONE} == {Error.INVALID_UPDATE_VERSION}
+        assert errors - {Errors.NONE} == {Errors.INVALID_UPDATE_VERSION}
 
 
 @BOTH
@@ -175,19 +177,19 @@ def test_level_without_a_record() -> None:
     assert update("3.9", empty, 4).accepted
     assert release_of("3.9").metadata_level(1).name == "3.0-IV1"  # type: ignore[union-attr]
     said = update("4.3", ControllerState(NodeId(1), NEW, {}), 30)
-    assert said.answer.error is Error.UNKNOWN_SERVER_ERROR
+    assert said.answer.error is Errors.UNKNOWN_SERVER_ERROR
 
 
 def test_partial_before_4_and_all_or_nothing_since() -> None:
     """In 3.9 what is good is applied though something else is refused; from 4.0 on nothing is."""
-    updates = (Update(METADATA_VERSION, FeatureLevel(20)), Update(FOO, FeatureLevel(1)))
+    updates = (LevelUpdate(METADATA_VERSION, FeatureLevel(20)), LevelUpdate(FOO, FeatureLevel(1)))
     request = UpdateRequest(updates)
     partial = decide_update("3.9", state("3.9", 19), request)
     assert [(name, answer.accepted) for name, answer in partial.results] == [
         (FOO, False),
         (METADATA_VERSION, True),
     ]
-    assert partial.records == (LevelRecord(METADATA_VERSION, FeatureLevel(20)),)
+    assert partial.records == (FeatureLevelRecord(METADATA_VERSION, FeatureLevel(20)),)
     none = decide_update("4.3", state("4.3", 19), request)
     assert (none.results, none.records) == ((), ())
     assert none.refusals == (
@@ -198,7 +200,7 @@ def test_partial_before_4_and_all_or_nothing_since() -> None:
 
 def test_a_dry_run_writes_nothing() -> None:
     """The answer is the same, without records."""
-    request = UpdateRequest((Update(METADATA_VERSION, FeatureLevel(20)),), dry_run=True)
+    request = UpdateRequest((LevelUpdate(METADATA_VERSION, FeatureLevel(20)),), dry_run=True)
     for release in ("3.9", "4.3"):
         decision = decide_update(release, state(release, 19), request)
         assert decision.accepted
@@ -212,7 +214,7 @@ def test_dependencies_are_checked_from_4_0_on() -> None:
         "eligible.leader.replicas.version could not be set to 1 because it depends on "
         "metadata.version level 23"
     )
-    both = (Update(ELR, FeatureLevel(1)), Update(METADATA_VERSION, FeatureLevel(23)))
+    both = (LevelUpdate(ELR, FeatureLevel(1)), LevelUpdate(METADATA_VERSION, FeatureLevel(23)))
     assert decide_update("4.3", at, UpdateRequest(both)).accepted
 
 
@@ -225,7 +227,7 @@ def test_elr_moves_min_insync_replicas() -> None:
     assert update("4.3", moved, 1, feature=ELR).records == (
         ConfigRecord("", "min.insync.replicas", "2"),
         ConfigRecord("3", "min.insync.replicas", None),
-        LevelRecord(ELR, FeatureLevel(1)),
+        FeatureLevelRecord(ELR, FeatureLevel(1)),
     )
 
 
@@ -233,11 +235,11 @@ def test_kraft_version_is_apart() -> None:
     """Since 4.1 raft decides: no record of the level, and no way back; in 3.9 an idle record."""
     at = state("4.3", 30)
     raised = update("4.3", at, 1, feature=KRAFT_VERSION)
-    assert (raised.kraft_version, raised.records) == (1, (NothingRecord(),))
+    assert (raised.kraft_version, raised.records) == (1, (NoOpRecord(),))
     idle = update("3.9", state("3.9", 21), 1, feature=KRAFT_VERSION)
     assert (idle.kraft_version, idle.records) == (
         None,
-        (LevelRecord(KRAFT_VERSION, FeatureLevel(1)),),
+        (FeatureLevelRecord(KRAFT_VERSION, FeatureLevel(1)),),
     )
     up = ControllerState(at.id, at.local, at.levels, kraft_version=FeatureLevel(1))
     assert reason(update("4.3", up, 0, UNSAFE, KRAFT_VERSION)).endswith(
@@ -248,7 +250,7 @@ def test_kraft_version_is_apart() -> None:
 def test_a_migration_holds_metadata_version() -> None:
     """While a cluster moves from ZooKeeper its metadata.version stands still."""
     at = state("3.9", 17)
-    moving = ControllerState(at.id, at.local, at.levels, migration=Migration.MIGRATION)
+    moving = ControllerState(at.id, at.local, at.levels, migration=ZkMigrationState.MIGRATION)
     assert reason(update("3.9", moving, 19)).endswith(
         "Unable to modify metadata.version while a ZK migration is in progress."
     )
@@ -267,5 +269,5 @@ def test_one_rule_of_compatibility(low: int, width: int, level: int) -> None:
     ranges = {FOO: (low, low + width)}
     at = state("3.9", 17, broker(2, ranges), local={FOO: (0, 12)})
     text = reason_not_supported(at, FOO, level, FeatureLevel(17))
-    verdict = supports(capabilities(ranges), FOO, FeatureLevel(level))
+    verdict = supports(intern_capabilities(ranges), FOO, FeatureLevel(level))
     assert (text is None) == (verdict is Verdict.YES)

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from controller.readiness import DEFAULT_LIMITS, State
+from controller.readiness import DEFAULT_LIMITS, UpgradeState
 from controller.rules import TIMED_RULES
-from controller.rules.upgrade import spelled
+from controller.rules.upgrade import format_duration
 
 TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
 
@@ -17,7 +17,7 @@ def test_the_rules_are_the_registry() -> None:
         "registration-refused": DEFAULT_LIMITS.refusal_ms,
     }
     wanted = [
-        (rule.name, rule.about, spelled(limits.get(rule.name, DEFAULT_LIMITS.upgrade_ms)))
+        (rule.name, rule.about, format_duration(limits.get(rule.name, DEFAULT_LIMITS.upgrade_ms)))
         for rules in TIMED_RULES.values()
         for rule in rules
     ]
@@ -28,4 +28,4 @@ def test_the_rules_are_the_registry() -> None:
 def test_the_states_are_those_of_the_code() -> None:
     """No other, and none missing."""
     told = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", TEXT, re.MULTILINE)
-    assert told == [str(state) for state in State]
+    assert told == [str(state) for state in UpgradeState]

@@ -6,7 +6,7 @@ import orjson
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from controller.monitor import MonitorState, step
-from controller.readiness.times import CLUSTER, Limits, State
+from controller.readiness.times import CLUSTER, Limits, UpgradeState
 from controller.rules import TIMED_RULES
 from streams.events import Event
 from streams.output_codec import encode_output
@@ -53,7 +53,7 @@ def test_a_normal_roll_pages_nobody() -> None:
         engine.take(r.commit(at + 1, r.register(node, ranges("4.3"), epoch=at)))
         engine.take(r.commit(at + 2, r.unfence(node)))
     assert firing(engine) == {}
-    assert engine.state.times.states[CLUSTER].state is State.READY
+    assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
 
 
 def test_a_ghost() -> None:
@@ -69,7 +69,7 @@ def test_a_ghost() -> None:
     assert beat(engine, 1000 + 2 * HOUR) == []
     ended = engine.take(r.commit(110, r.unregister(2))).alerts
     assert [(one.rule, one.state) for one in ended] == [("ghost-registration", AlertState.RESOLVED)]
-    assert dict(engine.state.times.away) == {}
+    assert dict(engine.state.times.offline) == {}
 
 
 def test_who_starts_was_not_away() -> None:
@@ -192,12 +192,12 @@ def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
     """A cluster that was migrated has not forgotten to finalize for as long as its znodes stood."""
     engine = Engine()
     engine.take_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
-    assert engine.state.times.states[CLUSTER].state is State.READY
+    assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
     start = 30 * DAY
     last = start // 10  # a commit's time is ten times its offset
     event = r.commit(last, r.level(MV, 21), r.register(1, ranges("4.3"), fenced=False))
     engine.take_all([event, r.following(last, seen_ms=start + 1)])
-    assert engine.state.times.states[CLUSTER] == (State.READY, start)
+    assert engine.state.times.states[CLUSTER] == (UpgradeState.READY, start)
     assert not firing(engine).get("finalization-forgotten")
     assert beat(engine, start + DAY + 1) == [("finalization-forgotten", AlertState.FIRING)]
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from controller.readiness.refusals import is_refused
-from controller.readiness.states import stands_of
-from controller.readiness.times import CLUSTER, is_away
+from controller.readiness.refusals import is_restart_refused
+from controller.readiness.states import upgrade_state_of
+from controller.readiness.times import CLUSTER, is_offline
 from tests.simulation.engine import Engine
 from tests.simulation.world import World
 
@@ -19,12 +19,12 @@ def test_what_is_kept_is_what_is_so(seed: int) -> None:
         if engine.take(event).delta.skipped:
             continue
         image, times = engine.state.image, engine.state.times
-        stands = stands_of(image)
+        stands = upgrade_state_of(image)
         wanted = {name: one.state for name, one in stands.features.items()}
         assert {name: one.state for name, one in times.states.items()} == {
             **wanted,
             CLUSTER: stands.state,
         }, event
         keys = {*image.nodes.nodes, *image.answers.nodes}
-        assert {*times.away} == {key for key in keys if is_away(image, key)}, event
-        assert {*times.refused} == {key for key in keys if is_refused(image, key)}, event
+        assert {*times.offline} == {key for key in keys if is_offline(image, key)}, event
+        assert {*times.refused} == {key for key in keys if is_restart_refused(image, key)}, event

@@ -8,10 +8,16 @@ import orjson
 import pytest
 
 from controller.compatibility import Verdict
-from controller.kraft import UpdateRequest, decide_update, release_of, seen_state
-from controller.kraft.answers import Update
-from controller.readiness import Condition, State, levels_of, readiness, taken_in_by_all
-from controller.readiness.times import CLUSTER, NO_TIMES, Since
+from controller.kraft import UpdateRequest, controller_state, decide_update, release_of
+from controller.kraft.answers import LevelUpdate
+from controller.readiness import (
+    NodeCondition,
+    UpgradeState,
+    applied_by_all,
+    assess_readiness,
+    release_levels,
+)
+from controller.readiness.times import CLUSTER, NO_TIMES, StateSince
 from streams.events import SourceState
 from streams.types import FeatureLevel, FeatureName, NodeId, Role
 from tables.image import Authority
@@ -36,15 +42,15 @@ NEW = release_of("4.3")
 
 def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     """Nobody stands in the way, the controller would accept, and what comes of it is said."""
-    found = readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
+    found = assess_readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
     assert (found.verdict, found.blockers) == (YES, ())
     (remark,) = found.reasons
     assert "whether one is away the log does not tell: give --bootstrap-server" in remark
     assert found.said is not None
     assert (found.said.controller, found.said.release, found.said.accepted) == (1, "4.3", True)
     levels = {one.feature: (one.finalized, one.target, one.state) for one in found.features}
-    assert levels[MV] == (21, 30, State.READY)
-    assert levels[TV] == (0, 2, State.READY)
+    assert levels[MV] == (21, 30, UpgradeState.READY)
+    assert levels[TV] == (0, 2, UpgradeState.READY)
     changed = {one.feature: [each.level for each in one.consequences] for one in found.features}
     assert changed[MV] == [*range(22, 31)]
     assert changed[TV] == [1, 2]
@@ -61,14 +67,14 @@ def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
         *nodes("4.3", "3.9"),
         r.register(7, ranges("3.9"), epoch=7),
     )
-    found = readiness(seen, NEW, now_ms=10_000)
+    found = assess_readiness(seen, NEW, now_ms=10_000)
     told = {(one.role, one.node_id): one for one in found.blockers}
     assert found.verdict is NO
     assert {key: (one.software, one.condition) for key, one in told.items()} == {
-        (Role.BROKER, 2): ("3.9", Condition.RUNNING),
-        (Role.BROKER, 7): ("3.9", Condition.FENCED),
-        (Role.CONTROLLER, 2): ("3.9", Condition.RUNNING),
-        (Role.CONTROLLER, 9): ("3.7", Condition.GHOST),
+        (Role.BROKER, 2): ("3.9", NodeCondition.RUNNING),
+        (Role.BROKER, 7): ("3.9", NodeCondition.FENCED),
+        (Role.CONTROLLER, 2): ("3.9", NodeCondition.RUNNING),
+        (Role.CONTROLLER, 9): ("3.7", NodeCondition.GHOST),
     }
     assert told[Role.BROKER, 2].remedy == "start it on Kafka 4.3"
     assert told[Role.BROKER, 7].remedy.endswith(
@@ -83,15 +89,17 @@ def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
 def test_the_refusal_is_that_of_kafkas_controller() -> None:
     """In its words, for the release that the active controller runs, in its order."""
     seen = image(*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "3.9"))
-    found = readiness(seen, None, {MV: FeatureLevel(30)})
+    found = assess_readiness(seen, None, {MV: FeatureLevel(30)})
     decided = decide_update(
-        "4.3", seen_state(seen), UpdateRequest((Update(MV, FeatureLevel(30)),), dry_run=True)
+        "4.3",
+        controller_state(seen),
+        UpdateRequest((LevelUpdate(MV, FeatureLevel(30)),), dry_run=True),
     )
     assert found.said is not None
     assert found.said.refusals == decided.refusals
     assert found.said.refusals[0].endswith("Broker 2 only supports versions 1-21")
     assert found.target is None
-    old = readiness(led_by(image(*controllers("4.3", "3.9", "4.3")), 2), NEW)
+    old = assess_readiness(led_by(image(*controllers("4.3", "3.9", "4.3")), 2), NEW)
     assert old.said is not None
     assert (old.said.release, old.said.accepted) == ("3.9", False)
     assert "Local controller 2 only supports versions 1-21" in " ".join(old.said.refusals)
@@ -100,32 +108,36 @@ def test_the_refusal_is_that_of_kafkas_controller() -> None:
 def test_voters_that_never_registered() -> None:
     """They block while the voters are listed in a file, and are unknown where raft keeps them."""
     seen = image(*controllers("4.3", "4.3"), *nodes("4.3"))
-    (one,) = readiness(seen, NEW).blockers
-    assert (one.role, one.node_id, one.condition) == (Role.CONTROLLER, 3, Condition.UNREGISTERED)
-    assert readiness(seen, NEW).verdict is NO
+    (one,) = assess_readiness(seen, NEW).blockers
+    assert (one.role, one.node_id, one.condition) == (
+        Role.CONTROLLER,
+        3,
+        NodeCondition.UNREGISTERED,
+    )
+    assert assess_readiness(seen, NEW).verdict is NO
     dynamic = fold_all(
         [*cluster(*controllers("4.3", "4.3"), *nodes("4.3")), r.commit(60, r.kraft_version(1))]
     )
-    found = readiness(dynamic, NEW)
+    found = assess_readiness(dynamic, NEW)
     assert (found.said and found.said.accepted, found.verdict) == (True, UNKNOWN)
 
 
 def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> None:
     """Below metadata.version 15 the log does not tell of them; their answers do."""
     seen = image(*nodes("3.9", "3.9"), level=14)
-    found = readiness(seen, release_of("3.9"))
+    found = assess_readiness(seen, release_of("3.9"))
     assert found.verdict is UNKNOWN
     assert {(one.node_id, one.condition) for one in found.blockers} == {
-        (voter, Condition.UNSEEN) for voter in VOTERS
+        (voter, NodeCondition.UNSEEN) for voter in VOTERS
     }
     answers = [
         r.answer(voter, ranges("3.9"), {MV: 14}, 50, 1000, role=Role.CONTROLLER) for voter in VOTERS
     ]
     asked = fold_all([*cluster(*nodes("3.9", "3.9"), level=14), *answers])
-    assert readiness(asked, release_of("3.9")).verdict is YES
+    assert assess_readiness(asked, release_of("3.9")).verdict is YES
     (old, *rest) = answers
     older = replace(old, supported=dict(ranges("3.6")))
-    blocked = readiness(
+    blocked = assess_readiness(
         fold_all([*cluster(*nodes("3.9", "3.9"), level=14), older, *rest]), release_of("3.9")
     )
     assert (blocked.verdict, [one.software for one in blocked.blockers]) == (NO, ["3.6"])
@@ -134,17 +146,17 @@ def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> 
 def test_unknown_is_never_yes() -> None:
     """Not read to the end, a gap, an unreadable record, old news, a range that is none."""
     whole = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
-    assert readiness(whole, NEW).verdict is YES
+    assert assess_readiness(whole, NEW).verdict is YES
     behind = fold_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
-    assert readiness(behind, NEW).verdict is UNKNOWN
-    assert readiness(behind, NEW).state is State.UNKNOWN
-    assert readiness(replace(whole, gap="lost"), NEW).verdict is UNKNOWN
+    assert assess_readiness(behind, NEW).verdict is UNKNOWN
+    assert assess_readiness(behind, NEW).state is UpgradeState.UNKNOWN
+    assert assess_readiness(replace(whole, gap="lost"), NEW).verdict is UNKNOWN
     torn = fold_all([*cluster(*controllers(*["4.3"] * 3)), r.commit(60, r.unreadable())])
-    assert readiness(torn, NEW).verdict is UNKNOWN
-    old = readiness(whole, NEW, now_ms=100_000)
+    assert assess_readiness(torn, NEW).verdict is UNKNOWN
+    old = assess_readiness(whole, NEW, now_ms=100_000)
     assert (old.verdict, "99 s ago" in old.reasons[0]) == (UNKNOWN, True)
     broken = image(*controllers(*["4.3"] * 3), *nodes("4.3"), r.register(5, {MV: (9, 3)}))
-    found = readiness(broken, None, {MV: FeatureLevel(30)})
+    found = assess_readiness(broken, None, {MV: FeatureLevel(30)})
     assert [(one.node_id, one.verdict) for one in found.blockers] == [(5, UNKNOWN)]
 
 
@@ -153,13 +165,13 @@ def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
     events = [r.answer(node, ranges("4.3"), {MV: 21}, 9, 100 + node) for node in (1, 2)]
     events += [r.answer(3, ranges("3.9"), {MV: 21}, 9, 103)]
     seen = fold_all([*events, r.silent(2, 200), r.following(0, source="api-versions", seen_ms=300)])
-    found = readiness(seen, NEW)
+    found = assess_readiness(seen, NEW)
     told = {one.node_id: (one.condition, one.verdict) for one in found.blockers}
-    assert told == {2: (Condition.SILENT, UNKNOWN), 3: (Condition.RUNNING, NO)}
+    assert told == {2: (NodeCondition.SILENT, UNKNOWN), 3: (NodeCondition.RUNNING, NO)}
     assert found.verdict is NO
     alone = fold_all([*events[:1], r.following(0, source="api-versions", seen_ms=300)])
-    assert readiness(alone, NEW).verdict is UNKNOWN
-    assert "--bootstrap-controller" in readiness(alone, NEW).reasons[0]
+    assert assess_readiness(alone, NEW).verdict is UNKNOWN
+    assert "--bootstrap-controller" in assess_readiness(alone, NEW).reasons[0]
 
 
 def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
@@ -170,7 +182,9 @@ def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
         for at, (node, role) in enumerate(every)
     ]
     led = replace(r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3)
-    found = readiness(fold_all([*events, led]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)})
+    found = assess_readiness(
+        fold_all([*events, led]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
+    )
     assert found.said is not None
     assert (found.said.controller, found.said.assumed) == (2, False)
     assert (found.said.accepted, found.said.refusals) == (True, ())
@@ -181,11 +195,11 @@ def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
     """It is set up in KRaft alone: no level is asked for, and Kafka 4 wants a migration (M-01)."""
     seen = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
     assert seen.authority is Authority.ZOOKEEPER
-    stays = readiness(seen, release_of("3.9"))
+    stays = assess_readiness(seen, release_of("3.9"))
     assert (stays.verdict, stays.changes, stays.said, stays.way_back) == (YES, False, None, None)
     assert MV not in {one.feature for one in stays.features if one.target is not None}
     assert "metadata.version is ignored" in stays.reasons[0]
-    leaves = readiness(seen, NEW)
+    leaves = assess_readiness(seen, NEW)
     assert leaves.verdict is NO
     assert "migrate the cluster to KRaft first" in leaves.reasons[0]
 
@@ -194,10 +208,10 @@ def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
     """Nothing is made up of a controller, of releases or of a way back: it is said what is seen."""
     answers = [r.answer(one, {}, {}, -1, 100 + one) for one in (1, 2)]
     seen = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
-    found = readiness(seen, release_of("3.9"))
+    found = assess_readiness(seen, release_of("3.9"))
     assert (found.verdict, found.blockers, found.said, found.way_back) == (UNKNOWN, (), None, None)
     assert "as in ZooKeeper mode" in found.reasons[0]
-    nothing = readiness(seen)
+    nothing = assess_readiness(seen)
     assert nothing.verdict is UNKNOWN
     assert "give --target" in nothing.reasons[-1]
 
@@ -206,12 +220,12 @@ def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
     """Other controllers are started once more so that they register anew, and stopped."""
     seen = image(*controllers("4.3", "3.9", "4.3"), *nodes("4.3"))
     key = NodeKey(Role.CONTROLLER, NodeId(2))
-    times = replace(NO_TIMES, away=NO_TIMES.away.set(key, 0))
-    found = readiness(seen, NEW, times=times, now_ms=10**9)
+    times = replace(NO_TIMES, offline=NO_TIMES.offline.set(key, 0))
+    found = assess_readiness(seen, NEW, times=times, now_ms=10**9)
     ghost = next(one for one in found.blockers if one.role is Role.CONTROLLER)
     assert (ghost.node_id, ghost.condition, ghost.remedy) == (
         2,
-        Condition.GHOST,
+        NodeCondition.GHOST,
         "start it on Kafka 4.3",
     )
 
@@ -219,11 +233,13 @@ def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
 def test_what_is_not_known_now_has_no_beginning() -> None:
     """The state of before is not said to be unknown since then."""
     known = image(*controllers("4.3"), *nodes("4.3", "3.9"))
-    times = replace(NO_TIMES, states=NO_TIMES.states.set(CLUSTER, Since(State.MIXED, 77)))
-    assert readiness(known, NEW, times=times).since_ms == 77
+    times = replace(
+        NO_TIMES, states=NO_TIMES.states.set(CLUSTER, StateSince(UpgradeState.MIXED, 77))
+    )
+    assert assess_readiness(known, NEW, times=times).since_ms == 77
     lost = fold_all([r.catching_up(50, seen_ms=900)], known)
-    found = readiness(lost, NEW, times=times)
-    assert (found.state, found.since_ms) == (State.UNKNOWN, -1)
+    found = assess_readiness(lost, NEW, times=times)
+    assert (found.state, found.since_ms) == (UpgradeState.UNKNOWN, -1)
 
 
 def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
@@ -235,23 +251,25 @@ def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
             z.following(),
         ]
     )
-    found = readiness(seen, None, {TV: FeatureLevel(2)})
+    found = assess_readiness(seen, None, {TV: FeatureLevel(2)})
     assert [(one.node_id, one.verdict) for one in found.blockers] == [(2, NO)]
     assert found.blockers[0].remedy == "start it on a release that supports these levels"
-    assert readiness(seen, None, {TV: FeatureLevel(1)}).verdict is YES
+    assert assess_readiness(seen, None, {TV: FeatureLevel(1)}).verdict is YES
 
 
 def test_a_migration_goes_first() -> None:
     """While it is under way no level may move (KIP-866)."""
     seen = image(*controllers(*["3.9"] * 3), *nodes("3.9"), r.migration_state(1))
-    found = readiness(seen, None, {MV: FeatureLevel(20)})
+    found = assess_readiness(seen, None, {MV: FeatureLevel(20)})
     assert found.verdict is NO
     assert any("ZooKeeper to KRaft" in text for text in found.reasons)
 
 
 def test_software_that_does_not_start_at_the_level_there_is() -> None:
     """Kafka 4 needs metadata.version 7: raise it before the nodes are rolled."""
-    found = readiness(image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0"))
+    found = assess_readiness(
+        image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0")
+    )
     assert found.verdict is NO
     assert any("do not start below metadata.version 7" in text for text in found.reasons)
 
@@ -259,13 +277,15 @@ def test_software_that_does_not_start_at_the_level_there_is() -> None:
 def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> None:
     """Kafka keeps no account of it, the nodes' own epochs do; not asked is unknown (M-59)."""
     target = release_of("4.2")
-    lowered = {name: level for name, level in levels_of(target).items() if name not in (MV, KV)}
+    lowered = {
+        name: level for name, level in release_levels(target).items() if name not in (MV, KV)
+    }
     log = [
         *cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), level=29),
         r.commit(70, *(r.level(name, level) for name, level in lowered.items())),
         r.commit(71, r.kraft_version(1)),
     ]
-    found = readiness(fold_all(log), target, now_ms=720)
+    found = assess_readiness(fold_all(log), target, now_ms=720)
     assert (found.verdict, found.changes) == (UNKNOWN, False)
     assert "broker 1, broker 2" in found.reasons[0]
 
@@ -280,21 +300,23 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
         ]
 
     late = fold_all([*log, *answered(71, 60)])  # type: ignore[list-item]
-    assert taken_in_by_all(late, 60_000)[0] is NO
-    assert [key.node_id for key in taken_in_by_all(late, 60_000)[1]] == [2]
+    assert applied_by_all(late, 60_000)[0] is NO
+    assert [key.node_id for key in applied_by_all(late, 60_000)[1]] == [2]
     done = fold_all([*log, *answered(71, 72)])  # type: ignore[list-item]
-    assert readiness(done, target, now_ms=1000).verdict is YES
+    assert assess_readiness(done, target, now_ms=1000).verdict is YES
 
 
 def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
     """An older target asks for the lower levels, all in one request."""
     seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
-    refused = readiness(seen, release_of("3.9"))
+    refused = assess_readiness(seen, release_of("3.9"))
     assert refused.said is not None
     assert "Unsupported metadata.version downgrade from 30 to 21" in refused.said.refusals[0]
     seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29)
-    assert readiness(seen, release_of("4.0")).verdict is YES
-    below = readiness(seen, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)})
+    assert assess_readiness(seen, release_of("4.0")).verdict is YES
+    below = assess_readiness(
+        seen, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)}
+    )
     assert {one.feature for one in below.features if one.verdict is NO} == {"nothing"}
 
 
@@ -302,7 +324,7 @@ def test_one_level_up_and_another_down_are_both_asked_for() -> None:
     """In one request, each as what it is: a refusal of either is a refusal."""
     seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
     for one in ({KV: FeatureLevel(1)}, {MV: FeatureLevel(21)}):
-        found = readiness(seen, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **one})
+        found = assess_readiness(seen, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **one})
         assert found.verdict is (NO if MV in one else YES)
     assert found.said is not None
     assert "Unsupported metadata.version downgrade from 30 to 21" in found.said.refusals[0]
@@ -312,9 +334,9 @@ def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
     """Who gives their addresses wants their word; one that is only behind takes nothing away."""
     seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
     behind = r.catching_up(source="api-versions", seen_ms=300)
-    assert readiness(fold_all([behind], seen), NEW).verdict is YES
+    assert assess_readiness(fold_all([behind], seen), NEW).verdict is YES
     stalled = r.status(SourceState.STALLED, source="api-versions", seen_ms=300)
-    found = readiness(fold_all([stalled], seen), NEW)
+    found = assess_readiness(fold_all([stalled], seen), NEW)
     assert found.verdict is UNKNOWN
     assert found.reasons[0] == "The nodes could not be asked: it cannot read."
 
@@ -323,7 +345,7 @@ def test_kraft_version_waits_for_every_voters_word() -> None:
     """A leader of 4.1 or later hears from voters of such releases alone, and not from one that is
     away; it refuses without a name."""
     wanted = {KV: FeatureLevel(1)}
-    found = readiness(image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, wanted)
+    found = assess_readiness(image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, wanted)
     assert (found.verdict, found.blockers) == (NO, ())
     assert "start controller 2 on that" in found.reasons[0]
     assert found.said is not None
@@ -334,15 +356,18 @@ def test_kraft_version_waits_for_every_voters_word() -> None:
     ]
     heard = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)], every)
     never = fold_all([*answers[:2], r.following(0, source="api-versions", seen_ms=300)], every)
-    assert "controller 3 does not answer" in readiness(never, None, wanted).reasons[0]
-    assert (readiness(heard, None, wanted).verdict, readiness(heard, None, wanted).reasons) == (
+    assert "controller 3 does not answer" in assess_readiness(never, None, wanted).reasons[0]
+    assert (
+        assess_readiness(heard, None, wanted).verdict,
+        assess_readiness(heard, None, wanted).reasons,
+    ) == (
         YES,
         (),
     )
-    away = readiness(fold_all([r.silent(3, 200, role=Role.CONTROLLER)], heard), None, wanted)
+    away = assess_readiness(fold_all([r.silent(3, 200, role=Role.CONTROLLER)], heard), None, wanted)
     assert away.verdict is UNKNOWN
     assert "controller 3 does not answer" in away.reasons[0]
-    older = readiness(led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, wanted)
+    older = assess_readiness(led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, wanted)
     assert older.verdict is YES, "before 4.1 no leader waits for it"
 
 
@@ -360,7 +385,7 @@ def test_nodes_that_see_it_differently() -> None:
             r.following(0, source="api-versions", seen_ms=900),
         ]
     )
-    told = [(one.node_id, one.what) for one in readiness(seen, NEW, now_ms=1000).views]
+    told = [(one.node_id, one.what) for one in assess_readiness(seen, NEW, now_ms=1000).views]
     assert told == [
         (0, "sees metadata.version at off"),
         (1, "does not answer"),
@@ -373,11 +398,11 @@ def test_nodes_that_see_it_differently() -> None:
 @pytest.mark.parametrize("name", ["3.9", "4.0", "4.1", "4.2", "4.3"])
 def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
     """Its newest metadata.version, and every other default above 0."""
-    found = levels_of(release_of(name))
+    found = release_levels(release_of(name))
     assert found.pop(MV) == release_of(name).newest(MV)
     defaults = release_of(name).defaults(release_of(name).newest(MV))
     assert found == {feature: level for feature, level in defaults.items() if level}
-    assert readiness(image(*controllers(*[name] * 3), *nodes(name))).target == name
+    assert assess_readiness(image(*controllers(*[name] * 3), *nodes(name))).target == name
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -394,7 +419,7 @@ def test_what_the_controller_names_is_among_those_who_stand_in_the_way(seed: int
     voting = controllers(*(chance.choice(names) for _ in VOTERS[: chance.randint(1, 3)]))
     seen = image(*voting, *brokers, level=20)
     level = FeatureLevel(chance.choice((20, 21, 25, 29, 30)))
-    found = readiness(seen, None, {MV: level})
+    found = assess_readiness(seen, None, {MV: level})
     in_the_way = {(one.role, one.node_id) for one in found.blockers}
     if found.said is None:
         assert level == 20

@@ -3,15 +3,21 @@
 import pytest
 
 from controller.kraft import release_of
-from controller.readiness import able, levels_of, software_of, span, way_back
+from controller.readiness import (
+    downgrade_path,
+    format_releases,
+    release_levels,
+    release_of_capabilities,
+    startable_releases,
+)
 from streams.types import FeatureLevel
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 from tests.simulation.records import KV, MV
 
 
 def levels(name: str) -> dict[str, int]:
     """The levels of a release without kraft.version."""
-    return {k: v for k, v in levels_of(release_of(name)).items() if k != KV}
+    return {k: v for k, v in release_levels(release_of(name)).items() if k != KV}
 
 
 @pytest.mark.parametrize(
@@ -27,19 +33,23 @@ def test_the_way_back_of_an_upgrade(
     low: str, high: str, lossless: bool, after: str, to: str
 ) -> None:
     """Lossless where no level in between changed what is stored (M-52)."""
-    found = way_back(levels(low), levels(high))  # type: ignore[arg-type]
+    found = downgrade_path(levels(low), levels(high))  # type: ignore[arg-type]
     assert found is not None
-    assert (found.lossless, span(found.after), span(found.to)) == (lossless, after, to)
+    assert (found.lossless, format_releases(found.after), format_releases(found.to)) == (
+        lossless,
+        after,
+        to,
+    )
     assert ("There is no way back" in found.why) is not lossless
 
 
 def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
     """From 3.7 with it no way leads back to 3.7, from 4.0 one does."""
-    found = way_back(levels("3.7"), levels_of(release_of("3.9")))  # type: ignore[arg-type]
+    found = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
     assert found is not None
     assert not found.lossless
     assert "3.7 to 3.8 cannot start any more" in found.why
-    found = way_back(levels("4.0"), levels_of(release_of("4.2")))  # type: ignore[arg-type]
+    found = downgrade_path(levels("4.0"), release_levels(release_of("4.2")))  # type: ignore[arg-type]
     assert found is not None
     assert found.lossless
     assert "it cannot be lowered" in found.why
@@ -47,20 +57,20 @@ def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
 
 def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
     """It is shown as such and is no error."""
-    found = way_back({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
+    found = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
     assert found is not None
     assert (found.lossless, found.after) == (False, ())
-    assert way_back({}, {}) is None
+    assert downgrade_path({}, {}) is None
 
 
 def test_software_is_told_by_its_ranges() -> None:
     """Stable before unstable; one level alone, as of a migrating broker, tells nothing."""
     for name in ("3.3", "3.9", "4.0", "4.3"):
-        release = software_of(capabilities(release_of(name).ranges()))
+        release = release_of_capabilities(intern_capabilities(release_of(name).ranges()))
         assert release is not None
         assert release.name == name
-    unstable = software_of(capabilities({MV: (7, 31)}))
+    unstable = release_of_capabilities(intern_capabilities({MV: (7, 31)}))
     assert unstable is not None
     assert unstable.name == "4.3"
-    assert software_of(capabilities({MV: (14, 14)})) is None
-    assert able({MV: FeatureLevel(20)})[0] == "3.8"
+    assert release_of_capabilities(intern_capabilities({MV: (14, 14)})) is None
+    assert startable_releases({MV: FeatureLevel(20)})[0] == "3.8"

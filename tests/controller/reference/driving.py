@@ -9,32 +9,32 @@ from controller.reference.dialect import RELEASED, Dialect
 from controller.reference.encoding import CONTROLLER, broker_path, encode_broker
 from controller.reference.identity import BrokerIdentity
 from controller.reference.protocol import (
-    Answered,
-    Ask,
-    Asked,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     Effect,
     Event,
-    Exit,
+    ExitProcess,
     Machine,
     Multi,
     Operation,
-    Outcome,
-    Reply,
-    Say,
+    OperationCompleted,
+    OperationResult,
+    RequestReceived,
+    SendResponse,
     SessionStarted,
     SetData,
     WatchFired,
     WatchKind,
+    WriteLog,
+    ZookeeperRequest,
 )
 from controller.reference.requests import Request
 from streams.types import Range
 from tests.simulation.reference.tree import History, read
 
 SESSION = 7
-WRITES = (Create, SetData, Delete, Multi, Check)
+WRITES = (Create, SetData, Delete, Multi, CheckVersion)
 
 
 @dataclass(slots=True)
@@ -45,33 +45,33 @@ class Driver:
     history: History = field(default_factory=History)
     now_ms: int = 1000
     requests: int = 0
-    asked: deque[Ask] = field(default_factory=deque)
+    asked: deque[ZookeeperRequest] = field(default_factory=deque)
     served: list[Operation] = field(default_factory=list)
     replies: list[Any] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    exits: list[Exit] = field(default_factory=list)
+    exits: list[ExitProcess] = field(default_factory=list)
 
     def give(self, event: Event) -> list[Effect]:
         """Give the machine an event; what it asks for waits."""
         effects = [*self.machine.receive(event, self.now_ms)]
         for effect in effects:
             match effect:
-                case Ask():
+                case ZookeeperRequest():
                     self.asked.append(effect)
-                case Reply(_, response):
+                case SendResponse(_, response):
                     self.replies.append(response)
-                case Say(line):
+                case WriteLog(line):
                     self.said.append(line)
-                case Exit():
+                case ExitProcess():
                     self.exits.append(effect)
         return effects
 
     def ask(self, request: Request) -> None:
         """A client asks."""
         self.requests += 1
-        self.give(Asked(self.requests, request))
+        self.give(RequestReceived(self.requests, request))
 
-    def serve(self, outcome: Outcome | None = None) -> Operation:
+    def serve(self, outcome: OperationResult | None = None) -> Operation:
         """Carry out the next operation, or answer it with this and do nothing."""
         asked = self.asked.popleft()
         self.served.append(asked.operation)
@@ -80,7 +80,7 @@ class Driver:
             outcome = (
                 act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
             )
-        self.give(Answered(asked.token, outcome))
+        self.give(OperationCompleted(asked.token, outcome))
         return asked.operation
 
     def until(self, wanted: Callable[[Operation], bool]) -> Operation:

@@ -11,20 +11,20 @@ from controller.reference.controller import ReferenceController
 from controller.reference.dialect import DIALECTS
 from controller.reference.protocol import (
     BadVersion,
-    Data,
     Disconnected,
-    Done,
-    Names,
+    GetChildrenResult,
+    GetDataResult,
     NodeExists,
     NoNode,
-    Outcome,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
     Reconnected,
-    Refused,
     SessionLost,
     SessionStarted,
     Stat,
     Tick,
-    Unknown,
     WatchFired,
     WatchKind,
 )
@@ -68,14 +68,14 @@ CONTENT = st.sampled_from(
 )
 INDEX = st.integers(0, 1)
 OUTCOMES = st.one_of(
-    st.builds(Data, CONTENT, STATS),
-    st.builds(Names, st.just(("1", "2", "x"))),
-    st.builds(Done, st.just((None,))),
+    st.builds(GetDataResult, CONTENT, STATS),
+    st.builds(GetChildrenResult, st.just(("1", "2", "x"))),
+    st.builds(OperationDone, st.just((None,))),
     st.builds(NoNode, INDEX),
     st.builds(NodeExists, INDEX),
     st.builds(BadVersion, INDEX),
-    st.builds(Refused, st.just("no right")),
-    st.just(Unknown()),
+    st.builds(OperationRefused, st.just("no right")),
+    st.just(OutcomeUnknown()),
 )
 ITEMS = st.lists(
     st.builds(ReleasedUpdate, st.sampled_from(["alpha", ""]), st.integers(-1, 3))
@@ -120,7 +120,7 @@ def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
             driver.asked.clear()
             driver.give(step)
             driver.give(SessionStarted(SESSION))
-        elif step is not None and not isinstance(step, Outcome):
+        elif step is not None and not isinstance(step, OperationResult):
             driver.give(step)
         elif driver.asked:
             driver.serve(step)

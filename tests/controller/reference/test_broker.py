@@ -8,24 +8,24 @@ from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.dialect import EARLY_DRAFT_STRUCK, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.encoding import encode_features
 from controller.reference.protocol import (
-    Answered,
-    Asked,
     Create,
-    Data,
     Delete,
     Disconnected,
     Exists,
-    Exit,
-    Get,
+    ExitProcess,
+    GetData,
+    GetDataResult,
     Multi,
+    OperationCompleted,
+    OperationRefused,
+    OutcomeUnknown,
     Reconnected,
-    Refused,
-    Reply,
+    RequestReceived,
+    SendResponse,
     SessionStarted,
     SetData,
     Tick,
-    Told,
-    Unknown,
+    UpdateMetadataReceived,
     WatchFired,
     WatchKind,
 )
@@ -33,7 +33,7 @@ from controller.reference.requests import (
     ApiVersions,
     DeleteFeatures,
     ErrorCode,
-    FeaturesAnswer,
+    FeaturesResponse,
     UpdateFeatures,
     UpdateMetadata,
     UpdateResponse,
@@ -59,7 +59,7 @@ def test_it_reads_and_checks_before_it_registers() -> None:
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
-    reads = driver.served.index(Get("/features", watch=True))
+    reads = driver.served.index(GetData("/features", watch=True))
     makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
     assert reads < makes
     assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
@@ -83,10 +83,10 @@ def test_answers_come_from_memory() -> None:
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
-    (reply,) = machine.receive(Asked(1, ApiVersions()), 0)
-    assert reply == Reply(1, FeaturesAnswer({"alpha": (1, 3)}, {"alpha": 2}, 0))
-    (refusal,) = machine.receive(Asked(2, UpdateFeatures(())), 0)
-    assert isinstance(refusal, Reply)
+    (reply,) = machine.receive(RequestReceived(1, ApiVersions()), 0)
+    assert reply == SendResponse(1, FeaturesResponse({"alpha": (1, 3)}, {"alpha": 2}, 0))
+    (refusal,) = machine.receive(RequestReceived(2, UpdateFeatures(())), 0)
+    assert isinstance(refusal, SendResponse)
     assert isinstance(refusal.response, UpdateResponse)
     assert refusal.response.error is ErrorCode.NOT_CONTROLLER
 
@@ -101,8 +101,8 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     finalize(driver, LATER_DRAFT, 3, 1)
     driver.give(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
-    assert driver.served == [Get("/features", watch=True)]
-    assert (machine.held.epoch, machine.held.levels) == (2, {"alpha": 3})
+    assert driver.served == [GetData("/features", watch=True)]
+    assert (machine.cached.epoch, machine.cached.levels) == (2, {"alpha": 3})
     finalize(driver, LATER_DRAFT, 9, 2)
     driver.give(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
@@ -115,13 +115,13 @@ def test_levels_that_a_controller_sends_are_checked_first() -> None:
     machine, driver = broker(EARLY_DRAFT_STRUCK)
     finalize(driver, EARLY_DRAFT_STRUCK, 2)
     driver.start()
-    driver.give(Told(UpdateMetadata(1, {"alpha": 3})))
-    assert (machine.held.epoch, machine.held.levels) == (1, {"alpha": 3})
-    driver.give(Told(UpdateMetadata(0, {"alpha": 9})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
+    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
     assert driver.exits == []
-    driver.give(Told(UpdateMetadata(2, {"alpha": 9})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
     assert [end.code for end in driver.exits] == [1]
-    assert (machine.held.epoch, driver.asked) == (1, deque())
+    assert (machine.cached.epoch, driver.asked) == (1, deque())
 
 
 def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
@@ -143,7 +143,7 @@ def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
     paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
     own = (Create, "/brokers/ids/4")
     assert own in paths
-    reads = {path for kind, path in paths - {own} if kind in (Get, Exists)}
+    reads = {path for kind, path in paths - {own} if kind in (GetData, Exists)}
     assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
     driver.give(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
@@ -160,9 +160,9 @@ def test_a_lower_epoch(dialect: Dialect) -> None:
     old = driver.history.at(1)[dialect.path]
     driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
     asked = driver.asked.popleft()
-    driver.give(Answered(asked.token, Data(*old)))
+    driver.give(OperationCompleted(asked.token, GetDataResult(*old)))
     assert bool(driver.exits) is dialect.exits_at_lower_epoch
-    assert (machine.held.epoch, machine.held.levels) == (1, {"alpha": 3})
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
 
 
 def test_another_znode_begins_its_epochs_anew() -> None:
@@ -175,7 +175,7 @@ def test_another_znode_begins_its_epochs_anew() -> None:
     finalize(driver, LATER_DRAFT, 1)
     driver.give(WatchFired("/features", WatchKind.DELETED))
     driver.rest()
-    assert (machine.held.epoch, machine.held.levels) == (0, {"alpha": 1})
+    assert (machine.cached.epoch, machine.cached.levels) == (0, {"alpha": 1})
 
 
 def test_a_registration_of_unknown_outcome_is_its_own() -> None:
@@ -185,7 +185,7 @@ def test_a_registration_of_unknown_outcome_is_its_own() -> None:
     driver.until(lambda operation: isinstance(operation, Create))
     asked = driver.asked.popleft()
     driver.history.write(SESSION, asked.operation)
-    driver.give(Answered(asked.token, Unknown()))
+    driver.give(OperationCompleted(asked.token, OutcomeUnknown()))
     driver.give(Disconnected())
     driver.give(Reconnected())
     driver.rest()
@@ -202,13 +202,13 @@ def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
     """Unknown levels are no levels that it supports; later it says so and keeps what it has."""
     _, driver = broker()
     driver.give(SessionStarted(SESSION))
-    driver.serve(Refused("no right to read"))
-    assert isinstance(driver.exits[0], Exit)
+    driver.serve(OperationRefused("no right to read"))
+    assert isinstance(driver.exits[0], ExitProcess)
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
     driver.give(WatchFired("/features", WatchKind.CHANGED))
-    driver.serve(Refused("no right to read"))
+    driver.serve(OperationRefused("no right to read"))
     assert not driver.exits
-    assert machine.held.levels == {"alpha": 2}
+    assert machine.cached.levels == {"alpha": 2}
     assert "no right to read" in driver.said[-1]

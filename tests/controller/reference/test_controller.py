@@ -5,18 +5,18 @@ import pytest
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import DIALECTS, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.protocol import (
-    Check,
+    CheckVersion,
     Create,
     Disconnected,
     Multi,
     Operation,
+    OperationRefused,
+    OutcomeUnknown,
     Reconnected,
-    Refused,
     SessionLost,
     SessionStarted,
     SetData,
     Tick,
-    Unknown,
     WatchFired,
     WatchKind,
 )
@@ -54,7 +54,7 @@ def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
     driver.ask(RAISE)
     assert driver.replies.pop().error is ErrorCode.NOT_CONTROLLER
     assert not any("/brokers" in str(each) for each in driver.served)
-    driver.serve(Unknown())
+    driver.serve(OutcomeUnknown())
     driver.give(Disconnected())
     driver.give(Reconnected())
     driver.until(writes_features)
@@ -69,7 +69,7 @@ def test_a_refused_bootstrap_is_no_start() -> None:
     machine, driver = controller()
     driver.give(SessionStarted(SESSION))
     driver.until(writes_features)
-    driver.serve(Refused("no right to create"))
+    driver.serve(OperationRefused("no right to create"))
     driver.rest()
     assert not machine.active
     assert "no right to create" in driver.said[-1]
@@ -92,7 +92,7 @@ def test_every_write_of_the_features_is_fenced(name: str) -> None:
     assert writes
     for each in writes:
         assert isinstance(each, Multi)
-        assert each.operations[0] == Check("/controller_epoch", epoch.stat.version)
+        assert each.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
 
 
 def test_a_deposed_controller_is_told_by_its_write() -> None:
@@ -188,7 +188,7 @@ def test_zookeeper_refuses_the_write() -> None:
         item = LaterUpdate("alpha", 1, allow_downgrade=True)
         driver.ask(RAISE if code is None else UpdateFeatures((item,)))
         before = driver.history.tree
-        driver.serve(Refused("no right to write"))
+        driver.serve(OperationRefused("no right to write"))
         driver.rest()
         (reply,) = driver.replies
         found = reply.results[0].error if code is None else reply.error
@@ -235,4 +235,4 @@ def test_a_watch_left_on_the_features_is_always_set_again() -> None:
     driver.served.clear()
     driver.give(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
-    assert [str(each) for each in driver.served] == ["Get(path='/feature', watch=True)"]
+    assert [str(each) for each in driver.served] == ["GetData(path='/feature', watch=True)"]

@@ -16,7 +16,7 @@ from controller.reference.dialect import (
     RELEASED_1,
 )
 from controller.reference.encoding import (
-    UnreadableError,
+    ZnodeDecodeError,
     broker_path,
     decode_controller,
     decode_controller_epoch,
@@ -32,7 +32,7 @@ from controller.reference.encoding import (
 from controller.reference.identity import BrokerIdentity
 from controller.reference.requests import EarlyUpdate, UpdateFeatures
 from streams.znodes import BrokerZnode
-from streams.zookeeper.decoders import decode
+from streams.zookeeper.decoders import decode_znode
 from tests.controller.reference.driving import Driver
 
 NAMES = st.text(min_size=1, max_size=8)
@@ -130,7 +130,7 @@ def test_ranges_come_back(ranges: dict[str, tuple[int, int]]) -> None:
     for dialect in DIALECTS.values():
         data = encode_broker(dialect, BrokerIdentity(3), ranges, 5)
         assert decode_ranges(3, data).ranges == ranges
-        znode = decode(broker_path(3), data).content
+        znode = decode_znode(broker_path(3), data).content
         assert isinstance(znode, BrokerZnode)
         assert znode.addresses == {"PLAINTEXT": "localhost:9092"}
 
@@ -147,12 +147,12 @@ def test_the_controller_is_written_as_the_release_does() -> None:
 def test_what_cannot_be_read() -> None:
     """Says why, in one line; no controller is read from junk."""
     for data in (b"", b"{", b"[]", b'{"version":3,"status":1,"features":{}}'):
-        with pytest.raises(UnreadableError):
+        with pytest.raises(ZnodeDecodeError):
             decode_features(RELEASED, data)
-        with pytest.raises(UnreadableError):
+        with pytest.raises(ZnodeDecodeError):
             decode_ranges(1, data)
-    with pytest.raises(UnreadableError, match="early-draft, not later-draft"):
+    with pytest.raises(ZnodeDecodeError, match="early-draft, not later-draft"):
         decode_features(LATER_DRAFT, encode_features(EARLY_DRAFT, {}))
-    with pytest.raises(UnreadableError):
+    with pytest.raises(ZnodeDecodeError):
         decode_controller_epoch(b"one")
     assert decode_controller(b"{}") is None

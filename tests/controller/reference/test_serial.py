@@ -2,37 +2,45 @@
 
 from typing import Any
 
-from controller.reference.protocol import Ask, Create, Done, Effect, Get, NoNode, Unknown
-from controller.reference.serial import Serial, Task, ask
+from controller.reference.protocol import (
+    Create,
+    Effect,
+    GetData,
+    NoNode,
+    OperationDone,
+    OutcomeUnknown,
+    ZookeeperRequest,
+)
+from controller.reference.serial import Task, TaskQueue, perform
 
 
 class Rig:
     """A serial that is connected, and what it asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[Ask] = []
+        self.asked: list[ZookeeperRequest] = []
         self.paths: list[str] = []
         self.done: list[Any] = []
-        self.serial = Serial(self._emit)
+        self.serial = TaskQueue(self._emit)
         self.serial.connected()
 
     def _emit(self, effect: Effect) -> None:
-        assert isinstance(effect, Ask)
-        assert isinstance(effect.operation, Get | Create)
+        assert isinstance(effect, ZookeeperRequest)
+        assert isinstance(effect.operation, GetData | Create)
         self.asked.append(effect)
         self.paths.append(effect.operation.path)
 
     def reader(self, path: str) -> Task[None]:
         """A task that reads once."""
-        self.done.append((yield from ask(Get(path))))
+        self.done.append((yield from perform(GetData(path))))
 
     def writer(self, path: str) -> Task[None]:
         """A task that writes once."""
-        self.done.append((yield from ask(Create(path, b""))))
+        self.done.append((yield from perform(Create(path, b""))))
 
     def both(self, *paths: str) -> Task[None]:
         """A task whose reads go out together."""
-        self.done.append((yield tuple(Get(path, watch=True) for path in paths)))
+        self.done.append((yield tuple(GetData(path, watch=True) for path in paths)))
 
 
 def test_the_next_begins_when_the_last_has_ended() -> None:
@@ -69,12 +77,12 @@ def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
     rig.serial.add(rig.both("/a", "/b"))
     first, second = rig.asked
     rig.serial.answered(first.token, NoNode())
-    rig.serial.answered(second.token, Unknown())
+    rig.serial.answered(second.token, OutcomeUnknown())
     rig.serial.disconnected()
     assert len(rig.asked) == 2
     rig.serial.connected()
     assert rig.paths == ["/a", "/b", "/a", "/b"]
-    rig.serial.answered(first.token, Done())
+    rig.serial.answered(first.token, OperationDone())
     for again in rig.asked[2:]:
         rig.serial.answered(again.token, NoNode())
     assert rig.done == [(NoNode(), NoNode())]
@@ -88,7 +96,7 @@ def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
     rig.serial.retry()
     assert rig.done == []
     rig.serial.connected()
-    assert rig.done == [Unknown()]
+    assert rig.done == [OutcomeUnknown()]
     assert rig.paths == ["/a"]
 
 
@@ -100,8 +108,8 @@ def test_what_is_asked_without_a_connection_waits_for_it() -> None:
     assert rig.paths == []
     rig.serial.connected()
     assert rig.paths == ["/a"]
-    rig.serial.answered(rig.asked[0].token, Done())
-    assert rig.done == [Done()]
+    rig.serial.answered(rig.asked[0].token, OperationDone())
+    assert rig.done == [OperationDone()]
 
 
 def test_a_lost_session_ends_all_tasks() -> None:
@@ -109,7 +117,7 @@ def test_a_lost_session_ends_all_tasks() -> None:
     rig = Rig()
     rig.serial.add(rig.reader("/a"))
     rig.serial.add(rig.reader("/b"))
-    rig.serial.drop()
+    rig.serial.cancel_all()
     rig.serial.connected()
     rig.serial.answered(rig.asked[0].token, NoNode())
     assert (rig.paths, rig.done, rig.serial.busy) == (["/a"], [], False)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.encoding import encode_features
-from controller.reference.items import Situation
-from controller.reference.live import LiveBrokers, Seen
+from controller.reference.items import UpdateContext
+from controller.reference.live import LiveBroker, LiveBrokers
 from controller.reference.protocol import Create
 from controller.reference.requests import (
     DeleteFeatures,
@@ -26,7 +26,7 @@ from controller.reference.requests import (
 )
 from controller.reference.updates import ALL_FAILED, decide
 from streams.types import FeatureName
-from tables.nodes import capabilities
+from tables.nodes import intern_capabilities
 from tests.controller.reference.driving import Driver
 
 LEVELS = {"alpha": 2, "beta": 1}
@@ -34,14 +34,14 @@ LEVELS = {"alpha": 2, "beta": 1}
 
 def known(**ranges: tuple[int, int]) -> Any:
     """The capabilities object of these ranges."""
-    return capabilities({FeatureName(name): span for name, span in ranges.items()})
+    return intern_capabilities({FeatureName(name): span for name, span in ranges.items()})
 
 
-def here(dialect: Dialect, **levels: int) -> Situation:
+def here(dialect: Dialect, **levels: int) -> UpdateContext:
     """A controller and brokers 1 and 2 that support alpha 1-4 and beta 1-3; 3 lacks gamma."""
     local = known(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
     lacking = known(alpha=(1, 4), beta=(1, 3))
-    return Situation(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
+    return UpdateContext(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_is_decided_holds_for_every_broker(data: st.DataObject, name: str) 
     items = data.draw(st.lists(ITEMS[name], max_size=4, unique_by=_name))
     version = data.draw(st.integers(0, 2)) if dialect.per_item else 1
     decision = decide(
-        Situation(dialect, levels, accepted, local), UpdateFeatures((*items,), version=version)
+        UpdateContext(dialect, levels, accepted, local), UpdateFeatures((*items,), version=version)
     )
     whole = not dialect.per_item or version == 2
     if decision.levels is None:
@@ -222,7 +222,7 @@ def _downward(item: Update, version: int) -> bool:
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
 def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> None:
     """What is finalized goes, whoever supports it; if one name is not, none goes (F-51, F-53)."""
-    situation = Situation(EARLY_DRAFT, dict.fromkeys(finalized, 3), {known(): {1}}, known())
+    situation = UpdateContext(EARLY_DRAFT, dict.fromkeys(finalized, 3), {known(): {1}}, known())
     decision = decide(situation, DeleteFeatures((*named,)))
     if named <= finalized:
         assert decision.levels == dict.fromkeys(finalized - named, 3)
@@ -245,10 +245,10 @@ def test_broker_and_controller_agree(
     driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
     driver.start()
     live = LiveBrokers(dialect)
-    accepted = live.put(4, Seen(known(**ranges), 1), levels)
+    accepted = live.put(4, LiveBroker(known(**ranges), 1), levels)
     assert accepted is not bool(driver.exits)
     every = known(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
-    situation = Situation(dialect, {}, {known(**ranges): {4}}, every)
+    situation = UpdateContext(dialect, {}, {known(**ranges): {4}}, every)
     items: dict[str, Callable[[str, int], Update]] = {
         "early-draft": EarlyUpdate,
         "later-draft": LaterUpdate,

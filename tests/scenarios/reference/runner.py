@@ -32,12 +32,12 @@ from random import Random
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from controller.reference.protocol import (
     ANY_VERSION,
-    Answered,
     Create,
     Delete,
     Disconnected,
+    OperationCompleted,
+    OutcomeUnknown,
     SetData,
-    Unknown,
 )
 from controller.reference.requests import (
     ApiVersions,
@@ -203,8 +203,11 @@ class Scenario:
             while session.asked:
                 session.serve()
             for number, (who, event) in enumerate(session.coming):
-                if isinstance(event, Answered):
-                    session.coming[number] = (who, Answered(event.token, Unknown()))
+                if isinstance(event, OperationCompleted):
+                    session.coming[number] = (
+                        who,
+                        OperationCompleted(event.token, OutcomeUnknown()),
+                    )
         session.disconnect(_Whole(), MACHINES)
         assert any(isinstance(event, Disconnected) for _, event in session.coming)
         self._resume(name)

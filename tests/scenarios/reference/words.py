@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from controller.reference.requests import FeaturesAnswer, Response, UpdateMetadata
+from controller.reference.requests import FeaturesResponse, Response, UpdateMetadata
 from tests.simulation.reference.claims import levels_in
 from tests.simulation.reference.tree import Node, Tree
 
 
 def answer(response: Response) -> str:
     """What a client was told."""
-    if isinstance(response, FeaturesAnswer):
+    if isinstance(response, FeaturesResponse):
         spans = sorted(response.supported.items())
         ranges = "".join(f" {name}:{low}-{high}" for name, (low, high) in spans)
         return f"finalized @{response.epoch}{_levels(response.finalized)} supported{ranges}"

@@ -88,7 +88,7 @@ class Auditor:
         self._read = len(self._history.log)
         if process is None:
             return
-        held = process.broker.held.epoch
+        held = process.broker.cached.epoch
         assert held >= self._epochs.get(process, -1), f"broker {process.node_id} went back"
         self._epochs[process] = held
         if process.controller.active and process.session_id == self.true_controller():
@@ -145,7 +145,7 @@ class Auditor:
         registered = {path for path in self._history.tree if path.startswith(BROKERS)}
         assert registered == {f"{BROKERS}{process.node_id}" for process in processes}
         for process in processes:
-            held = process.broker.held
+            held = process.broker.cached
             assert fits(process.ranges, self.levels), f"{process.node_id} should have gone"
             assert (held.epoch, held.levels) == (node.stat.version, self.levels)
             assert process.broker.controller_id == process.controller.controller_id is not None

@@ -5,24 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 from controller.reference import broker, finalized, items, live, membership
-from controller.reference.answering import Answering
+from controller.reference.answering import PendingRequests
 from controller.reference.encoding import encode_features
-from controller.reference.finalized import Fate, Finalized
+from controller.reference.finalized import FinalizedFeatureStore, WriteResult
 from controller.reference.protocol import (
-    Check,
+    CheckVersion,
     Create,
-    Data,
     Delete,
-    Done,
-    Get,
+    GetData,
+    GetDataResult,
     Multi,
     Operation,
+    OperationDone,
+    OutcomeUnknown,
     SetData,
-    Unknown,
 )
 from controller.reference.requests import UpdateResponse
 
-_TAKE = Answering.take
+_TAKE = PendingRequests.add
 
 
 def _rewriting(change: Callable[[Multi], Multi]) -> Any:
@@ -45,28 +45,28 @@ def _remade(operation: Multi) -> Multi:
     return replace(operation, operations=(operation.operations[0], *again))
 
 
-def _in_doubt(then: Fate | None) -> Any:
+def _in_doubt(then: WriteResult | None) -> Any:
     """A write that takes a lost acknowledgement for this, or with None simply writes again."""
 
-    def write(self: Finalized, levels: Any, fence: int) -> Any:
+    def write(self: FinalizedFeatureStore, levels: Any, fence: int) -> Any:
         data = encode_features(self._dialect, levels)
         while True:
-            (found,) = yield (Get(self._dialect.path),)
-            if not isinstance(found, Data):
+            (found,) = yield (GetData(self._dialect.path),)
+            if not isinstance(found, GetDataResult):
                 continue
             part = SetData(self._dialect.path, data, found.stat.version)
-            (outcome,) = yield (Multi((Check("/controller_epoch", fence), part)),)
-            if isinstance(outcome, Done):
-                return Fate.WRITTEN
-            if not isinstance(outcome, Unknown):
-                return Fate.DEPOSED
+            (outcome,) = yield (Multi((CheckVersion("/controller_epoch", fence), part)),)
+            if isinstance(outcome, OperationDone):
+                return WriteResult.WRITTEN
+            if not isinstance(outcome, OutcomeUnknown):
+                return WriteResult.DEPOSED
             if then is not None:
                 return then
 
     return write
 
 
-def _told_at_once(self: Answering, request_id: int, request: Any, now_ms: int) -> Any:
+def _told_at_once(self: PendingRequests, request_id: int, request: Any, now_ms: int) -> Any:
     taken = _TAKE(self, request_id, request, now_ms)
     self.answer(taken, UpdateResponse())
     return taken
@@ -78,14 +78,18 @@ def _accepting(self: live.LiveBrokers, broker_id: int, _levels: Any) -> bool:
 
 
 BUGS: dict[str, tuple[object, str, Any]] = {
-    "a deposed controller can write": (finalized, "ask", _rewriting(_unfenced)),
-    "the znode is made anew at each update": (finalized, "ask", _rewriting(_remade)),
-    "a lost write counts as refused": (Finalized, "write", _in_doubt(Fate.REFUSED)),
-    "a lost write counts as done": (Finalized, "write", _in_doubt(Fate.WRITTEN)),
-    "a lost write is written again": (Finalized, "write", _in_doubt(None)),
-    "success is told and nothing is done": (Answering, "take", _told_at_once),
-    "the brokers' ranges are not asked": (items.Situation, "incompatible", lambda *_: []),
+    "a deposed controller can write": (finalized, "perform", _rewriting(_unfenced)),
+    "the znode is made anew at each update": (finalized, "perform", _rewriting(_remade)),
+    "a lost write counts as refused": (
+        FinalizedFeatureStore,
+        "write",
+        _in_doubt(WriteResult.REFUSED),
+    ),
+    "a lost write counts as done": (FinalizedFeatureStore, "write", _in_doubt(WriteResult.WRITTEN)),
+    "a lost write is written again": (FinalizedFeatureStore, "write", _in_doubt(None)),
+    "success is told and nothing is done": (PendingRequests, "add", _told_at_once),
+    "the brokers' ranges are not asked": (items.UpdateContext, "incompatible", lambda *_: []),
     "every joiner is accepted": (live.LiveBrokers, "_place", _accepting),
-    "brokers do not check the levels": (broker, "excluding", lambda *_: iter(())),
-    "brokers are not watched again": (membership.Membership, "all_stale", lambda *_: None),
+    "brokers do not check the levels": (broker, "incompatible_levels", lambda *_: iter(())),
+    "brokers are not watched again": (membership.BrokerMembership, "all_stale", lambda *_: None),
 }

@@ -7,17 +7,17 @@ from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import Dialect
 from controller.reference.protocol import (
-    Ask,
-    Asked,
     Event,
-    Exit,
-    Reply,
-    Say,
+    ExitProcess,
+    RequestReceived,
+    SendResponse,
+    SendUpdateMetadata,
     SessionLost,
     SessionStarted,
-    Tell,
     Tick,
-    Told,
+    UpdateMetadataReceived,
+    WriteLog,
+    ZookeeperRequest,
 )
 from controller.reference.requests import ApiVersions, Request, Response
 from streams.types import Range
@@ -40,9 +40,9 @@ class Process:
         self.controller = ReferenceController(node_id, dialect, ranges)
         self.session: Session | None = None
         self.requests: deque[tuple[int, Request]] = deque()
-        self.tells: deque[Tell] = deque()
+        self.tells: deque[SendUpdateMetadata] = deque()
         """What its controller sends to brokers; the world carries it."""
-        self.exit: Exit | None = None
+        self.exit: ExitProcess | None = None
         self.said: list[str] = []
         self._answer = answer
         self._standing = False
@@ -80,11 +80,11 @@ class Process:
         """Take the next request; what the controller is asked for comes to that machine."""
         request_id, request = self.requests.popleft()
         who = BROKER if isinstance(request, ApiVersions) or not self._standing else CONTROLLER
-        self._give(who, Asked(request_id, request), now_ms)
+        self._give(who, RequestReceived(request_id, request), now_ms)
 
-    def told(self, tell: Tell, now_ms: int) -> None:
+    def told(self, tell: SendUpdateMetadata, now_ms: int) -> None:
         """A controller's message has come."""
-        self._give(BROKER, Told(tell.message), now_ms)
+        self._give(BROKER, UpdateMetadataReceived(tell.message), now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Time has passed."""
@@ -95,14 +95,14 @@ class Process:
         machine = self.broker if who == BROKER else self.controller
         for effect in machine.receive(event, now_ms):
             match effect:
-                case Ask():
+                case ZookeeperRequest():
                     if self.session is not None:
                         self.session.ask(who, effect)
-                case Reply(request_id, response):
+                case SendResponse(request_id, response):
                     self._answer(request_id, response)
-                case Exit():
+                case ExitProcess():
                     self.exit = effect
-                case Say(line):
+                case WriteLog(line):
                     self.said.append(line)
-                case Tell():
+                case SendUpdateMetadata():
                     self.tells.append(effect)

@@ -9,21 +9,21 @@ from collections import deque
 from random import Random
 
 from controller.reference.protocol import (
-    Answered,
-    Ask,
-    Children,
     Disconnected,
     Event,
     Exists,
-    Get,
+    GetChildren,
+    GetData,
     NoNode,
     Operation,
-    Outcome,
+    OperationCompleted,
+    OperationResult,
+    OutcomeUnknown,
     Reconnected,
     SessionStarted,
-    Unknown,
     WatchFired,
     WatchKind,
+    ZookeeperRequest,
 )
 from tests.simulation.reference.tree import History, read
 
@@ -37,7 +37,7 @@ class Session:
     def __init__(self, session_id: int, history: History) -> None:
         self.session_id = session_id
         self.connected = True
-        self.asked: deque[tuple[str, Ask]] = deque()
+        self.asked: deque[tuple[str, ZookeeperRequest]] = deque()
         self.coming: deque[Letter] = deque()
         self.over = False
         self._history = history
@@ -54,17 +54,17 @@ class Session:
         """The session's first event for one of its machines."""
         self.coming.append((who, SessionStarted(self.session_id)))
 
-    def ask(self, who: str, asked: Ask) -> None:
+    def ask(self, who: str, asked: ZookeeperRequest) -> None:
         """Send an operation; with no connection its outcome is unknown, and it is not done."""
         if self.connected:
             self.asked.append((who, asked))
         else:
-            self.coming.append((who, Answered(asked.token, Unknown())))
+            self.coming.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
 
     def serve(self) -> None:
         """The server carries out the next operation."""
         who, asked = self.asked.popleft()
-        self.coming.append((who, Answered(asked.token, self._do(who, asked.operation))))
+        self.coming.append((who, OperationCompleted(asked.token, self._do(who, asked.operation))))
 
     def advance(self, steps: int) -> None:
         """The server comes to know of more transactions; watches on what they changed fire."""
@@ -82,14 +82,14 @@ class Session:
         done = random.randint(0, len(self.asked))
         kept = [*self.coming][:arrived]
         for who, event in [*self.coming][arrived:]:
-            if isinstance(event, Answered):
-                kept.append((who, Answered(event.token, Unknown())))
+            if isinstance(event, OperationCompleted):
+                kept.append((who, OperationCompleted(event.token, OutcomeUnknown())))
             elif not isinstance(event, WatchFired):
                 kept.append((who, event))
         for number, (who, asked) in enumerate(self.asked):
-            if number < done and not isinstance(asked.operation, Get | Exists | Children):
+            if number < done and not isinstance(asked.operation, GetData | Exists | GetChildren):
                 self._history.write(self.session_id, asked.operation)
-            kept.append((who, Answered(asked.token, Unknown())))
+            kept.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
         self.coming = deque(kept)
         self.asked.clear()
         self._data.clear()
@@ -108,13 +108,13 @@ class Session:
         self.over, self.connected = True, False
         self.asked.clear()
 
-    def _do(self, who: str, operation: Operation) -> Outcome:
+    def _do(self, who: str, operation: Operation) -> OperationResult:
         match operation:
-            case Get(path, watch) | Exists(path, watch) | Children(path, watch):
+            case GetData(path, watch) | Exists(path, watch) | GetChildren(path, watch):
                 found = read(self._history.at(self._view), operation)
                 there = isinstance(operation, Exists) or not isinstance(found, NoNode)
                 if watch and there:
-                    watches = self._children if isinstance(operation, Children) else self._data
+                    watches = self._children if isinstance(operation, GetChildren) else self._data
                     watches.setdefault(path, set()).add(who)
                 return found
             case _:

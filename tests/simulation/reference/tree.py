@@ -8,20 +8,20 @@ from immutables import Map
 from controller.reference.protocol import (
     ANY_VERSION,
     BadVersion,
-    Check,
-    Children,
+    CheckVersion,
     Create,
-    Data,
     Delete,
-    Done,
     Exists,
-    Get,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
     Multi,
-    Names,
     NodeExists,
     NoNode,
     Operation,
-    Outcome,
+    OperationDone,
+    OperationResult,
     SetData,
     Stat,
     WatchKind,
@@ -73,7 +73,7 @@ class History:
         """The tree after a transaction; 0: the empty one."""
         return self.log[zxid - 1].after if zxid else Map()
 
-    def write(self, session: int, operation: Operation) -> Outcome:
+    def write(self, session: int, operation: Operation) -> OperationResult:
         """Carry out a write at the head."""
         parts = operation.operations if isinstance(operation, Multi) else (operation,)
         zxid, tree = len(self.log) + 1, self.tree
@@ -87,10 +87,10 @@ class History:
             tree = outcome
             changes += _changes(part)
             node = tree.get(part.path)
-            known = not isinstance(part, Check | Delete)
+            known = not isinstance(part, CheckVersion | Delete)
             stats.append(node.stat if known and node is not None else None)
         self.log.append(Transaction(zxid, session, self.tree, tree, tuple(changes)))
-        return Done(tuple(stats))
+        return OperationDone(tuple(stats))
 
     def close(self, session: int) -> None:
         """End a session: its ephemeral znodes go in one transaction."""
@@ -104,15 +104,19 @@ class History:
             self.log.append(Transaction(zxid, session, self.tree, tree, changes))
 
 
-def read(tree: Tree, operation: Operation) -> Outcome:
+def read(tree: Tree, operation: Operation) -> OperationResult:
     """Carry out a read."""
     match operation:
-        case Children(path):
+        case GetChildren(path):
             names = (other.rpartition("/") for other in tree)
-            return Names(tuple(name for parent, _, name in names if parent == path))
-        case Get(path) | Exists(path) if path in tree:
+            return GetChildrenResult(tuple(name for parent, _, name in names if parent == path))
+        case GetData(path) | Exists(path) if path in tree:
             node = tree[path]
-            return Data(*node) if isinstance(operation, Get) else Done((node.stat,))
+            return (
+                GetDataResult(*node)
+                if isinstance(operation, GetData)
+                else OperationDone((node.stat,))
+            )
         case _:
             return NoNode()
 
@@ -147,5 +151,5 @@ def _changes(part: WriteOperation) -> list[Change]:
             return [Change(path, WatchKind.CHANGED)]
         case Delete(path):
             return [Change(path, WatchKind.DELETED), parent]
-        case Check():
+        case CheckVersion():
             return []

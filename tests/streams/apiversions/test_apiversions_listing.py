@@ -10,9 +10,9 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
 from streams.apiversions.answers import NodeKey
-from streams.apiversions.discovery import what_is_not_seen
+from streams.apiversions.discovery import uncovered_nodes
 from streams.apiversions.listing import (
-    Listing,
+    NodeListing,
     brokers_request,
     quorum_request,
     read_cluster,
@@ -75,7 +75,7 @@ def test_version_2_of_the_quorum_says_where_controllers_listen():
     """Each voter with its listener; one without is nameless."""
     listing = read_quorum(quorum(v2, (1, 2), {1: 9093}))
     assert listing.nodes == {NodeKey(Role.CONTROLLER, NodeId(1)): Address("h", 9093)}
-    assert listing.nameless == (2,)
+    assert listing.without_address == (2,)
     assert (listing.leader_id, listing.leader_epoch) == (2, 7)
 
 
@@ -84,13 +84,13 @@ def test_older_versions_name_the_voters_only(version):
     """Before 3.9 the controllers' addresses have to be configured."""
     listing = read_quorum(quorum(version))
     assert listing.nodes == {}
-    assert listing.nameless == (1, 2)
+    assert listing.without_address == (1, 2)
 
 
 def test_a_refused_quorum_says_which_right_is_missing():
     """Without DESCRIBE on the cluster the controllers stay unseen, and the line says so."""
     refused = quorum(v2, error=ErrorCode.cluster_authorization_failed)
-    assert "lack of DESCRIBE on the cluster" in (read_quorum(refused).refusal or "")
+    assert "lack of DESCRIBE on the cluster" in (read_quorum(refused).error or "")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_wrong_kind_of_listener_is_said(role, line):
         cluster_id="",
         brokers=(),
     )
-    assert read_cluster(answer, role).refusal == line
+    assert read_cluster(answer, role).error == line
 
 
 def test_questions_exist_in_every_version_that_is_offered():
@@ -123,7 +123,7 @@ def testwhat_is_not_seen_is_said():
     same = Address("h", 9092)
     nodes = {NodeKey(Role.BROKER, NodeId(n)): same for n in (1, 2)}
     settings = ApiVersionsSettings.parse("h:9092")
-    remarks = what_is_not_seen([Listing(nameless=(NodeId(3),))], nodes, settings)
+    remarks = uncovered_nodes([NodeListing(without_address=(NodeId(3),))], nodes, settings)
     assert remarks == [
         "controllers 3 are not asked, their addresses are not known: configure them as "
         "id@host:port",

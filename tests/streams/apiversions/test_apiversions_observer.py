@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.apiversions.answers import Advertised, Answer, NodeKey
-from streams.apiversions.observer import Observer, Said
+from streams.apiversions.answers import AdvertisedRange, NodeFeatures, NodeKey
+from streams.apiversions.observer import NodeTracker, TrackerEvent
 from streams.events import DeadLetter, Disagreement, NodeAnswer, NodeSilent
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
 
@@ -22,38 +22,38 @@ def key(text: str) -> NodeKey:
     return NodeKey(role, NodeId(int(text[1:])))
 
 
-def answer(level: int, epoch: int = 100, supported: Mapping = SUPPORTED, faults=()) -> Answer:
+def answer(level: int, epoch: int = 100, supported: Mapping = SUPPORTED, faults=()) -> NodeFeatures:
     """A node's answer with one finalized level (0: none)."""
     finalized = {MV: FeatureLevel(level)} if level and epoch >= 0 else {}
-    return Answer(supported, finalized, epoch, complete=True, faults=tuple(faults))
+    return NodeFeatures(supported, finalized, epoch, complete=True, invalid=tuple(faults))
 
 
 class Rounds:
     """Plays rounds to an observer."""
 
     def __init__(self, *nodes: str, misses: int = 3) -> None:
-        self.observer = Observer(CLUSTER, misses)
+        self.observer = NodeTracker(CLUSTER, misses)
         self.now_ms = 0
         assert self.lists(*nodes) == []
 
-    def lists(self, *nodes: str) -> list[Said]:
+    def lists(self, *nodes: str) -> list[TrackerEvent]:
         """The cluster lists these nodes."""
-        return self.observer.listed({key(n): f"host:{n[1:]}" for n in nodes}, self.now_ms)
+        return self.observer.on_listing({key(n): f"host:{n[1:]}" for n in nodes}, self.now_ms)
 
-    def play(self, **answers: int | Answer | None) -> list[Said]:
+    def play(self, **answers: int | NodeFeatures | None) -> list[TrackerEvent]:
         """One round: each node's level, its whole answer, or None for a miss."""
         self.now_ms += 1000
-        said: list[Said] = []
+        said: list[TrackerEvent] = []
         for node, given_answer in answers.items():
             if given_answer is None:
-                said += self.observer.missed(key(node), "timed out", self.now_ms)
+                said += self.observer.on_no_response(key(node), "timed out", self.now_ms)
             else:
                 whole = answer(given_answer) if isinstance(given_answer, int) else given_answer
-                said += self.observer.answered(key(node), whole, self.now_ms)
-        return said + self.observer.round_done(self.now_ms)
+                said += self.observer.on_response(key(node), whole, self.now_ms)
+        return said + self.observer.end_round(self.now_ms)
 
 
-def brief(said: list[Said]) -> list[str]:
+def brief(said: list[TrackerEvent]) -> list[str]:
     """Events as short lines: who, and what."""
     lines = []
     for event in said:
@@ -135,7 +135,7 @@ def test_a_node_with_another_address_is_published_again():
     """Where a node answers is part of what is known of it."""
     rounds = Rounds("b1")
     rounds.play(b1=19)
-    rounds.observer.listed({key("b1"): "elsewhere:9"}, 0)
+    rounds.observer.on_listing({key("b1"): "elsewhere:9"}, 0)
     (said,) = rounds.play(b1=19)
     assert said.address == "elsewhere:9"
 
@@ -195,7 +195,7 @@ def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():
 def test_an_impossible_range_is_a_dead_letter_once_and_the_rest_goes_on():
     """A minimum above the maximum is reported; the node's other features are published."""
     reason = "supported feature 'x' has the minimum 3 above the maximum 1"
-    faulty = answer(19, faults=[(Advertised("x", 3, 1), reason)])
+    faulty = answer(19, faults=[(AdvertisedRange("x", 3, 1), reason)])
     rounds = Rounds("b1")
     said = rounds.play(b1=faulty)
     assert brief(said)[0] == "b1 says {'metadata.version': 19}"
@@ -210,8 +210,8 @@ def test_nodes_that_were_never_listed_are_not_heard(rounds_of_strangers):
     """A late answer of a node that is gone changes nothing."""
     rounds = Rounds("b1")
     for _ in range(rounds_of_strangers):
-        assert rounds.observer.answered(key("b9"), answer(19), 0) == []
-        assert rounds.observer.missed(key("b9"), "late", 0) == []
+        assert rounds.observer.on_response(key("b9"), answer(19), 0) == []
+        assert rounds.observer.on_no_response(key("b9"), "late", 0) == []
 
 
 NODES = ("b1", "b2", "c1")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streams.apiversions import ApiVersionsSettings, ApiVersionsSource, Controller
+from streams.apiversions import ApiVersionsSettings, ApiVersionsSource, ControllerAddress
 from streams.events import (
     DeadLetter,
     Disagreement,
@@ -24,7 +24,7 @@ class Heard:
 
     def __init__(self):
         self.events = []
-        self.trouble = None
+        self.error = None
 
     async def publish(self, topic, event):
         """Keeps an event; it is on the bus at once."""
@@ -186,7 +186,7 @@ async def test_nobody_listening_stalls_the_source_until_somebody_does():
         assert source.report().state is SourceState.FOLLOWING
         states = [e.state for e in heard.events if isinstance(e, SourceStatus)]
         assert states == [SourceState.STALLED, SourceState.FOLLOWING]
-        await source._peers.keep_only(())
+        await source._peers.retain(())
 
 
 async def test_a_source_whose_bus_is_away_does_not_follow():
@@ -195,10 +195,10 @@ async def test_a_source_whose_bus_is_away_does_not_follow():
     async with listening(nodes):
         source = source_of(nodes, heard)
         await source.round()
-        heard.trouble = "the bus at h:1 does not answer"
+        heard.error = "the bus at h:1 does not answer"
         assert source.report().state is SourceState.STALLED
-        assert source.report().detail == heard.trouble
-        heard.trouble = None
+        assert source.report().detail == heard.error
+        heard.error = None
         assert source.report().state is SourceState.FOLLOWING
 
 
@@ -206,7 +206,7 @@ async def test_a_configured_controller_without_an_id_is_remarked_on():
     """An answer does not say who gives it, so such a controller cannot be asked."""
     nodes, heard = [ScriptedNode()], Heard()
     async with listening(nodes):
-        unknown = Controller(Address("127.0.0.1", 1))
+        unknown = ControllerAddress(Address("127.0.0.1", 1))
         source = source_of(nodes, heard, bootstrap_controllers=(unknown,))
         await source.round()
         assert "the controller at 127.0.0.1:1 is not asked" in source.report().detail
@@ -218,7 +218,7 @@ async def test_a_configured_controller_with_an_id_is_asked():
     async with listening([broker, controller]):
         broker.brokers = broker.brokers[:1]
         controller.brokers = []
-        known = Controller(controller.address, NodeId(7))
+        known = ControllerAddress(controller.address, NodeId(7))
         source = source_of([broker], heard, bootstrap_controllers=(known,))
         await source.round()
         assert {(a.role, a.node_id) for a in heard.take(NodeAnswer)} == {
@@ -230,14 +230,14 @@ async def test_a_configured_controller_with_an_id_is_asked():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("host:9093", Controller(Address("host", 9093))),
-        ("3@host:9093", Controller(Address("host", 9093), NodeId(3))),
-        ("3@[::1]:9093", Controller(Address("::1", 9093), NodeId(3))),
+        ("host:9093", ControllerAddress(Address("host", 9093))),
+        ("3@host:9093", ControllerAddress(Address("host", 9093), NodeId(3))),
+        ("3@[::1]:9093", ControllerAddress(Address("::1", 9093), NodeId(3))),
     ],
 )
 def test_controllers_are_written_as_kafka_writes_voters(text, expected):
     """Like ``controller.quorum.voters``, with the id left out where it is not known."""
-    assert Controller.parse(text) == expected
+    assert ControllerAddress.parse(text) == expected
 
 
 @pytest.mark.parametrize(

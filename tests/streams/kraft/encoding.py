@@ -10,7 +10,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from streams.kraft.schema import Field, RecordSchema, table
+from streams.kraft.schema import Field, RecordSchema, record_table
 from streams.kraft.varint import write_uvarint, write_varint
 
 _FIXED = {
@@ -78,7 +78,7 @@ def metadata_value(
 
 def record_of(kind: str, data: Mapping[str, Any] | None = None, version: int = 0) -> bytes:
     """A metadata record's value by type name."""
-    schema = next(each for each in table().records.values() if each.type == kind)
+    schema = next(each for each in record_table().records.values() if each.type == kind)
     return metadata_value(schema, version, data or {})
 
 
@@ -92,7 +92,7 @@ def framed(value: bytes, delta: int, key: bytes | None = None, tail: bytes = b"\
 
 def control_framed(control_type: int, data: Mapping[str, Any], delta: int) -> bytes:
     """A control record as it stands in a batch."""
-    schema = table().controls[control_type]
+    schema = record_table().controls[control_type]
     value = body_bytes(schema.fields, data, data["version"])
     return framed(value, delta, key=struct.pack(">hh", 0, control_type))
 

@@ -14,7 +14,13 @@ import re
 
 from streams.kraft import requests as rq
 from streams.kraft.observer import Observer
-from streams.kraft.observer_states import Commits, LostPlace, Output, Pause, SnapshotBytes
+from streams.kraft.observer_states import (
+    Backoff,
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    SnapshotBytes,
+)
 from streams.net.address import Address
 from tests.streams.kraft.log_bytes import log
 
@@ -35,52 +41,52 @@ def nodes(names: str) -> tuple[Address, ...]:
     return tuple(node(name) for name in names)
 
 
-def place(text: str) -> rq.Place:
+def place(text: str) -> rq.OffsetAndEpoch:
     """``5@2``."""
     offset, _, epoch = text.partition("@")
-    return rq.Place(int(offset), int(epoch))
+    return rq.OffsetAndEpoch(int(offset), int(epoch))
 
 
-def spell_ask(ask: rq.Ask) -> str:
+def spell_ask(ask: rq.ObserverRequest) -> str:
     """A question as the table has it."""
-    if isinstance(ask, rq.FetchAsk):
+    if isinstance(ask, rq.FetchRequest):
         at = f"{ask.place.offset}@{ask.place.epoch}"
         return f"{ask.to.host} {at} e{ask.epoch} w{ask.max_wait_ms}"
     snapshot = f"{ask.snapshot.offset}@{ask.snapshot.epoch}"
     return f"{ask.to.host} snap {snapshot}+{ask.position} e{ask.epoch}"
 
 
-def spell_output(output: Output) -> str:
+def spell_output(output: ObserverOutput) -> str:
     """An output as the table has it."""
     match output:
-        case Commits(batches):
+        case CommittedBatches(batches):
             return f"commit {batches[0].base_offset}-{batches[-1].last_offset}"
-        case LostPlace(first, last, _, reset):
+        case MissingOffsets(first, last, _, reset):
             return f"{'reset' if reset else 'lost'} {first}-{last}"
         case SnapshotBytes(snapshot, position, _, last):
             spelled = f"{snapshot.offset}@{snapshot.epoch}"
             return f"whole {spelled}" if last else f"bytes {spelled}+{position}"
 
 
-def read_answer(text: str, ask: rq.Ask) -> rq.Answer | rq.Failure:
+def read_answer(text: str, ask: rq.ObserverRequest) -> rq.ObserverResponse | rq.RequestFailure:
     """The answer that the table spells."""
     if text.startswith(("gone", "hopeless")):
-        return rq.Failure(f"{ask.to} is gone", lasting=text.startswith("hopeless"))
+        return rq.RequestFailure(f"{ask.to} is gone", permanent=text.startswith("hopeless"))
     options = dict(re.findall(r"(\w+)=(\S+)", text))
     error = ERRORS.get(text.split()[0], 0)
     told = place(options["leader"]) if "leader" in options else None
-    leader = rq.Leader(told.offset, told.epoch) if told else rq.Leader(-1, -1)
+    leader = rq.LeaderAndEpoch(told.offset, told.epoch) if told else rq.LeaderAndEpoch(-1, -1)
     endpoints = {int(id_): node(name) for id_, name in re.findall(r"at (\d+)=(\w+)", text)}
-    if isinstance(ask, rq.SnapshotAsk):
+    if isinstance(ask, rq.FetchSnapshotRequest):
         found = re.search(r"part=(\d+)\+(\d+)/(\d+) of (\S+)", text)
         if not found:
-            return rq.SnapshotAnswer(error, leader, endpoints)
+            return rq.FetchSnapshotResponse(error, leader, endpoints)
         at, length, size = (int(found[i]) for i in (1, 2, 3))
         data = bytes(length)
-        return rq.SnapshotAnswer(error, leader, endpoints, place(found[4]), size, at, data)
+        return rq.FetchSnapshotResponse(error, leader, endpoints, place(found[4]), size, at, data)
     records = log(" ".join(re.findall(r"(?<![=\d])\b\d+(?:-\d+)?@\d+\b", _plain(text))))
     records = records[: len(records) - int(options.get("cut", 0))]
-    return rq.FetchAnswer(
+    return rq.FetchResponse(
         error=error,
         version=int(options.get("v", 17)),
         leader=leader,
@@ -105,22 +111,22 @@ class Script:
         self.now_ms = 1000
         self.waited_ms = 0
 
-    def ask(self) -> rq.Ask:
+    def ask(self) -> rq.ObserverRequest:
         """The next question, after waiting out pauses."""
         self.waited_ms = 0
-        while isinstance(step := self.observer.next(self.now_ms), Pause):
+        while isinstance(step := self.observer.next_action(self.now_ms), Backoff):
             assert step.ms > 0
             self.waited_ms += step.ms
             self.now_ms += step.ms
         return step
 
-    def reply(self, text: str, ask: rq.Ask) -> list[Output]:
+    def reply(self, text: str, ask: rq.ObserverRequest) -> list[ObserverOutput]:
         """Give the spelled answer."""
         answer = read_answer(text, ask)
-        if isinstance(answer, rq.Failure):
-            self.observer.failure(answer, self.now_ms)
+        if isinstance(answer, rq.RequestFailure):
+            self.observer.on_failure(answer, self.now_ms)
             return []
-        return self.observer.answer(answer, self.now_ms)
+        return self.observer.on_response(answer, self.now_ms)
 
     def play(self, table: str) -> None:
         """Play all rows; the first that differs fails with its text."""
@@ -136,7 +142,7 @@ class Script:
     def _holds(self, part: str, row: str) -> bool:
         word, _, rest = part.partition(" ")
         if word == "trouble":
-            line = self.observer.trouble.line if self.observer.trouble else "none"
+            line = self.observer.stall_reason.message if self.observer.stall_reason else "none"
             assert rest in line, f"{row}: {line}"
         elif word == "pause":
             assert self.waited_ms >= int(rest.removeprefix(">=")), f"{row}: {self.waited_ms}"

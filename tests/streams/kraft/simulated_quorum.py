@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from streams.kraft import requests as rq
-from streams.kraft.requests import Place
+from streams.kraft.requests import OffsetAndEpoch
 from streams.net.address import Address
 from tests.streams.kraft.log_bytes import log
 
@@ -27,7 +27,7 @@ class Node:
     epoch: int = 0
     leader: int = -1
     log: list[Entry] = field(default_factory=list)
-    snapshot: Place | None = None
+    snapshot: OffsetAndEpoch | None = None
     start: int = 0
 
     @property
@@ -36,18 +36,18 @@ class Node:
         return Address(f"node{self.id}", 9093)
 
     @property
-    def end(self) -> Place:
+    def end(self) -> OffsetAndEpoch:
         """The place after its last record."""
         if self.log:
-            return Place(self.log[-1][1] + 1, self.log[-1][2])
-        return self.snapshot or rq.START
+            return OffsetAndEpoch(self.log[-1][1] + 1, self.log[-1][2])
+        return self.snapshot or rq.LOG_START
 
-    def end_of_epoch(self, epoch: int) -> Place:
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The end of the newest epoch that is not above ``epoch`` (endOffsetForEpoch)."""
         below = [entry for entry in self.log if entry[2] <= epoch]
         if below:
-            return Place(below[-1][1] + 1, below[-1][2])
-        return self.snapshot or rq.START
+            return OffsetAndEpoch(below[-1][1] + 1, below[-1][2])
+        return self.snapshot or rq.LOG_START
 
 
 class Quorum:
@@ -102,31 +102,33 @@ class Quorum:
         below = [e for e in node.log if e in self.committed and e[1] < self.watermark]
         if below:
             last = below[-1]
-            node.snapshot = Place(last[1] + 1, last[2])
+            node.snapshot = OffsetAndEpoch(last[1] + 1, last[2])
             node.start = node.snapshot.offset
             node.log = [entry for entry in node.log if entry[0] >= node.start]
 
-    def answer(self, ask: rq.Ask, version: int, chaos: int) -> rq.Answer | None:
+    def answer(
+        self, ask: rq.ObserverRequest, version: int, chaos: int
+    ) -> rq.ObserverResponse | None:
         """What the asked node says; none: nobody is there."""
         node = next((n for n in self.nodes if n.address == ask.to), None)
         if node is None:
             return None
-        told = rq.Leader(node.leader, node.epoch)
+        told = rq.LeaderAndEpoch(node.leader, node.epoch)
         homes = {node.leader: Address(f"node{node.leader}", 9093)}
         endpoints = MappingProxyType(homes if version >= 17 and node.leader >= 0 else {})
         error = self._refusal(node, ask)
-        if isinstance(ask, rq.SnapshotAsk):
+        if isinstance(ask, rq.FetchSnapshotRequest):
             if error or ask.snapshot != node.snapshot:
-                return rq.SnapshotAnswer(rq.UNKNOWN_SERVER_ERROR)
+                return rq.FetchSnapshotResponse(rq.UNKNOWN_SERVER_ERROR)
             data = bytes(min(1 + chaos % 20, SNAPSHOT_BYTES - ask.position))
-            return rq.SnapshotAnswer(
+            return rq.FetchSnapshotResponse(
                 0, told, endpoints, ask.snapshot, SNAPSHOT_BYTES, ask.position, data
             )
         if error:
-            return rq.FetchAnswer(error, version, told, endpoints)
+            return rq.FetchResponse(error, version, told, endpoints)
         return self._content(node, ask, told, version, chaos)
 
-    def _refusal(self, node: Node, ask: rq.Ask) -> int:
+    def _refusal(self, node: Node, ask: rq.ObserverRequest) -> int:
         if ask.epoch < node.epoch:
             return rq.FENCED_LEADER_EPOCH
         if ask.epoch > node.epoch:
@@ -134,8 +136,8 @@ class Quorum:
         return 0 if node.leader == node.id else rq.NOT_LEADER_OR_FOLLOWER
 
     def _content(
-        self, node: Node, ask: rq.FetchAsk, told: rq.Leader, version: int, chaos: int
-    ) -> rq.FetchAnswer:
+        self, node: Node, ask: rq.FetchRequest, told: rq.LeaderAndEpoch, version: int, chaos: int
+    ) -> rq.FetchResponse:
         # A leader says no watermark before it has committed something of its own epoch.
         own = [entry[1] + 1 for entry in self.committed if entry[2] == node.epoch]
         watermark = own[-1] if own else -1
@@ -147,14 +149,14 @@ class Quorum:
             or place.epoch < snapshot.epoch
         )
         if lost:
-            return rq.FetchAnswer(**answer, high_watermark=watermark, snapshot=snapshot)
+            return rq.FetchResponse(**answer, high_watermark=watermark, snapshot=snapshot)
         end = node.end_of_epoch(place.epoch)
         if place.offset > 0 and (end.epoch != place.epoch or end.offset < place.offset):
-            return rq.FetchAnswer(**answer, high_watermark=watermark, diverging=end)
+            return rq.FetchResponse(**answer, high_watermark=watermark, diverging=end)
         following = [e for e in node.log if e[1] >= place.offset]
         text = " ".join(f"{first}-{last}@{epoch}" for first, last, epoch in following[:4])
         records = log(text)
         # A slice of the log: at least one batch, then cut anywhere.
         whole = len(log(text.split()[0])) if text else 0
         cut = records[: max(whole, len(records) - chaos % 90)]
-        return rq.FetchAnswer(**answer, high_watermark=watermark, records=cut)
+        return rq.FetchResponse(**answer, high_watermark=watermark, records=cut)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.events import DeadLetter, LogCommit
-from streams.kraft.batch import scan
-from streams.kraft.commits import CommitAssembler, Output, Position
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_WANTED
+from streams.kraft.batch import scan_batches
+from streams.kraft.commits import AssemblerEvent, CommitAssembler, CommitPosition
+from streams.kraft.wanted import ALL_RECORDS, DEFAULT_RECORD_TYPES
 from streams.types import ClusterId
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
@@ -56,13 +56,13 @@ def log_of(batches: Sequence[str]) -> bytes:
     return bytes(out)
 
 
-def run(log: bytes, assembler: CommitAssembler | None = None) -> list[Output]:
+def run(log: bytes, assembler: CommitAssembler | None = None) -> list[AssemblerEvent]:
     """Everything that a log gives."""
     assembler = assembler or CommitAssembler(CLUSTER)
-    return [event for batch in scan(log).batches for event in assembler.add(batch, SEEN_MS)]
+    return [event for batch in scan_batches(log).batches for event in assembler.add(batch, SEEN_MS)]
 
 
-def spelled(events: Sequence[Output]) -> str:
+def spelled(events: Sequence[AssemblerEvent]) -> str:
     """Commits as ``kind first-last records``, dead letters as ``dead place``."""
     words = []
     for event in events:
@@ -148,7 +148,7 @@ def test_dead_letter_has_the_bytes_and_the_reason() -> None:
     assert (first.reason, first.payload) == ("record type 126 is not known", VALUES["?"])
     assert isinstance(second, DeadLetter)
     assert second.reason == "the checksum of the record batch does not match its content"
-    assert second.payload == log[scan(log).batches[1].at :]
+    assert second.payload == log[scan_batches(log).batches[1].at :]
 
 
 def test_damaged_batch_with_a_secret_keeps_its_header_alone() -> None:
@@ -170,7 +170,7 @@ def test_position_stays_before_an_open_transaction() -> None:
     """A source that resumes at the position reads an open transaction from its beginning."""
     assembler = CommitAssembler(CLUSTER)
     positions = []
-    for batch in scan(log_of(["L", "F(F", "F", ")N", "L", "(", "x"])).batches:
+    for batch in scan_batches(log_of(["L", "F(F", "F", ")N", "L", "(", "x"])).batches:
         assembler.add(batch, SEEN_MS)
         positions.append(tuple(assembler.position))
     assert positions == [(0, 1), (1, 1), (1, 1), (6, 1), (7, 2), (7, 2), (9, 2)]
@@ -181,7 +181,7 @@ def test_restart_forgets_an_open_transaction() -> None:
     """After a snapshot the log goes on elsewhere, with nothing open."""
     assembler = CommitAssembler(CLUSTER)
     run(log_of(["(F"]), assembler)
-    assembler.restart(Position(99, 7))
+    assembler.reset(CommitPosition(99, 7))
     assert assembler.position == (99, 7)
     later = data_batch([VALUES["F"]], base_offset=100, leader_epoch=7)
     assert spelled(run(later, assembler)) == "batch 100-100 F"
@@ -208,7 +208,7 @@ def test_every_split_into_reads_gives_the_same(batches: list[str], data: st.Data
     for start, end in zip([0, *cuts], [*cuts, len(log)], strict=True):
         held += log[start:end]
         events += run(held, pieced)
-        held = held[scan(held).consumed :]
+        held = held[scan_batches(held).consumed :]
     assert events == expected
     assert pieced.position == whole.position
 
@@ -220,8 +220,8 @@ def test_resuming_after_any_batch_loses_nothing(batches: list[str]) -> None:
     log = log_of(batches)
     everything = run(log)
     assembler = CommitAssembler(CLUSTER)
-    before: list[Output] = []
-    for batch in scan(log).batches:
+    before: list[AssemblerEvent] = []
+    for batch in scan_batches(log).batches:
         before += assembler.add(batch, SEEN_MS)
         after = run(log, CommitAssembler(CLUSTER, position=assembler.position))
         ids = [event.id for event in before]
@@ -247,4 +247,4 @@ def test_every_record_is_accounted_for(batches: list[str]) -> None:
 
 def test_default_set_has_no_partitions() -> None:
     """What a feature monitor reads does not grow with topics and partitions."""
-    assert not [kind for kind in DEFAULT_WANTED if "TOPIC" in kind or "PARTITION" in kind]
+    assert not [kind for kind in DEFAULT_RECORD_TYPES if "TOPIC" in kind or "PARTITION" in kind]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streams.events import UNREADABLE
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.records import RecordDecoder
 from streams.kraft.wanted import ALL_RECORDS, count_types
 from tests.streams.kraft.encoding import batch_of, control_framed, framed
@@ -31,7 +31,7 @@ CONTENTS: list[tuple[int, str, dict[str, Any]]] = [
 
 def decoded(record: bytes, wanted: frozenset[str] = ALL_RECORDS) -> Any:
     """What a control batch with one record gives."""
-    (batch,) = scan(batch_of([record], base_offset=9, control=True)).batches
+    (batch,) = scan_batches(batch_of([record], base_offset=9, control=True)).batches
     return RecordDecoder(wanted).decode(batch)
 
 
@@ -76,8 +76,8 @@ def test_unreadable_control_record_says_why(key: bytes | None, value: bytes, rea
     """A control record that cannot be read stands in its place with a reason, its bytes apart."""
     result = decoded(framed(value, 0, key=key))
     assert result.records[0]["type"] == UNREADABLE
-    assert result.lost[0].reason.endswith(reason)
-    assert result.lost[0].payload == value
+    assert result.undecoded[0].reason.endswith(reason)
+    assert result.undecoded[0].payload == value
 
 
 def test_version_is_the_newest_of_the_key() -> None:

@@ -7,15 +7,15 @@ import pytest
 from streams.events import UNREADABLE, LogCommit, SnapshotChunk
 from streams.kraft import dump_text
 from streams.kraft.dump_text import (
-    PrintedAssembler,
-    PrintedDecoder,
-    PrintedSnapshot,
-    is_dump,
+    DumpLogAssembler,
+    DumpLogDecoder,
+    DumpLogSnapshotReader,
+    is_dump_log,
     scan_text,
     sections,
 )
-from streams.kraft.unreadable import BadSnapshot
-from streams.kraft.wanted import DEFAULT_WANTED
+from streams.kraft.unreadable import CorruptSnapshotError
+from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.types import ClusterId
 
 CLUSTER = ClusterId("cluster")
@@ -54,7 +54,7 @@ TEXT = (
 def decoded(text: str) -> list[tuple[int, str]]:
     """Offset and type of what is wanted of a text."""
     found = scan_text(text.encode(), whole=True)
-    decoder = PrintedDecoder(DEFAULT_WANTED)
+    decoder = DumpLogDecoder(DEFAULT_RECORD_TYPES)
     return [
         (record["offset"], record["type"])
         for one in found.batches
@@ -64,7 +64,7 @@ def decoded(text: str) -> list[tuple[int, str]]:
 
 def test_wanted_records_are_read_and_others_counted() -> None:
     """Of a printed log the wanted records come out, with their offsets and what else there is."""
-    assembler = PrintedAssembler(CLUSTER)
+    assembler = DumpLogAssembler(CLUSTER)
     events = [
         event
         for one in scan_text(TEXT.encode(), whole=True).batches
@@ -100,16 +100,16 @@ def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
         rest = scan_text(content[first.consumed :], whole=True)
         found = [one.base_offset for one in (*first.batches, *rest.batches)]
         assert found == [0, 1, 4]
-        assert not any(one.fault for one in (*first.batches, *rest.batches))
+        assert not any(one.error for one in (*first.batches, *rest.batches))
 
 
 def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
     """A batch of which records are missing is not read, and neither is one of a bad checksum."""
     torn = TEXT[: TEXT.rindex("| offset")]
     *_, last = scan_text(torn.encode(), whole=True).batches
-    assert last.fault == "0 of the 1 records of the record batch are printed"
+    assert last.error == "0 of the 1 records of the record batch are printed"
     (bad,) = scan_text(batch(0, *payload(NOOP), valid=False).encode(), whole=True).batches
-    assert "checksum" in bad.fault
+    assert "checksum" in bad.error
 
 
 @pytest.mark.parametrize(
@@ -124,16 +124,16 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
 def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
     """What the tool could not print stands in its place with a reason, and the rest is read."""
     (one,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
-    found = PrintedDecoder(DEFAULT_WANTED).decode(one)
+    found = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(one)
     assert [record["type"] for record in found.records] == [UNREADABLE, "FEATURE_LEVEL_RECORD"]
-    assert reason in found.lost[0].reason
-    assert found.lost[0].payload == b""
+    assert reason in found.undecoded[0].reason
+    assert found.undecoded[0].payload == b""
 
 
 def test_sections_are_the_files_that_the_text_tells_of() -> None:
     """Each file's lines are a section with its name, wherever they stand."""
     text = f"Dumping /a/1.log\nLog starting offset: 0\n{TEXT}Dumping /b/2.log\n{TEXT}".encode()
-    assert is_dump(text)
+    assert is_dump_log(text)
     first, second = sections(io.BytesIO(text))
     assert (first.name, second.name) == ("/a/1.log", "/b/2.log")
     for one in (first, second):
@@ -148,7 +148,7 @@ def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.Monkey
     ends."""
     named = f"Dumping /a/1.log\n{TEXT}".encode()
     for before in (b"\n", b"\xef\xbb\xbf", b"SLF4J: No binding\n\nlog4j:WARN x\n", TEXT.encode()):
-        assert is_dump(before + named)
+        assert is_dump_log(before + named)
         for size in (1, 5, 17, 4 << 20):
             monkeypatch.setattr(dump_text, "_PIECE_BYTES", size)
             *nameless, one = sections(io.BytesIO(before + named))
@@ -158,9 +158,9 @@ def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.Monkey
 
 def test_other_texts_and_bytes_are_none_of_the_tool() -> None:
     """Lines that speak of dumps, and a log that holds the tool's words as a value."""
-    assert not is_dump(b"INFO starting\nDumping the heap\n")
-    assert not is_dump(b"\0\0\0\7\nbaseOffset: 1 lastOffset: 2 count: 2\n")
-    assert not is_dump(b"")
+    assert not is_dump_log(b"INFO starting\nDumping the heap\n")
+    assert not is_dump_log(b"\0\0\0\7\nbaseOffset: 1 lastOffset: 2 count: 2\n")
+    assert not is_dump_log(b"")
 
 
 def test_a_printed_snapshot_without_its_footer_is_refused() -> None:
@@ -168,14 +168,14 @@ def test_a_printed_snapshot_without_its_footer_is_refused() -> None:
     header = batch(0, 'SnapshotHeader {"version":0,"lastContainedLogTimestamp":9}', control=True)
     footer = batch(2, 'SnapshotFooter {"version":0}', control=True)
     body = batch(1, *payload(LEVEL))
-    reader = PrintedSnapshot(CLUSTER, 50, 3)
+    reader = DumpLogSnapshotReader(CLUSTER, 50, 3)
     out = reader.feed((header + body + footer).encode(), 1) + reader.end_of_text(1)
     chunk = reader.finish(1)
     assert out == []
     assert isinstance(chunk, SnapshotChunk)
     assert (chunk.append_ms, len(chunk.records), chunk.last) == (9, 1, True)
-    torn = PrintedSnapshot(CLUSTER, 50, 3)
+    torn = DumpLogSnapshotReader(CLUSTER, 50, 3)
     torn.feed((header + body).encode(), 1)
     torn.end_of_text(1)
-    with pytest.raises(BadSnapshot, match="cut off before its footer"):
+    with pytest.raises(CorruptSnapshotError, match="cut off before its footer"):
         torn.finish(1)

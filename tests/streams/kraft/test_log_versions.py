@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from admin.features import Update, UpgradeType, update_features
-from controller.monitor import Outcome
+from admin.features import FeatureUpdate, UpgradeType, update_features
+from controller.monitor import StepResult
 from deploy.cluster import Cluster
 from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
 from deploy.ports import LOOPBACK
 from deploy.probe import supported_ranges
 from deploy.specs import ClusterSpec, NodeSpec, Roles
 from streams.events import LogCommit, LogGap, SnapshotChunk
-from streams.kraft.batch import scan
-from streams.kraft.commits import BEGINNING, CommitAssembler, Position
+from streams.kraft.batch import scan_batches
+from streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
 from streams.kraft.records import Record
-from streams.kraft.schema import table
+from streams.kraft.schema import record_table
 from streams.kraft.snapshot import parse_name, read_snapshot
 from streams.net.address import parse_addresses
 from streams.types import METADATA_VERSION, ClusterId, FeatureLevel
@@ -41,7 +41,7 @@ OFTEN = {
 
 def untagged(record: Record) -> Mapping[str, Any]:
     """A record's content without the tagged fields."""
-    kinds = [*table().records.values(), *table().controls.values()]
+    kinds = [*record_table().records.values(), *record_table().controls.values()]
     schema = next(each for each in kinds if each.type == record["type"])
     tagged = {field.name for field in schema.fields if field.tagged}
     return {name: value for name, value in record["data"].items() if name not in tagged}
@@ -84,10 +84,10 @@ async def test_a_lossless_downgrade(
         light.create_topic("a-topic", partitions=20, replicas=3)
     (segment,) = cluster.node(1).metadata_log.glob("*.log")
     higher = await snapshot_after(cluster, ours(segment)[-1]["offset"])
-    written = segment.read_bytes()[: scan(segment.read_bytes()).consumed]
+    written = segment.read_bytes()[: scan_batches(segment.read_bytes()).consumed]
 
     kind = UpgradeType.SAFE_DOWNGRADE
-    await update_features(address, (Update(METADATA_VERSION, FeatureLevel(after), kind),))
+    await update_features(address, (FeatureUpdate(METADATA_VERSION, FeatureLevel(after), kind),))
     added = ours(segment)[len(ours_of(written)) :]
     assert segment.read_bytes().startswith(written)
     (level,) = [each for each in added if each["type"] != "NO_OP_RECORD"]
@@ -118,7 +118,7 @@ async def test_a_lossless_downgrade(
 
 def ours_of(log: bytes) -> list[int]:
     """The offsets of a log's records."""
-    batches = scan(log).batches
+    batches = scan_batches(log).batches
     return [offset for b in batches for offset in range(b.base_offset, b.last_offset + 1)]
 
 
@@ -171,11 +171,13 @@ def unfenced(node_id: int) -> bytes:
 Read = LogCommit | SnapshotChunk | LogGap
 
 
-def log(values: Sequence[bytes], first: int = 0, after: Position = BEGINNING) -> list[Read]:
+def log(values: Sequence[bytes], first: int = 0, after: CommitPosition = BEGINNING) -> list[Read]:
     """What a source reads of a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
-    found = [each for batch in scan(content).batches for each in assembler.add(batch, seen_ms=1)]
+    found = [
+        each for batch in scan_batches(content).batches for each in assembler.add(batch, seen_ms=1)
+    ]
     return [each for each in found if isinstance(each, LogCommit)]
 
 
@@ -190,7 +192,7 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
     return [each for each in found if isinstance(each, SnapshotChunk)]
 
 
-def take(engine: Engine, events: Iterable[Read]) -> list[Outcome]:
+def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
     """What is said of these events; nothing in them may be unreadable."""
     outcomes = [engine.take(event) for event in events]
     assert dict(engine.state.image.unreadable) == {}
@@ -204,7 +206,7 @@ def nodes(engine: Engine) -> dict[str, Any]:
     return {str(key): node._replace(provenance=nowhere) for key, node in known.items()}
 
 
-def changes(outcomes: Iterable[Outcome]) -> list[tuple[int, int, int, bool]]:
+def changes(outcomes: Iterable[StepResult]) -> list[tuple[int, int, int, bool]]:
     """Each change of a level: before, after, at which offset, and whether found by comparing."""
     return [
         (each.before, each.after, each.epoch, each.from_snapshot)
@@ -230,7 +232,7 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
     jumped = Engine()
     told = take(jumped, log(BEFORE[:known]))
     told += take(jumped, snapshot(end, BEFORE))
-    told += take(jumped, log(CHANGE, end, Position(end - 1, 1)))
+    told += take(jumped, log(CHANGE, end, CommitPosition(end - 1, 1)))
     first = (0, 21, 0, False) if known else (0, 21, end - 1, True)
     assert changes(told) == [first, (21, 25, end, False)]
     one, other = alone.state.image, jumped.state.image
@@ -244,7 +246,7 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     """
     lived, anew = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
-    take(lived, log([level(7)], 3, Position(2, 1)))
+    take(lived, log([level(7)], 3, CommitPosition(2, 1)))
     rewritten = snapshot(9, [level(7), registered(1, version=1, top=7, fenced=False)])
     before = nodes(lived)
     (outcome,) = take(lived, rewritten)
@@ -265,7 +267,7 @@ def test_the_snapshot_of_a_lossy_downgrade() -> None:
         engine,
         log([level(17), registered(1, version=3, top=19, fenced=False), controller(9, 19)]),
     )
-    told += take(engine, log([level(14)], 3, Position(2, 1)))
+    told += take(engine, log([level(14)], 3, CommitPosition(2, 1)))
     before = nodes(engine)
     assert set(before) == {"broker-1", "controller-9"}
     told += take(engine, snapshot(9, [level(14), registered(1, version=2, top=19, fenced=False)]))

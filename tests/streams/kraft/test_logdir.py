@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.logdir import LogDirectoryReader
 from streams.kraft.logdir_files import cluster_id_of
 from streams.kraft.logdir_rule import CommitRule
-from streams.kraft.observer_states import Output
-from streams.kraft.requests import START, Leader, Place
+from streams.kraft.observer_states import ObserverOutput
+from streams.kraft.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
 from tests.streams.kraft.observer_script import place, spell_output
 
@@ -58,7 +58,7 @@ class Directory:
         """Write a snapshot file; its content is not looked into here."""
         (self.log / f"{end:020}-{epoch:010}.checkpoint").write_bytes(data)
 
-    def reader(self, at: Place = START) -> LogDirectoryReader:
+    def reader(self, at: OffsetAndEpoch = LOG_START) -> LogDirectoryReader:
         """A reader with a settling time of one second."""
         return LogDirectoryReader(self.root, CLUSTER, at, settle_ms=1000, poll_ms=1)
 
@@ -71,7 +71,7 @@ def directory(tmp_path: Path) -> Directory:
 
 async def drain(reader: LogDirectoryReader, reads: int = 8) -> list[str]:
     """What a few reads give."""
-    outputs: list[Output] = []
+    outputs: list[ObserverOutput] = []
     for _ in range(reads):
         outputs += await reader.read()
     return [spell_output(output) for output in outputs]
@@ -82,13 +82,13 @@ async def test_records_settle_before_they_are_given_out(directory: Directory) ->
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100, 3), entry(4, 1, 2050))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0"]
-    assert reader.leader == Leader(1, 1)
+    assert reader.leader == LeaderAndEpoch(1, 1)
     directory.append(0, entry(5, 1, 2100))
     assert await drain(reader) == ["commit 1-3"]
     directory.append(0, entry(6, 1, 9000))
     assert await drain(reader) == ["commit 4-5"]
     assert reader.caught_up
-    assert reader.place == Place(6, 1)
+    assert reader.next_position == OffsetAndEpoch(6, 1)
     assert reader.high_watermark == 6
     await reader.close()
 
@@ -170,10 +170,10 @@ async def test_resuming_gives_each_record_once(directory: Directory) -> None:
     directory.append(0, *log[:4])
     directory.append(4, *log[4:])
     for offset in range(1, 9):
-        reader = directory.reader(Place(offset, 1))
+        reader = directory.reader(OffsetAndEpoch(offset, 1))
         expected = [f"commit {offset}-3", "commit 4-8"] if offset < 4 else [f"commit {offset}-8"]
         assert await drain(reader) == expected
-        assert reader.place == Place(9, 1)
+        assert reader.next_position == OffsetAndEpoch(9, 1)
         await reader.close()
 
 
@@ -219,10 +219,10 @@ async def test_a_half_written_batch_is_waited_for(directory: Directory) -> None:
     directory.append(0, leader_change(0, 1, 1000), later[:30])
     reader = directory.reader()
     assert await drain(reader) == []
-    assert reader.trouble is None
+    assert reader.stall_reason is None
     directory.append(0, later[30:], bytes(5000))
     assert await drain(reader) == ["commit 0-0"]
-    assert reader.trouble is None
+    assert reader.stall_reason is None
     await reader.close()
 
 
@@ -233,7 +233,7 @@ async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: Dire
     directory.append(0, leader_change(0, 1, 1000, voters=1), bytes(damaged), entry(4, 1, 1000))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0", "commit 1-4"]
-    assert reader.trouble is None
+    assert reader.stall_reason is None
     await reader.close()
 
 
@@ -242,11 +242,11 @@ async def test_garbage_is_trouble_and_is_tried_again(directory: Directory) -> No
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
     assert await drain(reader, 3) == ["commit 0-0"]
-    assert reader.trouble is not None
-    assert "cannot be read" in reader.trouble.line
+    assert reader.stall_reason is not None
+    assert "cannot be read" in reader.stall_reason.message
     directory.write(0, leader_change(0, 1, 1000, voters=1), entry(1, 1, 1000))
     assert await drain(reader, 4) == ["commit 1-1"]
-    assert reader.trouble is None
+    assert reader.stall_reason is None
     await reader.close()
 
 
@@ -257,7 +257,7 @@ async def test_trouble_that_stays_keeps_its_beginning(directory: Directory) -> N
     seen = []
     for _ in range(8):
         await reader.read()
-        seen.append(reader.trouble)
+        seen.append(reader.stall_reason)
     first = next(index for index, trouble in enumerate(seen) if trouble)
     assert len(seen) - first > 4
     assert {trouble and trouble.since_ms for trouble in seen[first:]} == {seen[first].since_ms}
@@ -267,11 +267,11 @@ async def test_trouble_that_stays_keeps_its_beginning(directory: Directory) -> N
 async def test_another_cluster_is_refused(directory: Directory) -> None:
     """meta.properties names another cluster: one line with both ids, and nothing is read."""
     directory.append(0, leader_change(0, 1, 1000, voters=1))
-    reader = LogDirectoryReader(directory.log, "another", START)
+    reader = LogDirectoryReader(directory.log, "another", LOG_START)
     assert await drain(reader, 1) == []
-    assert reader.trouble is not None
-    assert reader.trouble.lasting
-    assert f"belongs to cluster {CLUSTER}, not another" in reader.trouble.line
+    assert reader.stall_reason is not None
+    assert reader.stall_reason.permanent
+    assert f"belongs to cluster {CLUSTER}, not another" in reader.stall_reason.message
     await reader.close()
 
 
@@ -307,8 +307,8 @@ async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
         cluster_id_of(directory.log)
     reader = directory.reader()
     assert await drain(reader, 1) == []
-    assert reader.trouble is not None
-    assert f"{meta}: Is a directory" in reader.trouble.line
+    assert reader.stall_reason is not None
+    assert f"{meta}: Is a directory" in reader.stall_reason.message
     await reader.close()
 
 
@@ -321,10 +321,10 @@ async def test_what_is_no_log_is_said(directory: Directory, what: str) -> None:
         directory.append(7, entry(7, 1, 1000))
     reader = directory.reader()
     assert await drain(reader, 1) == []
-    assert reader.trouble is not None
-    assert reader.trouble.lasting
+    assert reader.stall_reason is not None
+    assert reader.stall_reason.permanent
     hints = {"nothing": "is the log mounted", "no log": "give", "only the end": "mount the whole"}
-    assert hints[what] in reader.trouble.line
+    assert hints[what] in reader.stall_reason.message
     await reader.close()
 
 
@@ -338,10 +338,10 @@ def test_nothing_is_released_before_its_time(steps: Sequence[int]) -> None:
         times.append(now)
         log += entry(offset, 1 + offset // 7, now)
     rule = CommitRule(settle_ms=1000)
-    batches = scan(log).batches
+    batches = scan_batches(log).batches
     for one in batches:
-        rule.saw(one)
-    watermark = rule.watermark(batches, -1)
+        rule.observe(one)
+    watermark = rule.high_watermark(batches, -1)
     if watermark > 0:
         epoch = batches[watermark - 1].leader_epoch
         same = [ms for ms, one in zip(times, batches, strict=True) if one.leader_epoch == epoch]

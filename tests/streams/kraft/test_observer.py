@@ -5,16 +5,22 @@ from itertools import product
 import pytest
 
 from streams.kraft.observer import Observer
-from streams.kraft.observer_states import TRANSITIONS, Heard, Output, Pace, Phase
-from streams.kraft.requests import START, Failure, FetchAsk, Place
+from streams.kraft.observer_states import (
+    TRANSITIONS,
+    ObserverOutput,
+    ObserverState,
+    ObserverTiming,
+    ResponseKind,
+)
+from streams.kraft.requests import LOG_START, FetchRequest, OffsetAndEpoch, RequestFailure
 from tests.streams.kraft.observer_script import Script, nodes, place, spell_output
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 
 
-def script(at: str = "0@0", bootstrap: str = "abc", pace: Pace | None = None) -> Script:
+def script(at: str = "0@0", bootstrap: str = "abc", pace: ObserverTiming | None = None) -> Script:
     """A script for an observer that begins at a place."""
-    pace = pace or Pace()
+    pace = pace or ObserverTiming()
     return Script(Observer(nodes(bootstrap), place(at), CLUSTER, lambda: 1.0, pace))
 
 
@@ -113,7 +119,7 @@ def test_an_older_watermark_takes_nothing_back() -> None:
         """
     )
     assert run.observer.high_watermark == 2
-    assert run.observer.place == Place(2, 5)
+    assert run.observer.next_position == OffsetAndEpoch(2, 5)
 
 
 def test_before_4_1_the_watermark_is_looked_for_ever_less_often() -> None:
@@ -143,7 +149,7 @@ def test_from_4_1_on_the_leader_says_when_the_watermark_moves() -> None:
         """
     )
     ask = run.ask()
-    assert isinstance(ask, FetchAsk)
+    assert isinstance(ask, FetchRequest)
     assert ask.high_watermark == 1
     assert run.waited_ms == 0
 
@@ -161,17 +167,17 @@ def test_a_cut_off_batch_is_fetched_again() -> None:
 
 def test_a_batch_larger_than_the_answer_is_asked_for_with_more() -> None:
     """No whole batch in an answer: more bytes are asked for, up to the most; then it is trouble."""
-    run = script(bootstrap="a", pace=Pace(max_bytes=100, most_bytes=5000))
+    run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, most_bytes=5000))
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
     asked = []
     for _ in range(3):
         ask = run.ask()
-        assert isinstance(ask, FetchAsk)
+        assert isinstance(ask, FetchRequest)
         asked.append(ask.max_bytes)
         run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", ask)
     assert asked == [100, 800, 5000]
-    assert run.observer.trouble is not None
-    assert "no whole batch follows offset 0" in run.observer.trouble.line
+    assert run.observer.stall_reason is not None
+    assert "no whole batch follows offset 0" in run.observer.stall_reason.message
 
 
 def test_batches_before_the_place_are_passed_over() -> None:
@@ -260,7 +266,7 @@ def test_a_leader_that_has_committed_nothing_takes_nothing_back(answer: str) -> 
 def test_a_rebuilt_cluster_is_recognised_when_all_controllers_are_behind() -> None:
     """Every controller at an older epoch for ten seconds: the log is another one, read anew."""
     run = script("10@5", bootstrap="ab")
-    outputs: list[Output] = []
+    outputs: list[ObserverOutput] = []
     while not outputs and run.now_ms < 60_000:
         outputs = run.reply("UNKNOWN_LEADER_EPOCH leader=1@2", run.ask())
     assert 11_000 <= run.now_ms < 13_000
@@ -275,7 +281,7 @@ def test_one_controller_that_is_behind_proves_nothing() -> None:
         ask = run.ask()
         answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if ask.to.host == "a" else "gone"
         assert run.reply(answer, ask) == []
-    assert run.observer.place == Place(10, 5)
+    assert run.observer.next_position == OffsetAndEpoch(10, 5)
 
 
 def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
@@ -411,9 +417,9 @@ def test_trouble_keeps_its_beginning() -> None:
     run = script(bootstrap="ab")
     first_ms = run.now_ms
     for _ in range(20):
-        run.observer.failure(Failure("nobody listens"), run.now_ms if run.ask() else 0)
-    assert run.observer.trouble is not None
-    assert run.observer.trouble.since_ms == first_ms
+        run.observer.on_failure(RequestFailure("nobody listens"), run.now_ms if run.ask() else 0)
+    assert run.observer.stall_reason is not None
+    assert run.observer.stall_reason.since_ms == first_ms
     assert run.now_ms - first_ms > 5000
 
 
@@ -452,7 +458,7 @@ def test_two_leaders_of_one_epoch_are_not_believed() -> None:
 
 def test_records_that_are_never_committed_are_not_held_for_ever() -> None:
     """Above a limit nothing more is held: the place is asked for again, with pauses."""
-    run = script(bootstrap="a", pace=Pace(tail_bytes=100))
+    run = script(bootstrap="a", pace=ObserverTiming(tail_bytes=100))
     run.play(
         """
         a 0@0 e0 w0   | FENCED_LEADER_EPOCH v=18 leader=1@5 at 1=a |
@@ -467,15 +473,15 @@ def test_records_that_are_never_committed_are_not_held_for_ever() -> None:
 
 def test_every_phase_knows_every_answer_that_can_follow_its_question() -> None:
     """The table has each pair but those in which the answer fits no question of the phase."""
-    parts = {Heard.SNAPSHOT_PART, Heard.SNAPSHOT_WHOLE, Heard.SNAPSHOT_GONE}
-    contents = {Heard.RECORDS, Heard.DIVERGED, Heard.SNAPSHOT_NAMED}
-    for phase, heard in product(Phase, Heard):
-        impossible = heard in (contents if phase is Phase.SNAPSHOT else parts)
+    parts = {ResponseKind.SNAPSHOT_PART, ResponseKind.SNAPSHOT_WHOLE, ResponseKind.SNAPSHOT_GONE}
+    contents = {ResponseKind.RECORDS, ResponseKind.DIVERGED, ResponseKind.SNAPSHOT_NAMED}
+    for phase, heard in product(ObserverState, ResponseKind):
+        impossible = heard in (contents if phase is ObserverState.SNAPSHOT else parts)
         assert ((phase, heard) in TRANSITIONS) != impossible
 
 
 def test_an_answer_that_was_not_asked_for_is_a_mistake_of_the_shell() -> None:
     """Answers come one for each question."""
-    observer = Observer(nodes("a"), START, CLUSTER, lambda: 1.0)
+    observer = Observer(nodes("a"), LOG_START, CLUSTER, lambda: 1.0)
     with pytest.raises(RuntimeError, match="nothing was asked"):
-        observer.failure(Failure("gone"), 0)
+        observer.on_failure(RequestFailure("gone"), 0)

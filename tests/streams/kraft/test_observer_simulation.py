@@ -5,11 +5,17 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.observer import Observer
-from streams.kraft.observer_states import Commits, LostPlace, Output, Pause, SnapshotBytes
-from streams.kraft.requests import START, Failure, Place
-from streams.kraft.tail import Tail
+from streams.kraft.observer_states import (
+    Backoff,
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    SnapshotBytes,
+)
+from streams.kraft.requests import LOG_START, OffsetAndEpoch, RequestFailure
+from streams.kraft.tail import UncommittedLog
 from tests.streams.kraft.log_bytes import log
 from tests.streams.kraft.simulated_quorum import Quorum
 
@@ -36,17 +42,17 @@ class Auditor:
         self.next = 0
         self.watermark = -1
 
-    def check(self, observer: Observer, outputs: list[Output]) -> None:
+    def check(self, observer: Observer, outputs: list[ObserverOutput]) -> None:
         """Offsets follow each other, what is released is committed, the watermark only grows."""
         for output in outputs:
             match output:
-                case Commits(batches):
+                case CommittedBatches(batches):
                     for batch in batches:
                         assert batch.base_offset == self.next
                         entry = (batch.base_offset, batch.last_offset, batch.leader_epoch)
                         assert entry in self.quorum.committed
                         self.next = batch.last_offset + 1
-                case LostPlace(first, last, _, reset):
+                case MissingOffsets(first, last, _, reset):
                     assert not reset
                     assert first == self.next
                     assert last < self.quorum.watermark
@@ -54,7 +60,7 @@ class Auditor:
                     assert snapshot.offset > self.next
                     if last_part:
                         self.next = snapshot.offset
-        assert observer.place.offset == self.next
+        assert observer.next_position.offset == self.next
         assert self.watermark <= observer.high_watermark <= self.quorum.watermark
         self.watermark = observer.high_watermark
 
@@ -68,9 +74,9 @@ class Run:
         self.auditor = Auditor(self.quorum)
         self.version = VERSIONS[seed % len(VERSIONS)]
         self.now_ms = 0
-        self.observer = self._observer(START)
+        self.observer = self._observer(LOG_START)
 
-    def _observer(self, place: Place) -> Observer:
+    def _observer(self, place: OffsetAndEpoch) -> Observer:
         bootstrap = [node.address for node in self.quorum.nodes]
         return Observer(bootstrap, place, "simulated", self.random.random)
 
@@ -80,7 +86,7 @@ class Run:
             self._ask(number, lost=name == "fail")
         elif name == "restart":
             # Only what was passed on survives a crash.
-            self.observer = self._observer(self.observer.place)
+            self.observer = self._observer(self.observer.next_position)
             self.auditor.watermark = -1
         elif name == "append":
             self.quorum.append(1 + number % 4)
@@ -88,15 +94,15 @@ class Run:
             getattr(self.quorum, name)(number)
 
     def _ask(self, number: int, *, lost: bool) -> None:
-        step = self.observer.next(self.now_ms)
-        if isinstance(step, Pause):
+        step = self.observer.next_action(self.now_ms)
+        if isinstance(step, Backoff):
             self.now_ms += step.ms
             return
         answer = self.quorum.answer(step, self.version, number)
         if lost or answer is None:
-            self.observer.failure(Failure("lost"), self.now_ms)
+            self.observer.on_failure(RequestFailure("lost"), self.now_ms)
             return
-        self.auditor.check(self.observer, self.observer.answer(answer, self.now_ms))
+        self.auditor.check(self.observer, self.observer.on_response(answer, self.now_ms))
 
     def settle(self) -> None:
         """Nothing goes wrong any more: the observer must catch up."""
@@ -107,7 +113,9 @@ class Run:
             self._ask(0, lost=False)
             if self.observer.caught_up and self.auditor.next == self.quorum.watermark:
                 return
-        raise AssertionError(f"stuck at {self.observer.place}, {self.observer.trouble}")
+        raise AssertionError(
+            f"stuck at {self.observer.next_position}, {self.observer.stall_reason}"
+        )
 
 
 @settings(max_examples=300, deadline=None)
@@ -137,12 +145,12 @@ def test_every_split_of_the_log_gives_the_same_batches(
         spans.append((first, first + count - 1))
         first += count
     pieces = [log(f"{a}-{b}@1") for a, b in spans]
-    tail = Tail(START)
+    tail = UncommittedLog(LOG_START)
     for cut in [*cuts, 10**6]:
         rest = b"".join(
             p for (_, last), p in zip(spans, pieces, strict=True) if last >= tail.end.offset
         )
-        tail.append(scan(rest[:cut]), 1)
+        tail.append(scan_batches(rest[:cut]), 1)
     released = [(batch.base_offset, batch.last_offset) for batch in tail.release(watermark)]
     assert released == [span for span in spans if span[1] < watermark]
     assert tail.end.offset == first

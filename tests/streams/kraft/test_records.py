@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.events import UNREADABLE
-from streams.kraft.batch import Batch, scan
-from streams.kraft.records import Decoded, RecordDecoder
+from streams.kraft.batch import RecordBatch, scan_batches
+from streams.kraft.records import DecodedBatch, RecordDecoder
 from streams.kraft.runs import MOST_HEADS
-from streams.kraft.schema import RecordSchema, table
+from streams.kraft.schema import RecordSchema, record_table
 from streams.kraft.varint import write_uvarint
 from streams.kraft.wanted import (
     ALL_RECORDS,
-    DEFAULT_WANTED,
+    DEFAULT_RECORD_TYPES,
+    REDACTED_RECORD_TYPES,
     SECRET_KEYS,
-    WITHHELD,
     count_types,
 )
 from tests.streams.kraft.encoding import batch_of, data_batch, framed, metadata_value, record_of
@@ -27,22 +27,22 @@ EVERYTHING = RecordDecoder(ALL_RECORDS)
 LEVEL = {"name": "metadata.version", "featureLevel": 21}
 
 
-def one_batch(data: bytes) -> Batch:
+def one_batch(data: bytes) -> RecordBatch:
     """The only batch in ``data``."""
-    (batch,) = scan(data).batches
+    (batch,) = scan_batches(data).batches
     return batch
 
 
-def decode(values: list[bytes], decoder: RecordDecoder = EVERYTHING) -> Decoded:
+def decode(values: list[bytes], decoder: RecordDecoder = EVERYTHING) -> DecodedBatch:
     """Record values through a batch of their own."""
     return decoder.decode(one_batch(data_batch(values)))
 
 
-def carefully(batch: Batch, decoder: RecordDecoder = EVERYTHING) -> Decoded:
+def carefully(batch: RecordBatch, decoder: RecordDecoder = EVERYTHING) -> DecodedBatch:
     """The same batch by the careful way alone."""
-    decoded = Decoded([], b"", [])
+    decoded = DecodedBatch([], b"", [])
     skipped = bytearray()
-    decoder._walk_controls(batch, decoded.records, skipped, decoded.lost)
+    decoder._walk_controls(batch, decoded.records, skipped, decoded.undecoded)
     return decoded._replace(skipped=bytes(skipped))
 
 
@@ -133,7 +133,7 @@ def test_reason_says_what_is_wrong(value: bytes, reason: str) -> None:
         "FEATURE_LEVEL_RECORD",
     ]
     assert decoded.records[1]["data"] == {"reason": reason}
-    (lost,) = decoded.lost
+    (lost,) = decoded.undecoded
     # Bytes whose type cannot be told are not kept: they might be a secret.
     unclear = value.startswith(b"\xff")
     assert (lost.offset, lost.reason, lost.payload) == (1, reason, b"" if unclear else value)
@@ -149,7 +149,7 @@ def test_cut_off_record_is_unreadable_at_every_length(
     value = metadata_value(schema, version, data.draw(record_data(schema, version)))
     for size in range(3, len(value)):
         (record, good) = decode([value[:size], GOOD]).records
-        if schema.type in WITHHELD:
+        if schema.type in REDACTED_RECORD_TYPES:
             assert record["type"] in (schema.type, UNREADABLE)  # the end is never looked at
         else:
             assert record["type"] == UNREADABLE
@@ -183,7 +183,7 @@ def test_record_without_an_end_takes_the_rest_of_its_batch_with_it() -> None:
         one_batch(batch_of([framed(GOOD, 0), b"\x7f" + framed(GOOD, 1)[1:], framed(GOOD, 2)]))
     )
     assert [record["type"] for record in decoded.records] == ["FEATURE_LEVEL_RECORD", UNREADABLE]
-    assert decoded.lost[0].reason == (
+    assert decoded.undecoded[0].reason == (
         "its length does not fit the record batch; nothing after it in its record batch can be read"
     )
 
@@ -192,7 +192,7 @@ def test_unwanted_types_are_skipped_and_counted() -> None:
     """Only what is wanted is decoded; the rest is counted by type, in whatever version it has."""
     topic = record_of("TOPIC_RECORD", {"name": "t", "topicId": "A" * 22})
     future_partition = b"\x01\x03\x63" + b"anything"
-    decoded = decode([topic, GOOD, future_partition, topic], RecordDecoder(DEFAULT_WANTED))
+    decoded = decode([topic, GOOD, future_partition, topic], RecordDecoder(DEFAULT_RECORD_TYPES))
     assert [(r["offset"], r["type"]) for r in decoded.records] == [(1, "FEATURE_LEVEL_RECORD")]
     assert count_types(decoded.skipped) == {"TOPIC_RECORD": 2, "PARTITION_RECORD": 1}
 
@@ -221,7 +221,7 @@ RUNS = {
 def test_runs_of_unwanted_records_are_skipped_as_one_by_one(runs: list[tuple[str, int]]) -> None:
     """Records in step are stepped over together, and nothing else is."""
     batch = one_batch(data_batch([RUNS[name] for name, times in runs for _ in range(times)]))
-    decoder = RecordDecoder(DEFAULT_WANTED)
+    decoder = RecordDecoder(DEFAULT_RECORD_TYPES)
     assert decoder.decode(batch) == carefully(batch, decoder)
 
 
@@ -230,7 +230,7 @@ def test_run_across_widening_places(name: str) -> None:
     """A run of records whose places take one byte, two and three is skipped whole."""
     times = MOST_HEADS + 100
     batch = one_batch(data_batch([RUNS[name]] * times + [GOOD]))
-    decoder = RecordDecoder(DEFAULT_WANTED)
+    decoder = RecordDecoder(DEFAULT_RECORD_TYPES)
     decoded = decoder.decode(batch)
     assert decoded == carefully(batch, decoder)
     assert [record["offset"] for record in decoded.records] == [times]
@@ -288,36 +288,38 @@ SECRETS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(WITHHELD))
+@pytest.mark.parametrize("kind", sorted(REDACTED_RECORD_TYPES))
 def test_secrets_are_never_told(kind: str) -> None:
     """Of types that carry secrets the rest is never shown, in a record, a reason or lost bytes."""
-    assert set(WITHHELD) == set(SECRETS)
+    assert set(REDACTED_RECORD_TYPES) == set(SECRETS)
     value = record_of(kind, SECRETS[kind])
     (record,) = decode([value]).records
-    assert (record["type"], tuple(record["data"])) == (kind, WITHHELD[kind])
+    assert (record["type"], tuple(record["data"])) == (kind, REDACTED_RECORD_TYPES[kind])
     for damaged in (value[:3], value[:6], value[:2] + b"\x05" + value[3:], b"\x02" + value[1:]):
         told = decode([damaged + SECRET.encode()])
         assert SECRET not in repr(told)
-        assert all(lost.payload == b"" for lost in told.lost)
+        assert all(lost.payload == b"" for lost in told.undecoded)
     for framing, _ in framings(value):
         assert SECRET not in repr(EVERYTHING.decode(one_batch(batch_of([framing]))))
 
 
 def test_secret_types_are_all_known() -> None:
     """Every type that is withheld has a key."""
-    assert len(SECRET_KEYS) == len(WITHHELD)
+    assert len(SECRET_KEYS) == len(REDACTED_RECORD_TYPES)
 
 
-def total(decoded: Decoded, batch: Batch) -> None:
+def total(decoded: DecodedBatch, batch: RecordBatch) -> None:
     """Whatever the bytes: each offset is read, skipped, or lost with those after it."""
     offsets = [record["offset"] for record in decoded.records]
     assert offsets == sorted(set(offsets))
     assert len(offsets) + len(decoded.skipped) <= batch.record_count
     assert [r["offset"] for r in decoded.records if r["type"] == UNREADABLE] == [
-        lost.offset for lost in decoded.lost
+        lost.offset for lost in decoded.undecoded
     ]
     if len(offsets) + len(decoded.skipped) < batch.record_count:
-        assert decoded.lost[-1].reason.endswith("nothing after it in its record batch can be read")
+        assert decoded.undecoded[-1].reason.endswith(
+            "nothing after it in its record batch can be read"
+        )
 
 
 @settings(max_examples=300, deadline=None)
@@ -326,7 +328,7 @@ def test_arbitrary_values_raise_nothing(values: list[bytes], key: int) -> None:
     """No value, with a good frame before it or not, makes the decoder raise."""
     for prefix in (b"", b"\x01", bytes([1, key, 0]), bytes([1, key, 1])):
         batch = one_batch(data_batch([prefix + value for value in values]))
-        for decoder in (EVERYTHING, RecordDecoder(DEFAULT_WANTED)):
+        for decoder in (EVERYTHING, RecordDecoder(DEFAULT_RECORD_TYPES)):
             total(decoder.decode(batch), batch)
 
 
@@ -348,7 +350,7 @@ def test_arbitrary_and_damaged_batches_raise_nothing(data: st.DataObject, raw: b
 def test_huge_counts_cost_nothing() -> None:
     """A count of four billion elements is refused before anything is made of it."""
     huge = b"\xff\xff\xff\xff\x0f"
-    for key, schema in table().records.items():
-        if schema.type not in WITHHELD:
+    for key, schema in record_table().records.items():
+        if schema.type not in REDACTED_RECORD_TYPES:
             value = b"\x01" + write_uvarint(key) + b"\x00" + huge * 20
             assert decode([value]).records[0]["type"] == UNREADABLE

@@ -6,11 +6,11 @@ import pytest
 from kio.serial import entity_reader, entity_writer
 
 from streams.kraft import wire
-from streams.kraft.requests import FetchAsk, Place, SnapshotAsk
+from streams.kraft.requests import FetchRequest, FetchSnapshotRequest, OffsetAndEpoch
 from streams.net.address import Address
 
-FETCH = FetchAsk(Address("a", 1), 7, Place(5, 3), 4, 500, 1 << 20)
-SNAPSHOT = SnapshotAsk(Address("a", 1), 7, Place(20, 4), 100, 1 << 20)
+FETCH = FetchRequest(Address("a", 1), 7, OffsetAndEpoch(5, 3), 4, 500, 1 << 20)
+SNAPSHOT = FetchSnapshotRequest(Address("a", 1), 7, OffsetAndEpoch(20, 4), 100, 1 << 20)
 
 
 class Speaks:
@@ -28,7 +28,7 @@ class Speaks:
 @pytest.mark.parametrize("version", range(13, 19))
 def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
     """The bytes of each Fetch version, read back, have replica id -1 and the place asked for."""
-    request, _, _ = wire.speak(FETCH, "cluster", Speaks(fetch=version, snapshot=0))
+    request, _, _ = wire.encode_request(FETCH, "cluster", Speaks(fetch=version, snapshot=0))
     assert request.__version__ == version
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
@@ -45,7 +45,7 @@ def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
 @pytest.mark.parametrize("version", [0, 1])
 def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
     """FetchSnapshot names the log by name, and bears replica id -1."""
-    request, _, _ = wire.speak(SNAPSHOT, "cluster", Speaks(fetch=13, snapshot=version))
+    request, _, _ = wire.encode_request(SNAPSHOT, "cluster", Speaks(fetch=13, snapshot=version))
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
     back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
@@ -73,4 +73,4 @@ def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPa
 def test_nodes_that_do_not_serve_the_log(node: Speaks, line: str) -> None:
     """Before anything is asked, what the node speaks tells a broker and an old release."""
     with pytest.raises(wire.NotAControllerError, match=line):
-        wire.speak(FETCH, "cluster", node)
+        wire.encode_request(FETCH, "cluster", node)

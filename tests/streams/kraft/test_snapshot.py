@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.events import DeadLetter, SnapshotChunk
-from streams.kraft.batch import scan
+from streams.kraft.batch import scan_batches
 from streams.kraft.snapshot import (
     CHUNK_BYTES,
-    Output,
+    SnapshotOutput,
     SnapshotReader,
     parse_name,
     read_snapshot,
 )
-from streams.kraft.unreadable import BadSnapshot
+from streams.kraft.unreadable import CorruptSnapshotError
 from streams.types import ClusterId
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
@@ -57,7 +57,7 @@ def parts(values: list[bytes], batch_size: int = 100) -> list[bytes]:
     return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]
 
 
-def read(content: bytes) -> list[Output]:
+def read(content: bytes) -> list[SnapshotOutput]:
     """A snapshot file, read."""
     return list(read_snapshot(io.BytesIO(content), CLUSTER, NAME, seen_ms=5))
 
@@ -103,7 +103,7 @@ def test_every_split_gives_the_same(cuts: list[int]) -> None:
     content = b"".join(parts([broker(number) for number in range(100)], batch_size=7))
     ends = [*sorted(cut % len(content) for cut in cuts), len(content)]
     reader = SnapshotReader(CLUSTER, 1234, 7)
-    events: list[Output] = []
+    events: list[SnapshotOutput] = []
     for start, end in zip([0, *ends], ends, strict=False):
         events += reader.feed(content[start:end], 5)
     assert [*events, reader.finish(5)] == read(content)
@@ -113,7 +113,7 @@ def test_snapshot_cut_off_anywhere_never_looks_whole() -> None:
     """Of a snapshot without its end no chunk is marked as the last, wherever it is cut."""
     content = b"".join(parts([broker(1), broker(2)], batch_size=1))
     for size in range(len(content)):
-        with pytest.raises(BadSnapshot, match="it is cut off before its footer"):
+        with pytest.raises(CorruptSnapshotError, match="it is cut off before its footer"):
             read(content[:size])
 
 
@@ -139,7 +139,7 @@ FLIPPED = BODY[:80] + bytes([BODY[80] ^ 1]) + BODY[81:]
 )
 def test_snapshot_that_cannot_be_trusted_is_refused(content: bytes, byte: int, reason: str) -> None:
     """A damaged or misplaced batch refuses the whole snapshot and says where."""
-    with pytest.raises(BadSnapshot) as refused:
+    with pytest.raises(CorruptSnapshotError) as refused:
         read(content)
     assert refused.value.reason == f"snapshot 1234-7 of cluster a-cluster, byte {byte}: {reason}"
 
@@ -163,7 +163,7 @@ def test_names() -> None:
     assert parse_name(NAME) == (1234, 7)
     assert parse_name("bootstrap.checkpoint") == (0, 0)
     for other in ("1234-7.checkpoint", NAME + ".part", NAME + ".deleted", "x"):
-        with pytest.raises(BadSnapshot, match="is not the name of a metadata snapshot"):
+        with pytest.raises(CorruptSnapshotError, match="is not the name of a metadata snapshot"):
             parse_name(other)
 
 
@@ -175,6 +175,6 @@ def test_pieces_are_all_that_is_held() -> None:
     for start in range(0, len(content), 1000):
         reader.feed(content[start : start + 1000], 5)
         held.append(len(reader._tail))
-    batch = scan(content).batches[1]
+    batch = scan_batches(content).batches[1]
     assert max(held) < batch.end - batch.start + 1000
     reader.finish(5)

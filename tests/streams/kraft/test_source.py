@@ -6,12 +6,17 @@ from contextlib import suppress
 from typing import Any
 
 from streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
-from streams.kraft.batch import scan
-from streams.kraft.observer_states import Commits, LostPlace, Output, SnapshotBytes
+from streams.kraft.batch import scan_batches
+from streams.kraft.observer_states import (
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    SnapshotBytes,
+)
 from streams.kraft.reader import LogReader
-from streams.kraft.requests import START, Leader, Place
+from streams.kraft.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from streams.kraft.source import KraftSettings, KraftSource
-from streams.source_states import Trouble
+from streams.source_states import StallReason
 from streams.topics import Topic
 from streams.types import ClusterId
 from tests.streams.kraft.log_bytes import NOOP, batch
@@ -23,20 +28,20 @@ LEVEL = bytes([1, 12, 0]) + b"\x11metadata.version" + b"\x00\x15" + b"\0"
 class Reader:
     """Gives what a test has prepared, then nothing."""
 
-    def __init__(self, outputs: Sequence[Output]) -> None:
+    def __init__(self, outputs: Sequence[ObserverOutput]) -> None:
         self.left = list(outputs)
         self.reads = 0
-        self.place = self.fetched = START
+        self.next_position = self.fetch_position = LOG_START
         self.high_watermark = 3
-        self.leader = Leader(1, 1)
-        self.trouble: Trouble | None = None
+        self.leader = LeaderAndEpoch(1, 1)
+        self.stall_reason: StallReason | None = None
 
     @property
     def caught_up(self) -> bool:
         """Nothing is left."""
         return not self.left
 
-    async def read(self) -> Sequence[Output]:
+    async def read(self) -> Sequence[ObserverOutput]:
         """The next output."""
         self.reads += 1
         await asyncio.sleep(0)
@@ -49,20 +54,20 @@ class Reader:
 class Settings(KraftSettings):
     """Settings that open prepared readers."""
 
-    def open(self, place: Place) -> LogReader:
+    def open(self, place: OffsetAndEpoch) -> LogReader:
         """The next reader; the place it was asked for is noted."""
         OPENED.append(place)
         return READERS[min(len(OPENED), len(READERS)) - 1]
 
 
-OPENED: list[Place] = []
+OPENED: list[OffsetAndEpoch] = []
 READERS: list[Reader] = []
 
 
 class Sink:
     """Keeps events; takes no more than it may until it is told to."""
 
-    trouble: str | None = None
+    error: str | None = None
 
     def __init__(self, room: int = 1000) -> None:
         self.events: list[Any] = []
@@ -77,14 +82,14 @@ class Sink:
         """All is acknowledged."""
 
 
-def commits(first: int, *values: bytes, damaged: bool = False) -> Commits:
+def commits(first: int, *values: bytes, damaged: bool = False) -> CommittedBatches:
     """A batch below the watermark."""
     data = bytearray(batch(first, list(values), 1))
     data[-1] ^= 0xFF if damaged else 0
-    return Commits(tuple(scan(bytes(data)).batches))
+    return CommittedBatches(tuple(scan_batches(bytes(data)).batches))
 
 
-async def play(outputs: Sequence[Output], sink: Sink, turns: int = 60) -> KraftSource:
+async def play(outputs: Sequence[ObserverOutput], sink: Sink, turns: int = 60) -> KraftSource:
     """Run a source over prepared outputs for some turns of the loop."""
     OPENED.clear()
     READERS[:] = [Reader(outputs)]
@@ -136,7 +141,7 @@ async def test_a_bad_checksum_is_a_dead_letter_and_the_rest_goes_on() -> None:
 async def test_a_log_that_goes_backwards_is_published_again() -> None:
     """After a reset the same offsets are published once more."""
     sink = Sink()
-    reset = LostPlace(0, 1, "the log went backwards", True)
+    reset = MissingOffsets(0, 1, "the log went backwards", True)
     await play([commits(0, LEVEL), commits(1, LEVEL), reset, commits(0, LEVEL)], sink)
     events = [e for e in sink.events if isinstance(e, LogCommit | LogGap)]
     assert [type(e) for e in events] == [LogCommit, LogCommit, LogGap, LogCommit]
@@ -147,7 +152,7 @@ async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> Non
     """Bytes that are no snapshot: a dead letter, and a new reader where we were."""
     sink = Sink()
     source = await play(
-        [commits(0, LEVEL), SnapshotBytes(Place(9, 1), 0, b"no snapshot" * 9, True)], sink
+        [commits(0, LEVEL), SnapshotBytes(OffsetAndEpoch(9, 1), 0, b"no snapshot" * 9, True)], sink
     )
     assert [type(e) for e in sink.events if not isinstance(e, SourceStatus)] == [
         LogCommit,
@@ -162,6 +167,6 @@ async def test_a_bus_that_takes_nothing_is_not_following() -> None:
     sink = Sink()
     source = await play([commits(0, LEVEL)], sink)
     assert source.report().state is SourceState.FOLLOWING
-    sink.trouble = "the bus does not answer"
+    sink.error = "the bus does not answer"
     report = source.report()
     assert (report.state, report.detail) == (SourceState.STALLED, "the bus does not answer")

@@ -12,7 +12,7 @@ import pytest
 
 from streams.net import sasl
 from streams.net.address import Address, parse_addresses
-from streams.net.connection import AnswerTimeoutError, NodeError, open_connection
+from streams.net.connection import NodeError, ResponseTimeoutError, open_connection
 from streams.net.security import SecurityError, from_properties
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -129,7 +129,7 @@ async def test_a_silent_node_times_out() -> None:
         await reader.read()
 
     async with listener(serve) as address:
-        with pytest.raises(AnswerTimeoutError, match=r"did not answer for 0\.1 s"):
+        with pytest.raises(ResponseTimeoutError, match=r"did not answer for 0\.1 s"):
             await open_connection(address, timeout_s=0.1)
 
 

@@ -26,7 +26,7 @@ from kio.schema.update_features import v1 as update_features_1
 from kio.serial import entity_writer
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
-from streams.net.decode import UnreadableError, read_entity, skip_tags
+from streams.net.decode import DecodeError, read_entity, skip_tags
 
 RESPONSES = [
     api_versions_0.response.ApiVersionsResponse,
@@ -111,7 +111,7 @@ def test_a_response_that_was_cut_off_is_refused(kind, data):
     """Wherever it ends early: an error, and neither a wrong message nor anything worse."""
     content = written(data.draw(instances(kind)))
     end = data.draw(st.integers(0, max(0, len(content) - 1)))
-    with pytest.raises(UnreadableError):
+    with pytest.raises(DecodeError):
         read_entity(kind, content[:end])
 
 
@@ -119,11 +119,11 @@ def test_a_response_that_was_cut_off_is_refused(kind, data):
 @given(st.binary(max_size=200))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_do_harm(kind, content):
-    """Anything is a message or an `UnreadableError`: a length is no reason to take memory."""
+    """Anything is a message or an `DecodeError`: a length is no reason to take memory."""
     for hostile in (content, content + b"\xff\xff\xff\xff\x0f" * 4, b"\x7f" * 4 + content):
         try:
             read_entity(kind, hostile)
-        except UnreadableError:
+        except DecodeError:
             continue
 
 

@@ -10,11 +10,20 @@ from dataclasses import dataclass
 import orjson
 
 from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
-from streams.zookeeper.asks import Absent, Ask, Data, Forbidden, Names, Operation, Stat, Synced
-from streams.zookeeper.asks import There as Exists
-from streams.zookeeper.decoders import decode
-from streams.zookeeper.observer import Observer
-from streams.zookeeper.paths import Kind, Target
+from streams.zookeeper.asks import (
+    ReadChildren,
+    ReadData,
+    ReadForbidden,
+    ReadOperation,
+    ReadRequest,
+    Synced,
+    ZnodeAbsent,
+    ZnodeVersion,
+)
+from streams.zookeeper.asks import ReadExists as Exists
+from streams.zookeeper.decoders import decode_znode
+from streams.zookeeper.observer import ZnodeWatcher
+from streams.zookeeper.paths import TargetKind, WatchTarget
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
@@ -39,7 +48,7 @@ def content(path: str, number: int) -> bytes:
 class Node:
     """A znode."""
 
-    stat: Stat
+    stat: ZnodeVersion
     data: bytes
     forbidden: bool = False
 
@@ -68,12 +77,12 @@ class Ensemble:
     def make(self, path: str, data: bytes, owner: int = 0) -> None:
         """Creates a znode."""
         zxid = len(self.states)
-        self._commit("made", path, Node(Stat(zxid, zxid, 0, owner), data))
+        self._commit("made", path, Node(ZnodeVersion(zxid, zxid, 0, owner), data))
 
     def set(self, path: str, data: bytes) -> None:
         """Writes its data."""
         stat = self.nodes[path].stat
-        stat = Stat(stat.czxid, len(self.states), stat.version + 1, stat.owner)
+        stat = ZnodeVersion(stat.czxid, len(self.states), stat.version + 1, stat.owner)
         self._commit("set", path, Node(stat, data, self.nodes[path].forbidden))
 
     def delete(self, path: str) -> None:
@@ -106,13 +115,13 @@ def children(nodes: dict[str, Node], path: str) -> list[str]:
 class Connection:
     """A client's connection to a server that has applied the log up to ``applied``."""
 
-    def __init__(self, ensemble: Ensemble, applied: int, observer: Observer) -> None:
+    def __init__(self, ensemble: Ensemble, applied: int, observer: ZnodeWatcher) -> None:
         self.ensemble = ensemble
         self.applied = applied
         self.observer = observer
-        self.requests: deque[Ask] = deque()
+        self.requests: deque[ReadRequest] = deque()
         self.wire: deque[tuple] = deque()
-        self.watches: set[tuple[int, Target]] = set()
+        self.watches: set[tuple[int, WatchTarget]] = set()
         self.seen = 0
         """The newest transaction of which the client was told."""
 
@@ -123,7 +132,7 @@ class Connection:
 
     def send(self) -> bool:
         """The client sends what it wants to ask next, if anything."""
-        ask = self.observer.next()
+        ask = self.observer.next_request()
         if ask is None:
             return False
         self.requests.append(ask)
@@ -135,23 +144,23 @@ class Connection:
             return
         self.applied += 1
         what, path = self.ensemble.touched[self.applied]
-        parent = Target(path.rpartition("/")[0] or "/", Kind.CHILDREN)
+        parent = WatchTarget(path.rpartition("/")[0] or "/", TargetKind.CHILDREN)
         fire = {"made": [parent], "set": [], "acl": []}.get(what)
         if fire is None:
-            fire = [parent, Target(path, Kind.CHILDREN)]
+            fire = [parent, WatchTarget(path, TargetKind.CHILDREN)]
         if what != "acl":
-            fire.append(Target(path, Kind.DATA))
+            fire.append(WatchTarget(path, TargetKind.DATA))
         # A watch for the existence of a directory is one on its data.
         for left in sorted(self.watches):
             generation, target = left
-            exists = target.kind is Kind.CHILDREN and (generation, target) in self._existence
-            hit = Target(target.path, Kind.DATA) in fire if exists else target in fire
+            exists = target.kind is TargetKind.CHILDREN and (generation, target) in self._existence
+            hit = WatchTarget(target.path, TargetKind.DATA) in fire if exists else target in fire
             if hit:
                 self.watches.discard(left)
                 self.wire.append(("fired", generation, target))
 
     @property
-    def _existence(self) -> set[tuple[int, Target]]:
+    def _existence(self) -> set[tuple[int, WatchTarget]]:
         nodes = self.ensemble.states[self.applied - 1]
         return {left for left in self.watches if left[1].path not in nodes}
 
@@ -160,32 +169,32 @@ class Connection:
         if not self.requests:
             return
         ask = self.requests.popleft()
-        if ask.operation is Operation.SYNC:
+        if ask.operation is ReadOperation.SYNC:
             while self.applied < self.ensemble.zxid:
                 self.apply()
         outcome = self._outcome(ask, self.ensemble.states[self.applied])
         self.wire.append(("answer", ask.token, outcome, self.applied))
 
-    def _outcome(self, ask: Ask, nodes: dict[str, Node]):
+    def _outcome(self, ask: ReadRequest, nodes: dict[str, Node]):
         path = ask.target.path
         node = nodes.get(path)
-        if ask.operation is Operation.SYNC:
+        if ask.operation is ReadOperation.SYNC:
             return Synced()
-        if ask.operation is Operation.CHROOT:
-            return Exists(nodes["/"].stat) if "/" in nodes else Absent()
+        if ask.operation is ReadOperation.CHROOT:
+            return Exists(nodes["/"].stat) if "/" in nodes else ZnodeAbsent()
         if node is None:
-            if ask.operation is Operation.EXISTS:
+            if ask.operation is ReadOperation.EXISTS:
                 self.watches.add((ask.generation, ask.target))
-            return Absent()
-        if ask.operation is Operation.EXISTS:
+            return ZnodeAbsent()
+        if ask.operation is ReadOperation.EXISTS:
             self.watches.add((ask.generation, ask.target))
             return Exists(node.stat)
         if node.forbidden:
-            return Forbidden()
+            return ReadForbidden()
         self.watches.add((ask.generation, ask.target))
-        if ask.operation is Operation.LIST:
-            return Names(tuple(children(nodes, path)))
-        return Data(node.data, node.stat)
+        if ask.operation is ReadOperation.LIST:
+            return ReadChildren(tuple(children(nodes, path)))
+        return ReadData(node.data, node.stat)
 
     def deliver(self, now_ms: int) -> list:
         """The next message reaches the client; gives what the observer says."""
@@ -193,11 +202,11 @@ class Connection:
             return []
         kind, *message = self.wire.popleft()
         if kind == "fired":
-            self.observer.fired(*message)
+            self.observer.on_watch(*message)
             return []
         token, outcome, zxid = message
         self.seen = max(self.seen, zxid)
-        return self.observer.answer(token, outcome, zxid, now_ms, now_ms)
+        return self.observer.on_response(token, outcome, zxid, now_ms, now_ms)
 
 
 class Auditor:
@@ -205,14 +214,14 @@ class Auditor:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
-        self.known: dict[str, tuple[Stat, object]] = {}
+        self.known: dict[str, tuple[ZnodeVersion, object]] = {}
         self.ids: set[str] = set()
         self.passed_over = 0
         """Versions that the snapshots jumped over."""
         self.said_passed_over = 0
         self.events: list = []
         self.dead_letters: list[DeadLetter] = []
-        self._reading: dict[str, tuple[Stat, object]] | None = None
+        self._reading: dict[str, tuple[ZnodeVersion, object]] | None = None
         self._first = True
 
     def take(self, said: list) -> None:
@@ -274,14 +283,14 @@ class Auditor:
         assert any(path not in state for state in states), f"{path} was never gone"
 
 
-def _of(znode) -> tuple[Stat, object]:
-    return Stat(znode.czxid, znode.mzxid, znode.version, znode.owner), znode.content
+def _of(znode) -> tuple[ZnodeVersion, object]:
+    return ZnodeVersion(znode.czxid, znode.mzxid, znode.version, znode.owner), znode.content
 
 
-def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[Stat, object]]:
+def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[ZnodeVersion, object]]:
     """What an observer should know once all is quiet."""
     return {
-        path: (node.stat, decode(path, node.data).content)
+        path: (node.stat, decode_znode(path, node.data).content)
         for path, node in ensemble.nodes.items()
         if path in watched or path.startswith("/brokers/ids/")
     }
@@ -298,4 +307,4 @@ def settle(connection: Connection, auditor: Auditor, now_ms: int) -> None:
         auditor.take(connection.deliver(now_ms))
         if not sent and not connection.busy and connection.observer.caught_up:
             return
-    raise AssertionError(f"it does not come to rest: {connection.observer.trouble}")
+    raise AssertionError(f"it does not come to rest: {connection.observer.stall_reason}")

@@ -26,8 +26,8 @@ from streams.znodes import (
     UnreadableZnode,
     Znode,
 )
-from streams.zookeeper.decoders import decode
-from streams.zookeeper.paths import Wanted
+from streams.zookeeper.decoders import decode_znode
+from streams.zookeeper.paths import WatchScope
 
 BROKER = {
     "version": 5,
@@ -42,7 +42,7 @@ BROKER = {
 }
 STATE = "/brokers/topics/orders.v1/partitions/12/state"
 PATHS = [
-    *(target.path for target in Wanted(partitions=True, tasks=True).roots()),
+    *(target.path for target in WatchScope(partitions=True, tasks=True).roots()),
     "/brokers/ids/3",
     "/admin/delete_topics/orders",
     STATE,
@@ -52,16 +52,16 @@ PATHS = [
 
 def read(path: str, content: object):
     """What stands at the path, where nothing is wrong with it."""
-    decoded = decode(path, content if isinstance(content, bytes) else orjson.dumps(content))
-    assert decoded.complaint is None
+    decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
+    assert decoded.error is None
     return decoded.content
 
 
 def complaint(path: str, content: object) -> str:
     """What is wrong with a znode that cannot be read."""
-    decoded = decode(path, content if isinstance(content, bytes) else orjson.dumps(content))
-    assert decoded.content == UnreadableZnode(decoded.complaint)
-    return decoded.complaint
+    decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
+    assert decoded.content == UnreadableZnode(decoded.error)
+    return decoded.error
 
 
 def without(content: dict, name: str) -> dict:
@@ -110,11 +110,9 @@ def test_a_broker_of_the_early_draft():
 def test_a_broker_whose_minimum_is_above_its_maximum():
     """It is complained of, and what the broker says is taken all the same."""
     features = {"group": {"min_version": 4, "max_version": 3}}
-    decoded = decode("/brokers/ids/1", orjson.dumps(BROKER | {"features": features}))
+    decoded = decode_znode("/brokers/ids/1", orjson.dumps(BROKER | {"features": features}))
     assert decoded.content.features == {"group": (4, 3)}
-    assert decoded.complaint == (
-        "it supports 'group' from 4 to 3: the minimum is above the maximum"
-    )
+    assert decoded.error == ("it supports 'group' from 4 to 3: the minimum is above the maximum")
 
 
 def test_a_broker_whose_time_is_nonsense():
@@ -359,12 +357,12 @@ HOSTILE = {
 def test_hostile_bytes_are_refused_in_one_short_line_and_at_once(path, data):
     """Up to a mebibyte of anything: a reason of one line, well below a second."""
     began = time.process_time()
-    decoded = decode(path, data)
+    decoded = decode_znode(path, data)
     assert time.process_time() - began < 1
     if not path.startswith("/admin/delete_topics/"):
         assert isinstance(decoded.content, UnreadableZnode)
-        assert len(decoded.complaint) < 300
-        assert "\n" not in decoded.complaint
+        assert len(decoded.error) < 300
+        assert "\n" not in decoded.error
 
 
 def test_a_name_that_stands_twice_counts_once():
@@ -409,6 +407,6 @@ JSON = st.recursive(
 @given(st.sampled_from(PATHS), JSON.map(orjson.dumps) | st.binary(max_size=40))
 def test_whatever_is_read_can_stand_on_the_topic(path, data):
     """Any bytes give a content, and an event with it comes back from the topic as it was."""
-    znode = Znode(path, 5, 6, 1, 0, decode(path, data).content)
+    znode = Znode(path, 5, 6, 1, 0, decode_znode(path, data).content)
     event = ZnodeChange(ClusterId("c"), path, znode, 0, False, 7, 8)
     assert decode_event(ZOOKEEPER, encode(ZOOKEEPER, event).value) == event

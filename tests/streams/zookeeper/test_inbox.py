@@ -4,14 +4,20 @@ import asyncio
 import threading
 
 from streams.zookeeper.asks import Synced
-from streams.zookeeper.inbox import Answered, Connected, Fired, Inbox, Lost
-from streams.zookeeper.paths import Kind, Target
+from streams.zookeeper.inbox import (
+    EventQueue,
+    ReadCompleted,
+    SessionConnected,
+    SessionDisconnected,
+    WatchTriggered,
+)
+from streams.zookeeper.paths import TargetKind, WatchTarget
 
 
 async def test_what_is_put_by_a_thread_is_taken_in_order():
     """Nothing is left behind, however the two threads meet."""
-    inbox = Inbox()
-    put = [Answered(number, Synced(), 0) for number in range(20_000)]
+    inbox = EventQueue()
+    put = [ReadCompleted(number, Synced(), 0) for number in range(20_000)]
 
     def work() -> None:
         for item in put:
@@ -30,18 +36,18 @@ async def test_what_is_put_by_a_thread_is_taken_in_order():
 
 async def test_a_lost_connection_makes_void_what_came_over_it():
     """However often connections come and go while nobody takes anything, little is kept."""
-    inbox = Inbox()
+    inbox = EventQueue()
     for number in range(1000):
-        inbox.put(Connected(number))
-        inbox.put(Fired(number, Target("/feature", Kind.DATA)))
-        inbox.put(Lost(dead=False))
-    inbox.put(Connected(1000))
-    assert list(inbox.take()) == [Lost(dead=False), Connected(1000)]
+        inbox.put(SessionConnected(number))
+        inbox.put(WatchTriggered(number, WatchTarget("/feature", TargetKind.DATA)))
+        inbox.put(SessionDisconnected(dead=False))
+    inbox.put(SessionConnected(1000))
+    assert list(inbox.take()) == [SessionDisconnected(dead=False), SessionConnected(1000)]
 
 
 async def test_waiting_ends_with_its_time():
     """Without news the wait returns empty."""
-    inbox = Inbox()
+    inbox = EventQueue()
     await inbox.wait(0.01)
     assert list(inbox.take()) == []
 
@@ -49,8 +55,8 @@ async def test_waiting_ends_with_its_time():
 def test_a_loop_that_is_closed_hurts_nobody():
     """What a thread puts afterwards is dropped."""
 
-    async def make() -> Inbox:
-        return Inbox()
+    async def make() -> EventQueue:
+        return EventQueue()
 
     inbox = asyncio.run(make())
-    inbox.put(Lost(dead=True))
+    inbox.put(SessionDisconnected(dead=True))

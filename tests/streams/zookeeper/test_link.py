@@ -10,23 +10,23 @@ from kazoo.exceptions import NoAuthError, NoNodeError, OperationTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from streams.zookeeper.asks import (
-    Absent,
-    Ask,
-    Data,
-    Failed,
-    Forbidden,
-    Names,
-    Operation,
-    Stat,
+    ReadChildren,
+    ReadData,
+    ReadExists,
+    ReadFailed,
+    ReadForbidden,
+    ReadOperation,
+    ReadRequest,
     Synced,
-    There,
+    ZnodeAbsent,
+    ZnodeVersion,
 )
-from streams.zookeeper.inbox import Answered, Fired, Inbox
-from streams.zookeeper.link import Link, _Answer, _Handler, _Watch
-from streams.zookeeper.paths import Kind, Target
+from streams.zookeeper.inbox import EventQueue, ReadCompleted, WatchTriggered
+from streams.zookeeper.link import ZookeeperSession, _Answer, _Handler, _Watch
+from streams.zookeeper.paths import TargetKind, WatchTarget
 from streams.zookeeper.settings import ZookeeperSettings
 
-FEATURE = Target("/feature", Kind.DATA)
+FEATURE = WatchTarget("/feature", TargetKind.DATA)
 STAT = SimpleNamespace(czxid=5, mzxid=6, version=7, ephemeralOwner=8)
 
 
@@ -55,56 +55,58 @@ def test_a_server_that_swallows_packets_does_not_cost_the_session():
 
 async def test_a_watch_is_kept_once_and_tells_only_what_zookeeper_says():
     """Two reads of a znode leave equal watches; that a connection ends is no change."""
-    inbox = Inbox()
+    inbox = EventQueue()
     kept = {_Watch(3, FEATURE, inbox), _Watch(3, FEATURE, inbox)}
     assert len(kept | {_Watch(4, FEATURE, inbox)}) == 2
     (watch,) = kept
     watch(WatchedEvent(EventType.NONE, "CONNECTING", None))
     assert list(inbox.take()) == []
     watch(WatchedEvent(EventType.CHANGED, "CONNECTED", "/feature"))
-    assert list(inbox.take()) == [Fired(3, FEATURE)]
+    assert list(inbox.take()) == [WatchTriggered(3, FEATURE)]
 
 
 @pytest.mark.parametrize(
     ("operation", "value", "outcome"),
     [
-        (Operation.GET, (b"x", STAT), Data(b"x", Stat(5, 6, 7, 8))),
-        (Operation.GET, (None, STAT), Data(b"", Stat(5, 6, 7, 8))),
-        (Operation.LIST, ["1", "2"], Names(("1", "2"))),
-        (Operation.EXISTS, STAT, There(Stat(5, 6, 7, 8))),
-        (Operation.EXISTS, None, Absent()),
-        (Operation.CHROOT, None, Absent()),
-        (Operation.SYNC, "/", Synced()),
+        (ReadOperation.GET, (b"x", STAT), ReadData(b"x", ZnodeVersion(5, 6, 7, 8))),
+        (ReadOperation.GET, (None, STAT), ReadData(b"", ZnodeVersion(5, 6, 7, 8))),
+        (ReadOperation.LIST, ["1", "2"], ReadChildren(("1", "2"))),
+        (ReadOperation.EXISTS, STAT, ReadExists(ZnodeVersion(5, 6, 7, 8))),
+        (ReadOperation.EXISTS, None, ZnodeAbsent()),
+        (ReadOperation.CHROOT, None, ZnodeAbsent()),
+        (ReadOperation.SYNC, "/", Synced()),
     ],
 )
 async def test_what_kazoo_answers(operation, value, outcome):
     """Each answer becomes an outcome under its token."""
-    inbox = Inbox()
-    link = Link(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Answer(link, Ask(9, operation, FEATURE, 1)).set(value)
-    assert list(inbox.take()) == [Answered(9, outcome, 0)]
+    inbox = EventQueue()
+    link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
+    _Answer(link, ReadRequest(9, operation, FEATURE, 1)).set(value)
+    assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (NoNodeError(), Absent()),
-        (NoAuthError(), Forbidden()),
-        (OperationTimeoutError("slow"), Failed("OperationTimeoutError slow")),
+        (NoNodeError(), ZnodeAbsent()),
+        (NoAuthError(), ReadForbidden()),
+        (OperationTimeoutError("slow"), ReadFailed("OperationTimeoutError slow")),
     ],
 )
 async def test_what_kazoo_raises(error, outcome):
     """An absent znode and a missing right are told from everything else."""
-    inbox = Inbox()
-    link = Link(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Answer(link, Ask(9, Operation.GET, FEATURE, 1)).set_exception(error)
-    assert list(inbox.take()) == [Answered(9, outcome, 0)]
+    inbox = EventQueue()
+    link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
+    _Answer(link, ReadRequest(9, ReadOperation.GET, FEATURE, 1)).set_exception(error)
+    assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 
 async def test_a_session_that_ends_is_closed_in_the_background():
     """Closing returns at once, also while nobody answers, and the thread ends."""
     with silent_server() as (host, port):
-        link = Link(ZookeeperSettings(f"{host}:{port}", session_timeout_ms=2000), Inbox())
+        link = ZookeeperSession(
+            ZookeeperSettings(f"{host}:{port}", session_timeout_ms=2000), EventQueue()
+        )
         link.open()
         began = time.monotonic()
         done = link.close()

@@ -5,10 +5,10 @@ import pytest
 from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from streams.types import ClusterId
 from streams.znodes import UnreadableZnode
-from streams.zookeeper.asks import Absent, Failed, Operation, Pace
-from streams.zookeeper.observer import Observer
-from streams.zookeeper.paths import CLUSTER_ID, Kind, Target, Wanted
-from streams.zookeeper.phases import Phase
+from streams.zookeeper.asks import ReadFailed, ReadOperation, WatcherTiming, ZnodeAbsent
+from streams.zookeeper.observer import ZnodeWatcher
+from streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
+from streams.zookeeper.phases import WatcherState
 from tests.streams.zookeeper.simulated import (
     CLUSTER,
     Auditor,
@@ -20,16 +20,16 @@ from tests.streams.zookeeper.simulated import (
     truth,
 )
 
-PACE = Pace(forbidden_retry_ms=100, retry_ms=100, lag_pause_ms=10, rebuilt_after_ms=1000)
+PACE = WatcherTiming(forbidden_retry_ms=100, retry_ms=100, lag_pause_ms=10, rebuilt_after_ms=1000)
 
 
 class Scene:
     """An ensemble and an observer of it."""
 
-    def __init__(self, cluster: str | None = CLUSTER, wanted: Wanted | None = None) -> None:
+    def __init__(self, cluster: str | None = CLUSTER, wanted: WatchScope | None = None) -> None:
         self.ensemble = Ensemble()
         expected = ClusterId(cluster) if cluster else None
-        self.observer = Observer("zk:2181/k", expected, wanted, PACE)
+        self.observer = ZnodeWatcher("zk:2181/k", expected, wanted, PACE)
         self.auditor = Auditor(self.ensemble)
         self.now_ms = 0
         self.connect()
@@ -37,7 +37,7 @@ class Scene:
     def connect(self, session: int = 1) -> None:
         """A connection to a server that knows everything."""
         self.connection = Connection(self.ensemble, self.ensemble.zxid, self.observer)
-        self.observer.connected(session)
+        self.observer.on_connected(session)
 
     def settle(self) -> None:
         """Lets everything happen until the observer follows."""
@@ -56,8 +56,8 @@ class Scene:
     @property
     def line(self) -> str:
         """The trouble's line."""
-        assert self.observer.trouble is not None
-        return self.observer.trouble.line
+        assert self.observer.stall_reason is not None
+        return self.observer.stall_reason.message
 
     def snapshots(self) -> list[ZnodeSnapshot]:
         """The chunks that were said."""
@@ -73,15 +73,15 @@ def test_the_order_after_a_connection():
     scene = Scene()
     asked = []
     for _ in range(3):
-        ask = scene.observer.next()
+        ask = scene.observer.next_request()
         asked.append((ask.operation, ask.target.path))
         if len(asked) < 3:
-            assert scene.observer.next() is None
+            assert scene.observer.next_request() is None
         scene.connection.requests.append(ask)
         scene.connection.serve()
         assert scene.connection.deliver(0) == []
-    assert asked[:2] == [(Operation.SYNC, "/"), (Operation.GET, CLUSTER_ID)]
-    assert scene.observer.phase is Phase.READING
+    assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
+    assert scene.observer.phase is WatcherState.READING
     scene.settle()
     assert [type(event) for event in scene.auditor.events] == [ZnodeSnapshot]
 
@@ -101,10 +101,10 @@ def test_no_cluster_yet_and_then_one():
     scene.ensemble.delete("/cluster/id")
     scene.run()
     assert "no Kafka registered here yet" in scene.line
-    assert scene.observer.trouble.lasting
+    assert scene.observer.stall_reason.permanent
     scene.ensemble.make("/cluster/id", cluster_id())
     scene.settle()
-    assert scene.observer.trouble is None
+    assert scene.observer.stall_reason is None
 
 
 def test_no_chroot():
@@ -123,7 +123,7 @@ def test_another_cluster_and_then_the_right_one():
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
     assert "cluster other, not of" in scene.line
-    assert scene.observer.phase is Phase.IDENTIFYING
+    assert scene.observer.phase is WatcherState.IDENTIFYING
     assert scene.auditor.events == []
     scene.ensemble.set("/cluster/id", cluster_id())
     scene.settle()
@@ -169,7 +169,7 @@ def test_an_id_that_may_not_be_read():
     scene.ensemble.forbid("/cluster/id")
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
-    assert scene.observer.phase is Phase.FOLLOWING
+    assert scene.observer.phase is WatcherState.FOLLOWING
     assert "/feature" in scene.auditor.known
     assert "reading /cluster/id is forbidden" in scene.line
 
@@ -186,7 +186,7 @@ def test_what_may_not_be_read_is_tried_again():
     assert len(scene.auditor.dead_letters) == 1
     scene.ensemble.forbid("/feature", False)
     scene.run()
-    assert scene.observer.trouble is None
+    assert scene.observer.stall_reason is None
     assert scene.snapshots()[-1].reason.startswith("/feature may be read now")
     assert scene.auditor.known == truth(scene.ensemble, {"/feature", "/cluster/id"})
 
@@ -206,7 +206,7 @@ def test_a_right_that_is_taken_away_takes_nothing_known():
     scene.run()
     (change,) = scene.changes()
     assert (change.znode.version, change.missed) == (2, 1)
-    assert scene.observer.trouble is None
+    assert scene.observer.stall_reason is None
 
 
 def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
@@ -215,7 +215,7 @@ def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
     scene.ensemble.make("/brokers/ids/1", content("/brokers/ids/1", 1))
     scene.settle()
     scene.ensemble.forbid("/brokers/ids")
-    scene.observer.disconnected("away", 0)
+    scene.observer.on_disconnected("away", 0)
     scene.connect()
     scene.run()
     assert "/brokers/ids is forbidden" in scene.line
@@ -233,13 +233,13 @@ def test_a_history_that_went_back():
     scene.settle()
     restored = Ensemble()
     restored.make("/feature", content("/feature", 1))
-    scene.observer.disconnected("away", scene.now_ms)
+    scene.observer.on_disconnected("away", scene.now_ms)
     scene.ensemble = restored
     scene.auditor._ensemble = restored
     scene.connect(session=2)
     scene.run(20)
     assert "it lags" in scene.line
-    assert scene.observer.phase is Phase.SYNCING
+    assert scene.observer.phase is WatcherState.SYNCING
     assert len(scene.snapshots()) == 1
     for _ in range(60):
         scene.now_ms += 20
@@ -255,7 +255,7 @@ def test_a_history_that_went_back():
         "/feature": 0,
         "/cluster/id": 0,
     }
-    assert scene.observer.trouble is None
+    assert scene.observer.stall_reason is None
 
 
 def test_a_read_that_fails_is_tried_again():
@@ -264,17 +264,17 @@ def test_a_read_that_fails_is_tried_again():
     scene.run(4)
     failing = None
     while failing is None:
-        ask = scene.observer.next()
+        ask = scene.observer.next_request()
         if ask is not None and ask.target.path == "/feature":
             failing = ask
         elif ask is not None:
             scene.connection.requests.append(ask)
             scene.connection.serve()
         scene.auditor.take(scene.connection.deliver(0))
-    assert scene.observer.answer(failing.token, Failed("ThrottledOp"), 0, 0, 0) == []
+    assert scene.observer.on_response(failing.token, ReadFailed("ThrottledOp"), 0, 0, 0) == []
     assert scene.line == "/feature cannot be read at zk:2181/k: ThrottledOp"
     scene.settle()
-    assert scene.observer.trouble is None
+    assert scene.observer.stall_reason is None
 
 
 def test_a_bad_znode_is_a_dead_letter_once():
@@ -282,7 +282,7 @@ def test_a_bad_znode_is_a_dead_letter_once():
     scene = Scene()
     scene.ensemble.make("/feature", b"junk")
     scene.settle()
-    scene.observer.disconnected("away", 0)
+    scene.observer.on_disconnected("away", 0)
     scene.connect(session=2)
     scene.settle()
     (letter,) = scene.auditor.dead_letters
@@ -323,7 +323,7 @@ def test_no_reading_has_the_name_of_another():
     scene = Scene()
     names = set()
     for session in (1, 2, -3, 2):
-        scene.observer.disconnected("away", 0)
+        scene.observer.on_disconnected("away", 0)
         scene.connect(session)
         scene.settle()
         names.add(scene.snapshots()[-1].reading)
@@ -332,7 +332,7 @@ def test_no_reading_has_the_name_of_another():
 
 def test_partitions_come_and_go_with_their_topics():
     """Directories are followed down to each state, and with a topic all of it is gone."""
-    scene = Scene(wanted=Wanted(partitions=True))
+    scene = Scene(wanted=WatchScope(partitions=True))
     scene.ensemble.make("/brokers/topics", b"")
     scene.settle()
     base = "/brokers/topics/t"
@@ -354,13 +354,13 @@ def test_partitions_come_and_go_with_their_topics():
 def test_what_comes_from_an_old_connection_is_void():
     """Neither its answers nor its watches count."""
     scene = Scene()
-    ask = scene.observer.next()
+    ask = scene.observer.next_request()
     generation = scene.observer.generation
-    scene.observer.disconnected("away", 0)
-    assert scene.observer.answer(ask.token, Absent(), 9**9, 0, 0) == []
+    scene.observer.on_disconnected("away", 0)
+    assert scene.observer.on_response(ask.token, ZnodeAbsent(), 9**9, 0, 0) == []
     scene.connect()
     scene.settle()
-    scene.observer.fired(generation, Target("/feature", Kind.DATA))
-    assert scene.observer.next() is None
-    scene.observer.fired(generation + 1, Target("/feature", Kind.DATA))
-    assert scene.observer.next().target.path == "/feature"
+    scene.observer.on_watch(generation, WatchTarget("/feature", TargetKind.DATA))
+    assert scene.observer.next_request() is None
+    scene.observer.on_watch(generation + 1, WatchTarget("/feature", TargetKind.DATA))
+    assert scene.observer.next_request().target.path == "/feature"

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.types import ClusterId
-from streams.zookeeper.asks import Pace
-from streams.zookeeper.observer import Observer
-from streams.zookeeper.paths import Kind, Wanted
+from streams.zookeeper.asks import WatcherTiming
+from streams.zookeeper.observer import ZnodeWatcher
+from streams.zookeeper.paths import TargetKind, WatchScope
 from tests.streams.zookeeper.simulated import (
     CLUSTER,
     Auditor,
@@ -21,7 +21,7 @@ from tests.streams.zookeeper.simulated import (
 )
 
 PATHS = ["/feature", "/controller", "/brokers/ids", *(f"/brokers/ids/{n}" for n in range(4))]
-WATCHED = {target.path for target in Wanted().roots() if target.kind is Kind.DATA}
+WATCHED = {target.path for target in WatchScope().roots() if target.kind is TargetKind.DATA}
 WEIGHTS = {
     "write": 3.0,
     "delete": 1.0,
@@ -43,7 +43,7 @@ class World:
 
     def __init__(self) -> None:
         self.ensemble = Ensemble()
-        self.observer = Observer("zk:2181", ClusterId(CLUSTER), pace=Pace(chunk=2))
+        self.observer = ZnodeWatcher("zk:2181", ClusterId(CLUSTER), pace=WatcherTiming(chunk=2))
         self.auditor = Auditor(self.ensemble)
         self.session = 1
         self.now_ms = 0
@@ -54,7 +54,7 @@ class World:
         """A connection to a server that has applied so much."""
         self.connection = Connection(self.ensemble, applied, self.observer)
         self.connection.seen = self.seen
-        self.observer.connected(self.session)
+        self.observer.on_connected(self.session)
 
     def act(self, action: str, number: int) -> None:
         """One step of whoever is named."""
@@ -95,7 +95,7 @@ class World:
     def lose(self, number: int, *, expired: bool) -> None:
         """A server takes the session up if it knows what the client saw; a new one always."""
         self.seen = self.connection.seen
-        self.observer.disconnected("away", self.now_ms)
+        self.observer.on_disconnected("away", self.now_ms)
         if expired:
             self.session += 1
             self.seen = 0
@@ -123,7 +123,7 @@ def test_what_is_said_is_what_zookeeper_holds(first):
             assert world.auditor.known == truth(world.ensemble, WATCHED)
             assert world.auditor.passed_over == world.auditor.said_passed_over
             assert world.observer.caught_up
-            assert world.observer.trouble is None
+            assert world.observer.stall_reason is None
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 
@@ -135,7 +135,7 @@ def test_a_reconnect_within_the_session_says_only_what_changed(writes):
     world = World()
     settle(world.connection, world.auditor, 0)
     before, said = dict(world.auditor.known), len(world.auditor.events)
-    world.observer.disconnected("away", 0)
+    world.observer.on_disconnected("away", 0)
     for action, number in writes:
         world.act(action, number)
     world.connect(world.ensemble.zxid)

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from streams.zookeeper.reasons import Reasons
+from streams.zookeeper.reasons import KazooLogHandler
 from streams.zookeeper.settings import ZookeeperSettings
 
 
-def reasons() -> tuple[Reasons, logging.Logger]:
+def reasons() -> tuple[KazooLogHandler, logging.Logger]:
     """The collector, and a logger that it listens to."""
-    collector = Reasons(ZookeeperSettings("zk:2181/kafka"))
+    collector = KazooLogHandler(ZookeeperSettings("zk:2181/kafka"))
     logger = logging.Logger("test")
     logger.addHandler(collector)
     return collector, logger

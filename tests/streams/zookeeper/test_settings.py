@@ -4,7 +4,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from streams.net.security import SecurityError
-from streams.zookeeper.settings import Login, ZookeeperSettings, parse_hosts
+from streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings, parse_hosts
 
 
 def test_passwords_do_not_print():
@@ -14,7 +14,7 @@ def test_passwords_do_not_print():
         "sasl.username": "watcher",
         "sasl.password": "s3cret",
     }
-    settings = ZookeeperSettings("a:1", login=Login.from_properties(properties))
+    settings = ZookeeperSettings("a:1", login=ZookeeperLogin.from_properties(properties))
     assert settings.login.username == "watcher"
     assert "s3cret" not in repr(settings)
 
@@ -46,9 +46,9 @@ def test_hosts_that_are_none(text):
 def test_a_mechanism_that_zookeeper_does_not_have():
     """It is named, with the one to use."""
     with pytest.raises(SecurityError, match=r"PLAIN is not supported.*use DIGEST-MD5"):
-        Login.from_properties({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
+        ZookeeperLogin.from_properties({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
     with pytest.raises(SecurityError, match=r"sasl.username and sasl.password are needed"):
-        Login.from_properties({"security.protocol": "SASL_PLAINTEXT"})
+        ZookeeperLogin.from_properties({"security.protocol": "SASL_PLAINTEXT"})
 
 
 @pytest.mark.parametrize("name", ["session_timeout_ms", "heartbeat_ms", "window"])
