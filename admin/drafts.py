@@ -18,10 +18,10 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32Timedelta, i64
 
-from admin.dialect import FeatureDialect
-from admin.updates import FeatureUpdate, UpgradeType
+from admin.metadata import FeatureDialect
+from admin.updates import FeatureUpdate
 from streams.net.connection import CLIENT_ID, CLIENT_VERSION
-from streams.types import FeatureName
+from streams.types import FeatureName, UpgradeType
 
 UPDATE: Final = 48
 DELETE: Final = 49

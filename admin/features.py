@@ -17,15 +17,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from admin import drafts, finding, released
-from admin.dialect import FeatureDialect
 from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
-from admin.metadata import FeatureMetadata, NodeDescription, read_metadata
+from admin.metadata import FeatureDialect, FeatureMetadata, NodeDescription, read_metadata
 from admin.reach import AdminConnections, Bootstrap, ControllerUnavailableError
-from admin.updates import FeatureUpdate, UpdateResult, UpgradeType, uniform_result
+from admin.updates import FeatureUpdate, UpdateResult, uniform_result
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
-from streams.types import FeatureName, NodeId, Role
+from streams.types import FeatureName, NodeId, Role, UpgradeType
 
 __all__ = [
     "Bootstrap",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from streams.net.address import Address
@@ -52,3 +53,11 @@ def read_metadata(answer: Any, node: Address, level: str = "max_version_level") 
         epoch=epoch if known else None,
         node=node,
     )
+
+
+class FeatureDialect(StrEnum):
+    """As Kafka 2.7 and later, or as a draft of KIP-584 has it: the reference system speaks all."""
+
+    RELEASED = "released"
+    EARLY = "early"
+    LATE = "late"

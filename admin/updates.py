@@ -6,15 +6,7 @@ from enum import Enum, IntEnum
 from typing import Final
 
 from admin.errors import UpdateRefusedError
-from streams.types import FeatureLevel, FeatureName
-
-
-class UpgradeType(IntEnum):
-    """What an update may do (``FeatureUpdate.UpgradeType``, UpdateFeatures from version 1 on)."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class DowngradeType(IntEnum):

@@ -33,10 +33,10 @@ from agents.metric_defs import (
 )
 from controller.migration import in_progress
 from controller.monitor import MonitorState, StepResult
-from controller.readiness.software import release_of_capabilities
 from controller.readiness.states import UpgradeState, upgrade_state_of
 from controller.readiness.times import CLUSTER
 from controller.rules.upgrade import GHOST
+from controller.software import release_of_capabilities
 from streams.topics import Topic
 from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
 from tables.image import ClusterImage

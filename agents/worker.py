@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import Any, Final
 
+from prometheus_client import generate_latest
+
 from agents import api_versions, metadata_log, zookeeper
 from agents.app import create_app
 from agents.desk import EventProcessor
@@ -12,6 +14,7 @@ from agents.metrics import WorkerMetrics
 from agents.settings import WorkerSettings
 from agents.timers import SilenceDetector, Watchdog, publish_states
 from streams.bus import Publisher, ensure_topics, partition_of
+from streams.health import HealthServer, HealthViews
 from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER
 from streams.types import ClusterId
 from tables.image import ClusterImage
@@ -125,3 +128,14 @@ class Worker:
 
         app.timer(settings.state_interval_s)(states)
         app.timer(2.0)(watch)
+
+
+def serve_health(worker: Worker, host: str, port: int) -> HealthServer:
+    """Serves the views of a worker; ready once it has read its topics to their end."""
+
+    def readiness() -> tuple[bool, dict[str, Any]]:
+        waiting = worker.not_ready_reasons()
+        return not waiting, {"ready": not waiting, "waiting": waiting}
+
+    views = HealthViews(lambda: generate_latest(worker.metrics.registry), readiness)
+    return HealthServer(views, port=port, host=host)

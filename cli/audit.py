@@ -8,8 +8,9 @@ import orjson
 import typer
 
 from cli.errors import ExitCode
-from cli.options import AsJson, ConfigFile
-from cli.pipeline import LakeRoot, Master, _stop_at_signal, app, default_lake, finite, open_lake
+from cli.lake import Master, _stop_at_signal, default_lake, finite, open_lake
+from cli.options import AsJson, ConfigFile, LakeRoot
+from cli.pipeline import app
 from cli.settings import load
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import ExitCode, UsageError
-from cli.history import LakeRoot, open_reader
-from cli.options import AsJson
+from cli.lake_reader import open_reader
+from cli.options import AsJson, LakeRoot
 
 if TYPE_CHECKING:
     from pipeline.desired import DesiredLevels
@@ -140,7 +140,7 @@ def _right_usage() -> Iterator[None]:
 def _line(
     line: "ClusterSummary", fleet: "Fleet", desired: "DesiredLevels | None"
 ) -> tuple[str, ...]:
-    from cli.history_view import level
+    from cli.showing import level
     from pipeline.moments import format_time
 
     levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
@@ -192,7 +192,7 @@ def _show_days(found: "Sequence[DailyCounts]", *, as_json: bool) -> None:
 
 
 def _drift(each: "Drift") -> tuple[str, ...]:
-    from cli.history_view import level
+    from cli.showing import level
 
     detail = each.detail
     if each.feature is not None:

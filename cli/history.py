@@ -4,18 +4,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from cli.errors import ExitCode, UsageError
-from cli.options import AsJson, OnlyCluster
+from cli.lake_reader import open_reader, require_package
+from cli.options import AsJson, LakeRoot, OnlyCluster
 
 if TYPE_CHECKING:
     from pipeline.moments import Moment
-    from pipeline.reader import LakeReader
 
 # What commands need is imported where they run: half of their time is imports.
 
@@ -24,9 +23,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-LakeRoot = Annotated[
-    str, typer.Option("--lake", help="Directory or URI of the lake.", show_default=False)
-]
 _MOMENT = "a time (ISO 8601, UTC without a zone; '2 days ago'), offset:N, epoch:N or revision:N"
 T = TypeVar("T")
 
@@ -184,24 +180,6 @@ def plot(
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None
     sys.stderr.write(f"{out} shows cluster {name}\n")
-
-
-def open_reader(root: str) -> "LakeReader":
-    """The lake that is meant: without a name, that which `pipeline run` fills."""
-    require_package("deltalake")
-    from pipeline.reader import LakeReader
-
-    if not root.strip():
-        from cli.settings import load
-
-        root = str(load(None).worker.data_directory / "lake")
-    return LakeReader(root)
-
-
-def require_package(package: str) -> None:
-    """Raises `UsageError` if a package is not installed."""
-    if find_spec(package) is None:
-        raise UsageError(f"this needs the package {package}: pip install 'featurewatch[pipeline]'")
 
 
 def _moment(given: str, now: datetime) -> "Moment":

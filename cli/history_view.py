@@ -7,14 +7,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from cli.showing import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, plain
-from controller.levels import level_name
+from cli.showing import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, level, plain
 from pipeline.history import HistoricalState, NodeClass
 from pipeline.history_diff import Diff, NodesDiff
 from pipeline.moments import format_time
 from pipeline.reader import Row
 from streams.outputs import Severity
-from streams.types import FeatureLevel, FeatureName
 
 
 def state_parts(state: HistoricalState) -> Iterator[Table | Text]:
@@ -107,11 +105,6 @@ def _software(release: str | None) -> str:
 def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
     said = "-" if bounds is None else f"{bounds[0]}-{bounds[1]}"
     return Text(f"{said} ✗" if is_bad else said, style="bold red" if is_bad else "")
-
-
-def level(feature: str, number: int) -> str:
-    """A level for people."""
-    return level_name(FeatureName(feature), FeatureLevel(number))
 
 
 def diff_lines(diff: Diff) -> Iterator[Text]:

@@ -61,3 +61,8 @@ def cluster_flags(**given: str | Path | None) -> list[dict[str, Any]]:
     """The section ``clusters`` if one was given by flags, which are called as its settings are."""
     named = {name: value for name, value in given.items() if value}
     return [named] if named else []
+
+
+LakeRoot = Annotated[
+    str, typer.Option("--lake", help="Directory or URI of the lake.", show_default=False)
+]

@@ -25,9 +25,9 @@ from controller.rehearsal_compare import (
     staging_differences,
     state_differences,
 )
-from controller.rehearsal_releases import start_refusal
 from controller.rehearsal_scene import Ranges, RehearsedCluster
 from controller.rehearsal_steps import RegisterNode, Step, StopNode, UnregisterNode, UpdateLevels
+from controller.software import start_refusal
 from deploy.artifacts import Cache
 from deploy.polling import attempts
 from deploy.rehearsal import OLDEST, ApiResult, ControllerSetup, RealController

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import ExitCode, UsageError
-from cli.options import AsJson, ConfigFile
-from cli.pipeline import LakeRoot, Master, default_lake, open_lake
+from cli.lake import Master, default_lake, open_lake
+from cli.options import AsJson, ConfigFile, LakeRoot
 from cli.settings import load
-from pipeline.replay.errors import ReplayUsageError
+from pipeline.errors import ReplayUsageError
 from pipeline.replay.planning import prepare
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from cli.errors import UsageError
 from cli.options import BusServers, ConfigFile, Prefix
 from cli.settings import load
 from streams.bus import BusSettings, Publisher
-from streams.clocks import wall_clock_ms
 from streams.events import SourceState
+from streams.sink import wall_clock_ms
 from streams.types import ClusterId
 
 _TAKEN_S = 15.0

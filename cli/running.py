@@ -11,8 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 from agents.settings import WorkerSettings
-from agents.web import serve_health
-from agents.worker import Worker
+from agents.worker import Worker, serve_health
 from cli.errors import ExitCode
 from cli.settings import Settings, WebSection
 from cli.telling import LivePrinter

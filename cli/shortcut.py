@@ -22,7 +22,7 @@ def run_fast_describe(arguments: Sequence[str]) -> bool:
         case _:
             return False
     from admin.glance import fast_describe
-    from cli.features.printing import print_features
+    from cli.features.tool import print_features
     from streams.net.address import parse_addresses
 
     try:

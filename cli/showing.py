@@ -20,7 +20,7 @@ from streams.outputs import (
     Severity,
     Snapshot,
 )
-from streams.types import FeatureLevel, NodeId, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, Role
 
 MAX_COLUMNS = 6
 """Classes of nodes that are shown beside each other."""
@@ -215,3 +215,8 @@ def ids(nodes: Sequence[int]) -> str:
     text = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
     more = len(nodes) - sum(high - low + 1 for low, high in shown)
     return f"{text} and {more:,} more" if more else text
+
+
+def level(feature: str, number: int) -> str:
+    """A level for people."""
+    return level_name(FeatureName(feature), FeatureLevel(number))

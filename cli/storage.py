@@ -16,17 +16,13 @@ from cli.one_shot import ClusterNotReadError, NothingCommittedError, read_image
 from cli.options import AsJson
 from cli.settings import ClusterSection
 from controller.levels import level_name
-from controller.rehearsal_releases import start_refusals
+from controller.software import start_refusals
 from deploy.archive import archive_options
 from deploy.artifacts import Cache, default_cache, java_command
 from deploy.specs import NEWEST_TESTED
-from streams.kraft.formatted import (
-    DamagedDirectoryError,
-    FormattedDirectory,
-    NotALogDirectoryError,
-    read_formatted,
-)
+from streams.kraft.formatted import FormattedDirectory, read_formatted
 from streams.kraft.logdir_rule import SETTLE_MS
+from streams.kraft.unreadable import DamagedDirectoryError, NotALogDirectoryError
 from streams.types import FeatureLevel, FeatureName
 from tables.image import ClusterImage
 

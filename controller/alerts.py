@@ -16,8 +16,9 @@ from controller.readiness.times import CLUSTER, affected_beyond_delta, take_due
 from controller.rules import RULES, TIMED_RULES, Finding, RuleContext, Subject, SubjectKind
 from streams.events import SourceState, SourceStatus
 from streams.outputs import Alert, AlertState
+from streams.types import NodeKey
 from tables.image import ClusterDelta, ClusterImage
-from tables.nodes import CapabilityKey, NodeKey
+from tables.nodes import CapabilityKey
 from tables.zookeeper import FEATURES_PATHS
 
 FiringAlerts = Map[Subject, tuple[Alert, ...]]

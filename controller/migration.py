@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from streams.outputs import Migration
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import NodeKey
 
 STATES: Final[Mapping[int, str]] = {
     0: "none",

@@ -33,8 +33,7 @@ from controller.rehearsal_words import (
     describe_records,
     irreversible_notes,
 )
-from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
-from tables.nodes import NodeKey
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, NodeKey, Role
 
 __all__ = [
     "AtomicStep",

@@ -16,12 +16,11 @@ from controller.kraft import (
 from controller.kraft.registration import RegisterBrokerRecord
 from controller.kraft.table import CONTROLLER_REGISTRATION
 from controller.rehearsal_outcome import FEATUREWATCH, StepOutcome, StepVerdict, impossible
-from controller.rehearsal_releases import release_name_of_ranges, start_refusal
 from controller.rehearsal_scene import Ranges, RehearsedCluster
 from controller.rehearsal_steps import RegisterNode, StopNode, UnregisterNode
 from controller.rehearsal_words import ranges_text
-from streams.types import KRAFT_VERSION, NodeId, Role
-from tables.nodes import NodeKey
+from controller.software import release_name_of_ranges, start_refusal
+from streams.types import KRAFT_VERSION, NodeId, NodeKey, Role
 
 
 def register_broker(scene: RehearsedCluster, step: RegisterNode) -> StepOutcome:

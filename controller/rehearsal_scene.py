@@ -6,9 +6,8 @@ from typing import Self
 
 from controller.kraft import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.voters import voters_not_reporting
-from controller.rehearsal_releases import release_name_of_ranges
-from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
-from tables.nodes import NodeKey
+from controller.software import release_name_of_ranges
+from streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Range, Role
 
 Ranges = Mapping[FeatureName, Range]
 

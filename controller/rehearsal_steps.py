@@ -5,10 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller.kraft import LevelUpdate, UpgradeType, release_of, releases
+from controller.kraft import LevelUpdate, release_of, releases
 from controller.kraft.table import UnknownReleaseError, production_levels
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
-from tables.nodes import NodeKey
+from streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Range,
+    Role,
+    UpgradeType,
+)
 
 GRAMMAR: Final = """\
 upgrade:FEATURE=LEVEL,…       a level, or the name of one for metadata.version

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from controller.kraft import Consequence, UpdateDecision, between
 from controller.kraft.answers import ConfigRecord, FeatureLevelRecord, NoOpRecord, Record
 from controller.levels import level_name
-from controller.readiness.software import format_releases
 from controller.readiness.way_back import downgrade_path
 from controller.rehearsal_scene import Ranges
+from controller.software import format_releases
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, Range
 
 Levels = Mapping[FeatureName, FeatureLevel]

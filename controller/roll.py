@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from controller.roll_back import RollbackPath
 from controller.software import Direction
-from streams.types import FeatureLevel, FeatureName, NodeId, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from tables.image import ClusterDelta, ClusterImage
-from tables.nodes import Capabilities, NodeKey
+from tables.nodes import Capabilities
 
 Levels = Mapping[FeatureName, tuple[FeatureLevel, FeatureLevel]]
 """Levels before and after, by feature."""

@@ -17,9 +17,10 @@ from controller.alerts import Cause
 from controller.roll import CapabilityChange, Roll, RolledNode, RollHistory, RollState
 from controller.roll_back import rollback_path
 from controller.software import Direction, direction_of, identifies_software, release_name
+from streams.types import NodeKey
 from tables.features import LevelChange
 from tables.image import Authority, ClusterImage
-from tables.nodes import Capabilities, NodeKey
+from tables.nodes import Capabilities
 
 MAX_DEPARTED: Final = 1000
 """Of so many nodes that left their software is remembered, of the newest."""

@@ -11,8 +11,7 @@ from controller.readiness.rows import rows_of_times, times_of_rows
 from controller.readiness.times import affected_nodes
 from controller.rules import Subject, SubjectKind
 from streams.outputs import Alert, AlertState, Severity
-from streams.types import ClusterId, Role
-from tables.nodes import NodeKey
+from streams.types import ClusterId, NodeKey, Role
 from tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
 
 

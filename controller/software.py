@@ -4,14 +4,15 @@ Registrations name no release. Each release of Kafka has had its own range of me
 so a node's range names the release; patch releases have the same and cannot be told apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from controller.readiness.software import release_of_capabilities
-from streams.types import METADATA_VERSION, FeatureName, Range
-from tables.nodes import Capabilities
+from controller.kraft import ControllerState, replay_refusal
+from controller.kraft.table import Release, releases
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from tables.nodes import Capabilities, intern_capabilities
 
 
 class Direction(StrEnum):
@@ -76,3 +77,86 @@ def _end(ranges: Mapping[FeatureName, Range], name: FeatureName, end: int) -> in
 
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
+
+
+@lru_cache(maxsize=4096)
+def release_of_capabilities(known: Capabilities) -> Release | None:
+    """The release that advertises these ranges (None: the table has none, or they do not tell).
+
+    metadata.version tells it: each release has a highest level of its own. A release with unstable
+    levels switched on is taken for the newer one where both have the same highest level. A broker
+    that migrates from ZooKeeper names its inter.broker.protocol.version alone, and tells nothing.
+    """
+    bounds = known.ranges.get(METADATA_VERSION)
+    if bounds is None:
+        return None
+    stable = (one for one in releases().values() if one.ranges().get(METADATA_VERSION) == bounds)
+    unstable = (
+        one
+        for one in reversed([*releases().values()])
+        if one.ranges(unstable=True).get(METADATA_VERSION) == bounds
+    )
+    return next(stable, None) or next(unstable, None)
+
+
+def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:
+    """The releases whose nodes can start while these levels are finalized, oldest first.
+
+    A broker that does not support one is refused at its registration, and a controller stops at its
+    record (``ClusterControlManager.registerBroker``, ``FeatureControlManager.replay``).
+    """
+    return tuple(one.name for one in releases().values() if _starts(one.ranges(), levels))
+
+
+def _starts(
+    ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
+) -> bool:
+    bounds = ((ranges.get(feature, (0, 0)), level) for feature, level in levels.items())
+    return all(low <= level <= high for (low, high), level in bounds)
+
+
+def format_releases(names: Iterable[str]) -> str:
+    """Releases for people: ``3.9``, ``4.0 to 4.2`` or ``none``; they are neighbours, in order."""
+    found = tuple(names)
+    if not found:
+        return "none"
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def release_name_of_ranges(ranges: Mapping[FeatureName, Range]) -> str | None:
+    """The release whose nodes advertise these ranges; None where the table has none."""
+    release = release_of_capabilities(intern_capabilities(ranges))
+    return release.name if release else None
+
+
+def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:
+    """For each release of the table why its controllers do not start at these levels; None: do.
+
+    The words are those with which a controller stops as it reads the log; brokers advertise the
+    same ranges, and are refused for the same levels when they register.
+    """
+    return {
+        name: start_refusal(name, release.ranges(), levels) for name, release in releases().items()
+    }
+
+
+def start_refusal(
+    release: str, ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
+) -> str | None:
+    """With which words a controller with these ranges stops as it reads these levels; None: not.
+
+    Raises:
+        controller.kraft.UnknownReleaseError: if the release is unknown.
+    """
+    state = ControllerState(NodeId(0), ranges, {})
+    # The log of a cluster begins with metadata.version.
+    for feature, level in sorted(levels.items(), key=lambda one: (one[0] != METADATA_VERSION, one)):
+        if level == 0:
+            continue
+        if feature == KRAFT_VERSION:
+            low, high = ranges.get(feature, (0, 0))
+            if not low <= level <= high:
+                return f"{KRAFT_VERSION} {level} is not supported by its raft"
+        elif text := replay_refusal(release, state, feature, level):
+            return text
+    return None

@@ -9,11 +9,10 @@ from pathlib import Path
 from deploy.archive import archive_options
 from deploy.artifacts import Cache, java_command
 from deploy.errors import StartError, WireError
-from deploy.log_tail import last_error_line
 from deploy.ports import LOOPBACK
 from deploy.probe import live_brokers, quorum_leader
 from deploy.properties import Addresses, text
-from deploy.server import START_TIMEOUT_S, Server, server_command
+from deploy.server import START_TIMEOUT_S, Server, last_error_line, server_command
 from deploy.specs import NodeSpec, Roles
 from deploy.znodes import wait_until_unregistered
 

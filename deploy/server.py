@@ -1,12 +1,12 @@
 """One server process that comes and goes, while its directory and its ports stay."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.artifacts import java_command
 from deploy.errors import StackError, StartError
-from deploy.log_tail import last_error_line
 from deploy.polling import attempts
 from deploy.process import Process
 
@@ -121,3 +121,22 @@ def server_command(
             *options,
         ],
     )
+
+
+_EXCEPTION = re.compile(r"(?:^|[\s:])((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)(?:: .*)?)$")
+
+
+_SAID = re.compile(r"\b(?:ERROR|FATAL|error:)\b")
+
+
+def last_error_line(output: str) -> str:
+    """The last exception with a text, else the last line marked as an error, else the last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    exceptions = [match.group(1) for line in lines if (match := _EXCEPTION.search(line))]
+    explained = [found for found in exceptions if ": " in found]
+    errors = [line for line in lines if _SAID.search(line)]
+    plain = [line for line in lines if not line.startswith(("at ", "..."))]
+    for candidates in (explained, errors, exceptions, plain):
+        if candidates:
+            return candidates[-1][:400]
+    return "it said nothing"

@@ -80,3 +80,11 @@ def one_line(told: str) -> str:
 def _is_full(trace: str) -> bool:
     """Whether a stack trace tells of a disk without room, or of a file that may not grow."""
     return any(words in trace for words in _FULL)
+
+
+class ReplayError(PipelineError):
+    """Nothing of what was given could be taken."""
+
+
+class ReplayUsageError(ReplayError):
+    """The question is wrong: a path that is not there, a cluster that nobody names."""

@@ -19,8 +19,8 @@ from controller.rolls import track_rolls
 from controller.rules import Subject, SubjectKind
 from controller.software import release_name, software_name
 from streams.outputs import Alert
-from streams.types import ClusterId, FeatureName
-from tables.nodes import Capabilities, NodeKey
+from streams.types import ClusterId, FeatureName, NodeKey
+from tables.nodes import Capabilities
 
 CAPABILITY, EXCLUSION, ROLL = "capability", "exclusion", "roll"
 """The kinds of what is said of the past."""

@@ -14,8 +14,8 @@ from controller.roll import Roll, RolledNode, RollHistory
 from controller.roll_back import RollbackPath
 from controller.software import Direction
 from pipeline.past import Exclusion, Exclusions, IntervalStart, OpenIntervals
-from streams.types import FeatureName, NodeId, Role
-from tables.nodes import Capabilities, NodeKey, intern_capabilities
+from streams.types import FeatureName, NodeId, NodeKey, Role
+from tables.nodes import Capabilities, intern_capabilities
 
 PAGE: Final = 64
 PREFIX: Final = "past/"

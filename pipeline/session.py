@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.errors import SparkMissingError, SparkStartError
 from pipeline.java import java_home
-from pipeline.submit import is_submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,3 +180,12 @@ def local_cores(master: str) -> int | None:
 def jvm(session: "SparkSession") -> Any:
     """The session's JVM, as py4j shows it."""
     return session.sparkContext._jvm
+
+
+def is_submitted(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether there is a JVM to speak with, as spark-submit says it to the Python that it starts.
+
+    Its class path stands then, and what the executors run on has been said.
+    """
+    env = os.environ if environment is None else environment
+    return "PYSPARK_GATEWAY_PORT" in env

@@ -16,6 +16,7 @@ from controller.reference.requests import FeaturesResponse, UpdateResponse
 from reference import drafts
 from reference.calls import WireRequest, build_message, response_classes
 from reference.dialects import API_VERSIONS, DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
+from reference.directory import Endpoint
 
 FEATURES_SINCE: Final = 3
 """The version of ApiVersions that brought features."""
@@ -24,15 +25,6 @@ _ZERO_LEVELS_SINCE: Final = 4
 _BROKERS, _CONTROLLERS = 1, 2
 
 _NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a broker listens."""
-
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from controller.reference.requests import (
     Update,
     UpdateFeatures,
     UpdateMetadata,
-    UpgradeType,
 )
 from reference.calls import WireRequest
 from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, ApiDialect
+from streams.types import UpgradeType
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

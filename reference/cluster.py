@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.reference.encoding import encode_broker
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import BrokerIdentity, encode_broker
 from reference.clients import monotonic_wall_clock
 from reference.directory import BrokerDirectory
 from reference.ensemble import MachineSession

@@ -7,25 +7,17 @@ has only what KIP-584 needs. One directory serves all nodes of a process.
 import base64
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
 from controller.reference.encoding import BROKER_IDS, broker_path
 from controller.reference.protocol import (
-    Create,
     Disconnected,
     Effect,
     Event,
-    GetChildren,
-    GetChildrenResult,
-    GetData,
-    GetDataResult,
-    NodeExists,
-    NoNode,
-    Operation,
     OperationCompleted,
-    OperationResult,
     Reconnected,
     SessionLost,
     SessionStarted,
@@ -34,7 +26,27 @@ from controller.reference.protocol import (
     WatchKind,
     ZookeeperRequest,
 )
-from reference.answers import Endpoint
+from controller.reference.zookeeper import (
+    Create,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
+    NodeExists,
+    NoNode,
+    Operation,
+    OperationResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+    rack: str | None = None
+
 
 CLUSTER_ID: Final = "/cluster/id"
 

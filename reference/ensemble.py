@@ -18,20 +18,12 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 
 from controller.reference.encoding import BROKER_IDS
 from controller.reference.protocol import (
-    Create,
     Disconnected,
     Effect,
     Event,
-    Exists,
     ExitProcess,
-    GetChildren,
-    GetData,
     Machine,
-    NoNode,
-    Operation,
     OperationCompleted,
-    OperationResult,
-    OutcomeUnknown,
     Reconnected,
     RequestReceived,
     SendResponse,
@@ -45,6 +37,16 @@ from controller.reference.protocol import (
     ZookeeperRequest,
 )
 from controller.reference.requests import Request, Response
+from controller.reference.zookeeper import (
+    Create,
+    Exists,
+    GetChildren,
+    GetData,
+    NoNode,
+    Operation,
+    OperationResult,
+    OutcomeUnknown,
+)
 from reference.clients import kazoo_client, monotonic_wall_clock
 from reference.operations import WATCH_KINDS, outcome, request
 from reference.seats import MachineExitedError, MachineSlot, SlotToken, ZookeeperUnavailableError

@@ -10,24 +10,26 @@ from typing import Final
 
 from controller.reference.encoding import broker_path
 from controller.reference.protocol import (
-    Create,
     Disconnected,
     Effect,
     Event,
-    Exists,
-    NodeExists,
-    NoNode,
-    Operation,
     OperationCompleted,
-    OperationDone,
-    OperationRefused,
-    OperationResult,
     Reconnected,
     SessionLost,
     SessionStarted,
     Tick,
     WriteLog,
     ZookeeperRequest,
+)
+from controller.reference.zookeeper import (
+    Create,
+    Exists,
+    NodeExists,
+    NoNode,
+    Operation,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
 )
 
 IN_FLIGHT: Final = 256

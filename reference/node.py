@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from controller.reference.broker import ReferenceBroker
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import RELEASED, Dialect
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import BrokerIdentity
 from controller.reference.protocol import SendUpdateMetadata, UpdateMetadataReceived
 from controller.reference.requests import ApiVersions, FeaturesResponse, Response, UpdateResponse
 from reference import answers, asking

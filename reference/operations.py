@@ -21,7 +21,8 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import EventType, ZnodeStat
 
-from controller.reference.protocol import (
+from controller.reference.protocol import WatchKind
+from controller.reference.zookeeper import (
     BadVersion,
     CheckVersion,
     Create,
@@ -41,7 +42,6 @@ from controller.reference.protocol import (
     OutcomeUnknown,
     SetData,
     Stat,
-    WatchKind,
 )
 
 WATCH_KINDS: Final = {

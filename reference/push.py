@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from controller.reference.requests import UpdateMetadata
 from reference import drafts
-from reference.answers import Endpoint
 from reference.calls import write_request
+from reference.directory import Endpoint
 
 _TIMEOUT_S: Final = 5.0
 _log = logging.getLogger("reference")

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from controller.reference.protocol import (
+from controller.reference.protocol import WatchKind
+from controller.reference.zookeeper import (
     Exists,
     GetChildren,
     GetChildrenResult,
@@ -16,7 +17,6 @@ from controller.reference.protocol import (
     Operation,
     OperationRefused,
     OperationResult,
-    WatchKind,
 )
 
 _Seat = TypeVar("_Seat", bound=Hashable)

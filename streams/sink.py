@@ -1,5 +1,6 @@
 """Where the events of sources go."""
 
+import time
 from typing import Any, Protocol
 
 from streams.events import DeadLetter, Event
@@ -18,3 +19,13 @@ class Sink(Protocol):
     @property
     def error(self) -> str | None:
         """Why the bus takes nothing at present, in one line."""
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """Milliseconds of a clock that does not go back."""
+    return time.monotonic_ns() // 1_000_000

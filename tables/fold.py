@@ -18,12 +18,12 @@ from streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from streams.types import Role
+from streams.types import NodeKey, Role
 from tables.fold_answers import fold_disagreement, fold_node_answer, fold_node_silent
 from tables.fold_log import end_resync, fold_chunk, fold_commit, fold_gap
 from tables.fold_znodes import fold_znode, fold_znode_snapshot
 from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, UnreadableRecords
-from tables.nodes import NO_NODES, Node, NodeKey
+from tables.nodes import NO_NODES, Node
 from tables.zookeeper import NO_ZOOKEEPER
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from immutables import Map
 
 from streams.events import Disagreement, NodeAnswer, NodeSilent
-from streams.types import Role
+from streams.types import NodeKey, Role
 from tables.features import FeaturesImage, level_changes
 from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage
-from tables.nodes import Node, NodeKey, intern_capabilities
+from tables.nodes import Node, intern_capabilities
 from tables.provenance import AnswerProvenance
 
 Folded = tuple[ClusterImage, ClusterDelta]

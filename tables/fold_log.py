@@ -7,6 +7,7 @@ from typing import Final
 from immutables import Map
 
 from streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from streams.types import NodeKey
 from tables.features import level_changes
 from tables.image import (
     NOTHING,
@@ -18,7 +19,6 @@ from tables.image import (
     Resync,
     UnreadableRecords,
 )
-from tables.nodes import NodeKey
 from tables.provenance import NO_PROVENANCE, LogProvenance
 from tables.records import REPLAYS, RecordReplay, UnregisteredBrokerError
 

@@ -15,11 +15,11 @@ from typing import Final
 from immutables import Map
 
 from streams.events import ZnodeChange, ZnodeSnapshot
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from streams.znodes import BrokerZnode, UnreadableZnode, Znode
 from tables.features import level_changes
 from tables.image import NOTHING, SKIPPED, Authority, ClusterDelta, ClusterImage, UnreadableRecords
-from tables.nodes import Node, NodeKey, NodesImage, intern_capabilities
+from tables.nodes import Node, NodesImage, intern_capabilities
 from tables.provenance import ZnodeProvenance, znode_provenance
 from tables.znode_features import features_from_znode, max_versions, with_missed_versions
 from tables.zookeeper import (

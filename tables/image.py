@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, Self
 from immutables import Map
 
 from streams.events import FeatureView, SourceState, SourceStatus
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, NodeKey
 from tables.features import NO_FEATURES, FeaturesImage, LevelChange
-from tables.nodes import NO_NODES, Node, NodeKey, NodesImage
+from tables.nodes import NO_NODES, Node, NodesImage
 from tables.provenance import NO_PROVENANCE, LogProvenance
 from tables.zookeeper import NO_ZOOKEEPER, ZnodeResync, ZookeeperImage
 

@@ -7,18 +7,8 @@ from weakref import WeakValueDictionary
 
 from immutables import Map
 
-from streams.types import FeatureName, NodeId, Range, Role
+from streams.types import FeatureName, NodeId, NodeKey, Range, Role
 from tables.provenance import Provenance
-
-
-class NodeKey(NamedTuple):
-    """A node in one role: a combined node is two of these."""
-
-    role: Role
-    node_id: NodeId
-
-    def __str__(self) -> str:
-        return f"{self.role}-{self.node_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
-from tables.nodes import Capabilities, Node, NodeKey, NodesImage, intern_capabilities
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, NodeKey, Range, Role
+from tables.nodes import Capabilities, Node, NodesImage, intern_capabilities
 from tables.provenance import LogProvenance
 
 Data = Mapping[str, Any]

@@ -18,7 +18,7 @@ import orjson
 from immutables import Map
 
 from streams.events import FeatureView, SourceState, SourceStatus
-from streams.types import ClusterId, Role
+from streams.types import ClusterId, NodeKey, Role
 from tables.features import FeaturesImage
 from tables.image import (
     Authority,
@@ -29,7 +29,7 @@ from tables.image import (
     Resync,
     UnreadableRecords,
 )
-from tables.nodes import NO_NODES, Node, NodeKey, NodesImage, intern_capabilities
+from tables.nodes import NO_NODES, Node, NodesImage, intern_capabilities
 from tables.provenance import AnswerProvenance, LogProvenance, Provenance, ZnodeProvenance
 from tables.rows_zookeeper import resync_fields, resync_of, zookeeper_fields, zookeeper_of
 from tables.zookeeper import ZnodeResync

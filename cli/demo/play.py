@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, update_features
 from cli.demo.feed import OutputLog
 from cli.demo.monitor import Monitor
 from cli.demo.narrator import DemoPrinter
@@ -26,9 +26,16 @@ from deploy.light import LightNodes
 from deploy.specs import combined, single_bus
 from streams.bus import BusSettings, ensure_topics
 from streams.net.address import parse_addresses
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
+from streams.types import (
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    NodeId,
+    NodeKey,
+    Role,
+    UpgradeType,
+)
 from tables.image import ClusterImage
-from tables.nodes import NodeKey
 
 OLD, NEW = "3.9.1", "4.3.0"
 START, TARGET = FeatureLevel(19), FeatureLevel(30)

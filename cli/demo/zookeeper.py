@@ -20,8 +20,7 @@ from cli.demo.verdict import blockers_of_level
 from cli.settings import ClusterSection as WatchedCluster
 from cli.settings import Settings
 from controller.reference.dialect import RELEASED
-from controller.reference.encoding import broker_path, encode_broker
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import BrokerIdentity, broker_path, encode_broker
 from deploy.artifacts import tool_command
 from deploy.cluster import Cluster
 from deploy.ensemble_specs import EnsembleSpec
@@ -31,9 +30,8 @@ from deploy.reference_nodes import ReferenceProcess, reference_nodes
 from deploy.specs import KAFKA_WITH_ZOOKEEPER, zookeeper_mode
 from deploy.znodes import read_json
 from deploy.zookeeper import Ensemble
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, NodeKey, Range, Role
 from tables.image import ClusterImage
-from tables.nodes import NodeKey
 
 _FEATURE_COMMAND: Final = "org.apache.kafka.tools.FeatureCommand"
 _FEATURES: Final = (

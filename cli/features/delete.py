@@ -4,7 +4,7 @@ from typing import Final
 
 import typer
 
-from admin.dialect import FeatureDialect
+from admin.metadata import FeatureDialect
 from cli.features.changing import apply_updates
 from cli.features.disable import split
 from cli.features.drafts import GARBAGE, delete_by_draft

@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from admin.dialect import FeatureDialect
-from admin.metadata import FeatureMetadata
+from admin.metadata import FeatureDialect, FeatureMetadata
 from cli.errors import ExitCode
 from cli.features.documents import document, print_document
 from cli.features.options import with_target
-from cli.features.printing import print_features
 from cli.features.target import ClusterTarget, fail
+from cli.features.tool import print_features
 from streams.types import NodeId
 
 if TYPE_CHECKING:

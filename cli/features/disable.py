@@ -2,7 +2,7 @@
 
 import typer
 
-from admin.dialect import FeatureDialect
+from admin.metadata import FeatureDialect
 from cli.errors import UsageError
 from cli.features.changing import apply_updates
 from cli.features.drafts import delete_by_draft

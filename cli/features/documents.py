@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from admin.dialect import FeatureDialect
+from admin.metadata import FeatureDialect
 
 if TYPE_CHECKING:
     from admin.metadata import FeatureMetadata

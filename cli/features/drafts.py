@@ -5,16 +5,15 @@ from typing import Final
 
 import typer
 
-from admin.dialect import FeatureDialect
 from admin.features import FeatureAdmin
-from admin.metadata import FeatureMetadata
-from admin.updates import FeatureUpdate, UpdateResult, UpgradeType
+from admin.metadata import FeatureDialect, FeatureMetadata
+from admin.updates import FeatureUpdate, UpdateResult
 from cli.errors import ExitCode, UsageError
 from cli.features.asking import confirm
 from cli.features.changing import wait_until_applied
 from cli.features.documents import document, print_document
 from cli.features.target import ClusterTarget, print_error
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 
 GARBAGE: Final = (
     "deletion is for garbage collection: features that were finalized by accident, or that are "

@@ -4,10 +4,9 @@ import sys
 
 import typer
 
-from admin.dialect import FeatureDialect
 from admin.features import FeatureAdmin
 from admin.latest import highest_common, highest_supported
-from admin.metadata import FeatureMetadata, NodeDescription
+from admin.metadata import FeatureDialect, FeatureMetadata, NodeDescription
 from admin.updates import FeatureUpdate, UpdateResult
 from cli.errors import ExitCode, UsageError
 from cli.features.asking import must_confirm

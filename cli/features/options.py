@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from admin.dialect import FeatureDialect
+from admin.metadata import FeatureDialect
 from cli.errors import UsageError
 from cli.features.target import ClusterTarget
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
-from admin.dialect import FeatureDialect
 from admin.glance import fast_describe
+from admin.metadata import FeatureDialect
 from cli.errors import ExitCode, UsageError
 from cli.properties import read_client_config
 from streams.net.address import Address, parse_addresses

@@ -5,13 +5,17 @@ Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last
 3.9 has neither ``--release-version`` nor the two commands that look levels up.
 """
 
+import json
+import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
-from cli.features.level_names import level_names
 from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+
+if TYPE_CHECKING:
+    from admin.metadata import FeatureMetadata
 
 if TYPE_CHECKING:
     from controller.kraft.table import FeatureVersion, Release
@@ -253,3 +257,32 @@ def _java_split(text: str) -> list[str]:
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
     return parts
+
+
+def print_features(known: "FeatureMetadata", compat: str) -> None:
+    """A line for each supported feature, as the tool of the release ``compat`` prints them."""
+    speaks = KafkaFeaturesTool(compat)
+    for name, (low, high) in sorted(known.supported.items()):
+        line = DescribeLine(
+            name,
+            speaks.level_text(name, low),
+            speaks.level_text(name, high),
+            speaks.level_text(name, known.finalized.get(name, 0)),
+            "-" if known.epoch is None else str(known.epoch),
+        )
+        print(speaks.described(line))
+
+
+_TABLE: Final = "kraft/features.json"
+
+
+@cache
+def level_names(release: str) -> dict[int, str]:
+    """Level to name, the unstable levels of the release with them."""
+    content = pkgutil.get_data("controller", _TABLE)
+    assert content is not None  # noqa: S101 - the package has its data
+    table = json.loads(content)
+    known = table["releases"][release]
+    low, high = known["supported"]["metadata.version"]
+    stable = [one for one in table["metadata.version"] if low <= one["level"] <= high]
+    return {one["level"]: one["name"] for one in (*stable, *known["unstable_levels"])}

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from admin.dialect import FeatureDialect
-from admin.updates import FeatureUpdate, UpgradeType
+from admin.metadata import FeatureDialect
+from admin.updates import FeatureUpdate
 from cli.errors import UsageError
 from cli.features.drafts import update_by_draft
 from cli.features.options import Yes, with_target
 from cli.features.target import ClusterTarget
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 
 Repeated = list[str] | None
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from admin.updates import FeatureUpdate, UpgradeType
+from admin.updates import FeatureUpdate
 from cli.features.tool import KafkaFeaturesTool, ToolError
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
 
 UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete"
 

@@ -5,14 +5,7 @@ level changes and costs. `decide_update`, `decide_broker_registration` and `deci
 the controllers of Kafka 3.9 and 4.3 do, in their own words. All of it is pure.
 """
 
-from controller.kraft.answers import (
-    ApiError,
-    Errors,
-    LevelUpdate,
-    UpdateDecision,
-    UpdateRequest,
-    UpgradeType,
-)
+from controller.kraft.answers import ApiError, Errors, LevelUpdate, UpdateDecision, UpdateRequest
 from controller.kraft.consequences import Consequence, between
 from controller.kraft.dialect import COMPARED, ReleaseRules, rules_of
 from controller.kraft.registration import (
@@ -26,6 +19,7 @@ from controller.kraft.seen import active_controller_id, controller_state
 from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
 from controller.kraft.table import Release, UnknownReleaseError, release_of, releases
 from controller.kraft.updates import decide_update
+from streams.types import UpgradeType
 
 __all__ = [
     "COMPARED",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class Errors(IntEnum):
@@ -39,20 +39,6 @@ ACCEPTED: Final = ApiError(Errors.NONE)
 def rejected(error: Errors, text: str) -> ApiError:
     """A refusal in the controller's words."""
     return ApiError(error, text)
-
-
-class UpgradeType(IntEnum):
-    """What an update may do (``FeatureUpdate.UpgradeType``); any other number is unknown."""
-
-    UNKNOWN = 0
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
-
-    @classmethod
-    def of(cls, code: int) -> "UpgradeType":
-        """By the number on the wire."""
-        return cls(code) if cls.UPGRADE <= code <= cls.UNSAFE_DOWNGRADE else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from controller.kraft.state import (
     ZkMigrationState,
 )
 from controller.kraft.voters import voters_not_reporting
-from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Range, Role
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, NodeKey, Range, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import Node, NodeKey
+from tables.nodes import Node
 
 
 def active_controller_id(image: ClusterImage) -> NodeId:

@@ -14,14 +14,13 @@ from controller.kraft.answers import (
     Record,
     UpdateDecision,
     UpdateRequest,
-    UpgradeType,
     rejected,
 )
 from controller.kraft.dialect import ReleaseRules, rules_of
 from controller.kraft.order import by_id, by_name, hash_map_order
 from controller.kraft.state import ControllerState
 from controller.kraft.support import reason_not_supported
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
 
 ELR_VERSION = FeatureName("eligible.leader.replicas.version")
 _MIN_INSYNC = "min.insync.replicas"

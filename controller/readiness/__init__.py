@@ -5,11 +5,6 @@ image of the cluster in, a verdict out; `times` adds since when things are so.
 """
 
 from controller.readiness.blockers import Blocker, NodeCondition
-from controller.readiness.software import (
-    format_releases,
-    release_of_capabilities,
-    startable_releases,
-)
 from controller.readiness.states import (
     ClusterUpgradeState,
     FeatureUpgradeState,
@@ -27,6 +22,7 @@ from controller.readiness.verdict import (
 )
 from controller.readiness.views import NodeDivergence, applied_by_all
 from controller.readiness.way_back import DowngradePath, downgrade_path
+from controller.software import format_releases, release_of_capabilities, startable_releases
 
 __all__ = [
     "DEFAULT_LIMITS",

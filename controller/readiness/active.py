@@ -6,10 +6,9 @@ from controller.kraft.dialect import COMPARED
 from controller.kraft.seen import active_controller_id, controller_state
 from controller.kraft.state import ControllerState
 from controller.kraft.table import Release, release_of
-from controller.readiness.software import release_of_capabilities
-from streams.types import METADATA_VERSION, NodeId, Role
+from controller.software import release_of_capabilities
+from streams.types import METADATA_VERSION, NodeId, NodeKey, Role
 from tables.image import ClusterImage
-from tables.nodes import NodeKey
 
 
 class ActiveController(NamedTuple):

@@ -12,15 +12,11 @@ from controller.compatibility import (
     controllers_register,
     incompatibilities,
 )
-from controller.readiness.software import (
-    format_releases,
-    release_of_capabilities,
-    startable_releases,
-)
 from controller.readiness.times import Limits, StateTimers
-from streams.types import FeatureLevel, FeatureName, NodeId, Role
+from controller.software import format_releases, release_of_capabilities, startable_releases
+from streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import CapabilityKey, Node, NodeKey
+from tables.nodes import CapabilityKey, Node
 from tables.provenance import LogProvenance
 
 Levels = Map[FeatureName, FeatureLevel]

@@ -10,19 +10,19 @@ from controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reportin
 from controller.migration import in_progress
 from controller.readiness.active import active_controller
 from controller.readiness.blockers import ReadinessContext
-from controller.readiness.software import startable_releases
 from controller.readiness.states import is_kraft, newest_release
 from controller.readiness.views import applied_by_all
+from controller.software import startable_releases
 from streams.events import SourceState
 from streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
     NodeId,
+    NodeKey,
     Role,
 )
 from tables.image import Authority, ClusterImage
-from tables.nodes import NodeKey
 
 Reason = tuple[Verdict, str]
 """A sentence that speaks for no or unknown; with yes it is a remark."""

@@ -11,10 +11,10 @@ from controller.kraft.dialect import COMPARED
 from controller.kraft.registration import BrokerRegistrationRequest, decide_broker_registration
 from controller.kraft.replay import replay_refusal
 from controller.kraft.state import KRAFT_VERSION_0, ControllerState
-from controller.readiness.software import release_of_capabilities
-from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, Role
+from controller.software import release_of_capabilities
+from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import Capabilities, NodeKey
+from tables.nodes import Capabilities
 
 Levels = Map[FeatureName, FeatureLevel]
 

@@ -12,8 +12,7 @@ from immutables import Map
 
 from controller.readiness.states import UpgradeState
 from controller.readiness.times import StateSince, StateTimers
-from streams.types import ClusterId, FeatureName, Role
-from tables.nodes import NodeKey
+from streams.types import ClusterId, FeatureName, NodeKey, Role
 from tables.rows import PAGE, Row, keys_of_page, row_key
 
 _STATES: Final = "times"

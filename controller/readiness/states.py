@@ -13,7 +13,7 @@ from immutables import Map
 
 from controller.compatibility import Verdict, supports
 from controller.kraft.table import production_levels, releases
-from controller.readiness.software import release_of_capabilities
+from controller.software import release_of_capabilities
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
 from tables.image import Authority, ClusterImage
 from tables.nodes import CapabilityKey, is_valid_range

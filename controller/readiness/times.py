@@ -12,9 +12,9 @@ from immutables import Map
 
 from controller.readiness.refusals import is_restart_refused
 from controller.readiness.states import UpgradeState, upgrade_state_of
-from streams.types import FeatureName, NodeId, Role
+from streams.types import FeatureName, NodeId, NodeKey, Role
 from tables.image import Authority, ClusterDelta, ClusterImage
-from tables.nodes import CapabilityKey, Node, NodeKey
+from tables.nodes import CapabilityKey, Node
 
 _NEVER: Final = 1 << 62
 

@@ -7,7 +7,7 @@ from typing import Final
 from immutables import Map
 
 from controller.compatibility import Verdict
-from controller.kraft.answers import LevelUpdate, UpdateRequest, UpgradeType
+from controller.kraft.answers import LevelUpdate, UpdateRequest
 from controller.kraft.consequences import Consequence, between
 from controller.kraft.table import Release, release_of
 from controller.kraft.updates import decide_update
@@ -31,7 +31,7 @@ from controller.readiness.times import (
 )
 from controller.readiness.views import NodeDivergence, divergences
 from controller.readiness.way_back import DowngradePath, downgrade_path
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Role
+from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Role, UpgradeType
 from tables.image import ClusterImage
 
 Levels = Mapping[FeatureName, FeatureLevel]

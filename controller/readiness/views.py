@@ -6,10 +6,10 @@ from typing import Final
 
 from controller.compatibility import Verdict
 from controller.levels import level_name
-from controller.readiness.software import release_of_capabilities
-from streams.types import NodeId, Role
+from controller.software import release_of_capabilities
+from streams.types import NodeId, NodeKey, Role
 from tables.image import Authority, ClusterImage
-from tables.nodes import Node, NodeKey
+from tables.nodes import Node
 from tables.provenance import AnswerProvenance, LogProvenance
 
 _GRACE_MS: Final = 30_000

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller.kraft.table import Release, production_levels, releases
 from controller.levels import level_name
-from controller.readiness.software import format_releases, startable_releases
+from controller.software import format_releases, startable_releases
 from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
 
 Levels = Mapping[FeatureName, FeatureLevel]

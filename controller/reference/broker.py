@@ -9,25 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.reference import encoding
+from controller.reference.compatibility import incompatible_levels
 from controller.reference.dialect import Dialect
-from controller.reference.identity import BrokerIdentity
-from controller.reference.live import incompatible_levels
+from controller.reference.encoding import BrokerIdentity
 from controller.reference.protocol import (
-    Create,
     Disconnected,
     Effect,
     Event,
-    Exists,
     ExitProcess,
-    GetData,
-    GetDataResult,
-    NodeExists,
-    NoNode,
     OperationCompleted,
-    OperationDone,
-    OperationRefused,
-    OperationResult,
-    OutcomeUnknown,
     Reconnected,
     RequestReceived,
     SendResponse,
@@ -46,6 +36,18 @@ from controller.reference.requests import (
     UpdateResponse,
 )
 from controller.reference.serial import Task, TaskQueue, perform
+from controller.reference.zookeeper import (
+    Create,
+    Exists,
+    GetData,
+    GetDataResult,
+    NodeExists,
+    NoNode,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
+)
 from streams.types import FeatureName, Range
 from tables.nodes import intern_capabilities
 

@@ -10,20 +10,19 @@ from typing import Literal, NamedTuple
 
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
-from controller.reference.protocol import (
+from controller.reference.protocol import Effect, WriteLog
+from controller.reference.serial import Task, perform
+from controller.reference.zookeeper import (
     CheckVersion,
     Create,
     Delete,
-    Effect,
     GetData,
     GetDataResult,
     Multi,
     NoNode,
     OperationRefused,
     SetData,
-    WriteLog,
 )
-from controller.reference.serial import Task, perform
 
 
 class _Epoch(NamedTuple):

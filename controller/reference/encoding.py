@@ -5,13 +5,13 @@ the two drafts of KIP-584. What cannot be read raises `ZnodeDecodeError` with th
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
 from controller.reference.dialect import Dialect
-from controller.reference.identity import BrokerIdentity
 from streams.types import Range
 from streams.znodes import (
     BrokerZnode,
@@ -25,6 +25,18 @@ from streams.znodes import (
 from streams.zookeeper import paths
 from streams.zookeeper.decoders import decode_znode
 from tables.nodes import Capabilities, intern_capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """What a broker writes of itself: ``listeners`` maps names to (host, port, protocol)."""
+
+    broker_id: int
+    listeners: Mapping[str, tuple[str, int, str]] = field(
+        default_factory=lambda: {"PLAINTEXT": ("localhost", 9092, "PLAINTEXT")}
+    )
+    rack: str | None = None
+
 
 CONTROLLER: Final = paths.CONTROLLER
 CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH

@@ -6,11 +6,12 @@ from typing import Final
 
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
-from controller.reference.protocol import (
+from controller.reference.protocol import Effect, WriteLog
+from controller.reference.serial import Task, perform
+from controller.reference.zookeeper import (
     BadVersion,
     CheckVersion,
     Create,
-    Effect,
     Exists,
     GetData,
     GetDataResult,
@@ -21,10 +22,8 @@ from controller.reference.protocol import (
     OutcomeUnknown,
     SetData,
     Stat,
-    WriteLog,
     WriteOperation,
 )
-from controller.reference.serial import Task, perform
 from streams.types import KRAFT_VERSION, Range
 from streams.znodes import FeaturesZnode
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from controller.reference.compatibility import is_compatible
 from controller.reference.dialect import Dialect
-from controller.reference.live import is_compatible
 from controller.reference.requests import ErrorCode, ItemResult
 from tables.nodes import Capabilities
 

@@ -5,17 +5,16 @@ from collections.abc import Callable, Mapping
 from controller.reference import encoding
 from controller.reference.dialect import Dialect
 from controller.reference.live import LiveBroker, LiveBrokers
-from controller.reference.protocol import (
+from controller.reference.protocol import Effect, WriteLog
+from controller.reference.serial import Task, perform
+from controller.reference.zookeeper import (
     Create,
-    Effect,
     GetChildren,
     GetChildrenResult,
     GetData,
     GetDataResult,
     NoNode,
-    WriteLog,
 )
-from controller.reference.serial import Task, perform
 from tables.nodes import intern_capabilities
 
 

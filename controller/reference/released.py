@@ -6,9 +6,10 @@ deletion passes. One thing is not: there ``validate_only`` is not looked at, so 
 writes; here it does not.
 """
 
+from controller.reference.compatibility import is_compatible
 from controller.reference.items import ItemDecision, UpdateContext, reject
-from controller.reference.live import is_compatible
-from controller.reference.requests import ErrorCode, ItemResult, ReleasedUpdate, Update, UpgradeType
+from controller.reference.requests import ErrorCode, ItemResult, ReleasedUpdate, Update
+from streams.types import UpgradeType
 
 
 def check_released_update(here: UpdateContext, update: Update, version: int) -> ItemDecision:

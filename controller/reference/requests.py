@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from streams.types import UpgradeType
+
 DEFAULT_TIMEOUT_MS: Final = 60_000
 """How long the server tries, by default of the schema (KIP-584, UpdateFeaturesRequest)."""
 
@@ -28,15 +30,6 @@ class ErrorCode(IntEnum):
     FEATURE_UPDATE_FAILED = 96
     FEATURE_UPDATE_IN_PROGRESS = 30_001
     FEATURE_UPDATES_FAILED = 30_002
-
-
-class UpgradeType(IntEnum):
-    """``UpgradeType`` of the released UpdateFeatures from v1 on; other codes are unknown."""
-
-    UNKNOWN = 0
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class EarlyUpdateType(IntEnum):

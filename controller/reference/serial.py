@@ -9,16 +9,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Final, TypeVar
 
-from controller.reference.protocol import (
-    Effect,
+from controller.reference.protocol import Effect, Token, ZookeeperRequest
+from controller.reference.zookeeper import (
     Exists,
     GetChildren,
     GetData,
     Operation,
     OperationResult,
     OutcomeUnknown,
-    Token,
-    ZookeeperRequest,
 )
 
 _T = TypeVar("_T")

@@ -11,8 +11,7 @@ from controller.rules.log import LOG_RULES
 from controller.rules.migration import MIGRATION_RULES
 from controller.rules.nodes import NODE_RULES
 from controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind, TimedRule
-from controller.rules.sources import SOURCE_RULES
-from controller.rules.unreadable import RECORD_RULES
+from controller.rules.sources import RECORD_RULES, SOURCE_RULES
 from controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
 from controller.rules.zookeeper import ZNODE_RULES
 

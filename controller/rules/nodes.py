@@ -7,9 +7,9 @@ from controller.compatibility import Incompatibility, Verdict, incompatibilities
 from controller.levels import level_name
 from controller.rules.rule import Finding, Rule, Subject
 from streams.outputs import Severity
-from streams.types import Range
+from streams.types import NodeKey, Range
 from tables.image import ClusterImage
-from tables.nodes import Node, NodeKey, is_valid_range
+from tables.nodes import Node, is_valid_range
 from tables.provenance import ZnodeProvenance
 
 

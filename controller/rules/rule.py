@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from controller.readiness.times import Limits, StateTimers
 from streams.outputs import Severity
-from streams.types import FeatureName
+from streams.types import FeatureName, NodeKey
 from tables.image import ClusterImage
-from tables.nodes import NodeKey
 
 
 class SubjectKind(StrEnum):

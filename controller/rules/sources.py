@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject
+from controller.rules.rule import Finding, Rule, Subject, coarse_count
 from streams.events import SourceState
 from streams.outputs import Severity
 from tables.image import ClusterImage
@@ -23,4 +23,22 @@ def _stalled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 SOURCE_RULES: Final = (
     Rule("source-stalled", "a source cannot read, or is not heard of any more", _stalled),
+)
+
+
+def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+    found = image.unreadable.get(str(subject.key))
+    if found is not None:
+        count = coarse_count(found.count)
+        times = "once" if count == 1 else f"at least {count} times"
+        summary = (
+            f"{subject.key} could not be read, {times}, first at {found.place}: {found.reason}. "
+            "What is shown of the cluster may be incomplete; its bytes are in the dead letters."
+        )
+        evidence = {"count": count, "place": found.place, "reason": found.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+RECORD_RULES: Final = (
+    Rule("unreadable", "a record, a snapshot or a message could not be read", _unreadable),
 )

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from controller.levels import level_name
 from controller.readiness.refusals import restart_refusal
-from controller.readiness.software import release_of_capabilities
 from controller.readiness.states import FeatureUpgradeState, UpgradeState, upgrade_state_of
 from controller.readiness.times import CLUSTER
 from controller.rules.rule import Finding, RuleContext, Subject, TimedRule, coarse_count
+from controller.software import release_of_capabilities
 from streams.outputs import Severity
-from streams.types import METADATA_VERSION, Role
+from streams.types import METADATA_VERSION, NodeKey, Role
 from tables.image import Authority
-from tables.nodes import Node, NodeKey
+from tables.nodes import Node
 
 _HOUR_MS: Final = 3_600_000
 _NAMED: Final = 10

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from pipeline.errors import ReplayUsageError
 from pipeline.replay import archives
-from pipeline.replay.errors import ReplayUsageError
 from pipeline.replay.forms import FileRange, LogFormat
 from streams.kraft import dump_text
 from streams.kraft.batch import scan_batches

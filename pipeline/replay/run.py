@@ -10,11 +10,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from controller.readiness.times import DEFAULT_LIMITS, Limits
-from pipeline.errors import reason_in
+from pipeline.errors import ReplayError, reason_in
 from pipeline.gold import GoldQuery
 from pipeline.lake import Lake
 from pipeline.replay.course import ClusterReplay
-from pipeline.replay.errors import ReplayError
 from pipeline.replay.planning import ReplayPlan
 from pipeline.replay.taking import ingest
 from pipeline.run import Stage, run_once

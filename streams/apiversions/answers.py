@@ -8,19 +8,9 @@ from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsRespons
 from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponseV3
 from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsResponseV4
 
-from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
+from streams.types import FeatureLevel, FeatureName, Range
 
 ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
-
-
-class NodeKey(NamedTuple):
-    """A node in a role: a combined node answers in each of its two roles."""
-
-    role: Role
-    node_id: NodeId
-
-    def __str__(self) -> str:
-        return f"{self.role}-{self.node_id}"
 
 
 class AdvertisedRange(NamedTuple):

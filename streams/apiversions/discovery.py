@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from streams.apiversions import listing
-from streams.apiversions.answers import NodeKey
 from streams.apiversions.listing import NodeListing
 from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.net.address import Address
 from streams.net.connection import Connection, NodeError
-from streams.types import ClusterId, Role
+from streams.types import ClusterId, NodeKey, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 from kio.static.protocol import Payload
 
-from streams.apiversions.answers import NodeKey
 from streams.net.address import Address
-from streams.types import ClusterId, NodeId, Role
+from streams.types import ClusterId, NodeId, NodeKey, Role
 
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_CLUSTER_VERSIONS: Final = (0, 2)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from streams.apiversions.answers import NodeFeatures, NodeKey
+from streams.apiversions.answers import NodeFeatures
 from streams.events import DeadLetter, Disagreement, FeatureView, NodeAnswer, NodeSilent
-from streams.types import ClusterId, FeatureLevel, FeatureName
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeKey
 
 TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
 

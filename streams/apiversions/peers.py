@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from streams.apiversions.answers import NodeFeatures, NodeKey, read_node_features
+from streams.apiversions.answers import NodeFeatures, read_node_features
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.net.address import Address
 from streams.net.connection import (
@@ -12,7 +12,7 @@ from streams.net.connection import (
     open_connection,
 )
 from streams.net.security import Security
-from streams.types import Role
+from streams.types import NodeKey, Role
 
 
 class ConnectionPool:

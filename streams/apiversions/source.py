@@ -6,19 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from streams.apiversions.answers import NodeFeatures, NodeKey
+from streams.apiversions.answers import NodeFeatures
 from streams.apiversions.discovery import DiscoveredNodes, discover_nodes
 from streams.apiversions.observer import NodeTracker, TrackerEvent
 from streams.apiversions.peers import ConnectionPool
 from streams.apiversions.settings import ApiVersionsSettings
-from streams.clocks import wall_clock_ms
 from streams.events import DeadLetter, NodeSilent, SourceState, SourceStatus
 from streams.metrics import SourceReport
 from streams.net.address import Address
 from streams.net.connection import NodeError
-from streams.sink import Sink
+from streams.sink import Sink, wall_clock_ms
 from streams.topics import API_VERSIONS, DEAD_LETTERS
-from streams.types import ClusterId
+from streams.types import ClusterId, NodeKey
 
 LOG: Final = logging.getLogger("featurewatch.api-versions")
 

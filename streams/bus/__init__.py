@@ -1,10 +1,10 @@
 """The bus: the Kafka cluster that featurewatch's own topics stand on."""
 
-from streams.bus.errors import BusError, BusUnavailableError, PublishError, TopicMismatchError
 from streams.bus.positions import LogPosition, last_log_position, partition_of
 from streams.bus.publisher import Publisher
 from streams.bus.settings import BusSettings
 from streams.bus.topics import ensure_topics
+from streams.errors import BusError, BusUnavailableError, PublishError, TopicMismatchError
 
 __all__ = [
     "BusError",

@@ -7,9 +7,9 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from streams.bus.errors import BusError, BusUnavailableError
 from streams.bus.settings import LOG, BusSettings
 from streams.codec import MalformedEventError, decode_log_event
+from streams.errors import BusError, BusUnavailableError
 from streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from streams.topics import METADATA_LOG
 from streams.types import ClusterId

@@ -15,8 +15,8 @@ from typing import Final, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streams import codec
-from streams.bus.errors import BusUnavailableError, PublishError
 from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from streams.errors import BusUnavailableError, PublishError
 from streams.events import DeadLetter, Event
 from streams.topics import Topic
 

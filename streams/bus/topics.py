@@ -12,8 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it has no _
     TopicMetadata,
 )
 
-from streams.bus.errors import BusError, BusUnavailableError, TopicMismatchError
 from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from streams.errors import BusError, BusUnavailableError, TopicMismatchError
 from streams.topics import ALL, Topic
 
 _POLICY: Final = "cleanup.policy"

@@ -15,20 +15,16 @@ from typing import Final
 from streams.events import RecordJson, SnapshotChunk
 from streams.kraft.logdir_files import META_PROPERTIES, PARTITION_DIRECTORY, read_meta, segments
 from streams.kraft.snapshot import read_snapshot
-from streams.kraft.unreadable import CorruptSnapshotError
+from streams.kraft.unreadable import (
+    CorruptSnapshotError,
+    DamagedDirectoryError,
+    NotALogDirectoryError,
+)
 from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 _VOTERS: Final = "00000000000000000000-0000000000.checkpoint"
 _WANTED: Final = ("FEATURE_LEVEL_RECORD", "KRAFT_VERSION", "KRAFT_VOTERS")
-
-
-class NotALogDirectoryError(ValueError):
-    """There is nothing that the storage tool formatted: one line that says what to give."""
-
-
-class DamagedDirectoryError(ValueError):
-    """A file of a log directory cannot be read: one line that says which and why."""
 
 
 @dataclass(frozen=True, slots=True)

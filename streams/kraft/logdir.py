@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from streams.clocks import monotonic_ms
 from streams.kraft import logdir_files as files
 from streams.kraft.logdir_rule import SETTLE_MS, CommitRule
 from streams.kraft.observer_states import (
@@ -24,7 +23,9 @@ from streams.kraft.observer_states import (
     SnapshotBytes,
 )
 from streams.kraft.requests import LOG_START, NOBODY, LeaderAndEpoch, OffsetAndEpoch
-from streams.kraft.tail import MalformedLogError, UncommittedLog
+from streams.kraft.tail import UncommittedLog
+from streams.kraft.unreadable import MalformedLogError
+from streams.sink import monotonic_ms
 from streams.source_states import StallReason
 
 POLL_MS: Final = 50

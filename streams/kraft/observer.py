@@ -35,8 +35,9 @@ from streams.kraft.requests import (
     OffsetAndEpoch,
     RequestFailure,
 )
-from streams.kraft.tail import MalformedLogError, UncommittedLog
+from streams.kraft.tail import UncommittedLog
 from streams.kraft.troubles import FailureRank, QuorumFailures
+from streams.kraft.unreadable import MalformedLogError
 from streams.net.address import Address
 from streams.source_states import StallReason
 

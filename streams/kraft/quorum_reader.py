@@ -5,7 +5,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streams.clocks import monotonic_ms
 from streams.kraft import wire
 from streams.kraft.observer import Observer
 from streams.kraft.observer_states import DEFAULT_PACE, Backoff, ObserverOutput, ObserverTiming
@@ -16,9 +15,11 @@ from streams.kraft.requests import (
     OffsetAndEpoch,
     RequestFailure,
 )
+from streams.kraft.unreadable import NotAControllerError
 from streams.net.address import Address
 from streams.net.connection import AuthenticationError, Connection, NodeError, open_connection
 from streams.net.security import PLAINTEXT, Security
+from streams.sink import monotonic_ms
 from streams.source_states import StallReason
 
 _MOST_CONNECTIONS = 8
@@ -86,7 +87,7 @@ class QuorumReader:
             return ()
         try:
             return await self._ask(step)
-        except (AuthenticationError, wire.NotAControllerError) as error:
+        except (AuthenticationError, NotAControllerError) as error:
             failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
             failure = RequestFailure(str(error))

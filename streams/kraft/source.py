@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
-from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
 from streams.kraft.commits import CommitAssembler, CommitPosition
 from streams.kraft.logdir import LogDirectoryReader
@@ -31,7 +30,7 @@ from streams.kraft.snapshot import read_snapshot
 from streams.kraft.unreadable import CorruptSnapshotError
 from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.metrics import SourceReport
-from streams.sink import Sink
+from streams.sink import Sink, monotonic_ms, wall_clock_ms
 from streams.source_states import GracePeriods, StatusReporter
 from streams.topics import DEAD_LETTERS, METADATA_LOG
 from streams.types import ClusterId

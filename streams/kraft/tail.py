@@ -2,10 +2,7 @@
 
 from streams.kraft.batch import BatchScan, RecordBatch
 from streams.kraft.requests import OffsetAndEpoch
-
-
-class MalformedLogError(ValueError):
-    """Bytes that are no record batches, or not the ones that must follow."""
+from streams.kraft.unreadable import MalformedLogError
 
 
 class UncommittedLog:

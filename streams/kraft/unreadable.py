@@ -19,3 +19,19 @@ class RecordDecodeError(ValueError):
 
 class CorruptSnapshotError(RecordDecodeError):
     """A snapshot whose content cannot be trusted as a whole: nothing of it may be applied."""
+
+
+class MalformedLogError(ValueError):
+    """Bytes that are no record batches, or not the ones that must follow."""
+
+
+class NotALogDirectoryError(ValueError):
+    """There is nothing that the storage tool formatted: one line that says what to give."""
+
+
+class DamagedDirectoryError(ValueError):
+    """A file of a log directory cannot be read: one line that says which and why."""
+
+
+class NotAControllerError(ValueError):
+    """The node's listener does not serve the metadata log; one line."""

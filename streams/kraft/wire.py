@@ -28,6 +28,7 @@ from streams.kraft.requests import (
     ObserverResponse,
     OffsetAndEpoch,
 )
+from streams.kraft.unreadable import NotAControllerError
 from streams.net.address import Address
 
 NO_REPLICA: Final = BrokerId(-1)
@@ -52,10 +53,6 @@ class ApiVersionLookup(Protocol):
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
         """The highest common version, if any."""
-
-
-class NotAControllerError(ValueError):
-    """The node's listener does not serve the metadata log; one line."""
 
 
 def encode_request(

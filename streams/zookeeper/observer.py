@@ -9,6 +9,7 @@ passes on the events that come out. The rules it keeps:
 - Within a session a sweep gives only what changed; after a lost session it gives a snapshot.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from streams.source_states import StallReason
@@ -29,7 +30,6 @@ from streams.zookeeper.decoders import decode_znode
 from streams.zookeeper.follower import ResponseHandler
 from streams.zookeeper.image import StaleReadError
 from streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
-from streams.zookeeper.phases import WatcherState
 from streams.zookeeper.reads import ReadQueue
 from streams.zookeeper.record import ChangeRecorder, WatcherEvent
 from streams.zookeeper.troubles import ZookeeperFailures
@@ -262,3 +262,18 @@ class ZnodeWatcher:
         if self.phase is WatcherState.IDENTIFYING:
             self.phase = WatcherState.READING
             self._reads.start_sweep(self._roots)
+
+
+class WatcherState(StrEnum):
+    """In this order after each connection."""
+
+    OFFLINE = "offline"
+    """There is no connection."""
+    SYNCING = "syncing"
+    """The server catches up with its leader."""
+    IDENTIFYING = "identifying"
+    """Whose znodes these are is not known yet, or they are another cluster's."""
+    READING = "reading"
+    """Everything is read anew."""
+    FOLLOWING = "following"
+    """Watches tell what is to be read."""

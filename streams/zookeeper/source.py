@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from streams.bus import Publisher
-from streams.clocks import monotonic_ms, wall_clock_ms
 from streams.events import DeadLetter, SourceState, SourceStatus
 from streams.metrics import SourceReport
-from streams.sink import Sink
+from streams.sink import Sink, monotonic_ms, wall_clock_ms
 from streams.source_states import StatusReporter
 from streams.topics import DEAD_LETTERS, ZOOKEEPER
 from streams.types import ClusterId

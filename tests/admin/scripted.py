@@ -9,9 +9,10 @@ from typing import Any, Self
 
 from controller.reference.requests import FeaturesResponse, UpdateResponse
 from reference import answers
-from reference.answers import ClusterView, Endpoint
+from reference.answers import ClusterView
 from reference.calls import WireRequest
 from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, ApiDialect
+from reference.directory import Endpoint
 from reference.wire import WireServer
 from streams.net.address import Address
 

@@ -13,11 +13,11 @@ from admin.errors import (
 )
 from admin.features import Bootstrap, FeatureAdmin
 from admin.metadata import FeatureMetadata
-from admin.updates import FeatureUpdate, UpdateResult, UpgradeType
+from admin.updates import FeatureUpdate, UpdateResult
 from controller.reference.requests import ErrorCode, ItemResult, UpdateResponse
 from reference.calls import WireRequest
 from streams.net.address import Address
-from streams.types import FeatureLevel, FeatureName, NodeId
+from streams.types import FeatureLevel, FeatureName, NodeId, UpgradeType
 from tests.admin.scripted import FINALIZED, SUPPORTED, Node, ScriptedCluster
 
 RAISE = FeatureUpdate(FeatureName("group.version"), FeatureLevel(2))

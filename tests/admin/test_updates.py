@@ -4,15 +4,9 @@ import pytest
 
 from admin.latest import highest_common, highest_supported
 from admin.metadata import FeatureMetadata, NodeDescription
-from admin.updates import (
-    AllowDowngradeSemantics,
-    DowngradeType,
-    FeatureUpdate,
-    UpgradeType,
-    uniform_result,
-)
+from admin.updates import AllowDowngradeSemantics, DowngradeType, FeatureUpdate, uniform_result
 from streams.net.address import Address
-from streams.types import FeatureLevel, FeatureName, NodeId, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, Role, UpgradeType
 
 NAME, LEVEL = FeatureName("f"), FeatureLevel(1)
 

@@ -23,9 +23,8 @@ from streams.kraft.wanted import DEFAULT_RECORD_TYPES
 from streams.net.address import parse_addresses
 from streams.outputs import Alert, AlertState, FeatureChange
 from streams.topics import Topic
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, Role
+from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, NodeKey, Role
 from tables.image import ClusterImage
-from tables.nodes import NodeKey
 from tests.conformance.dump_log import ours
 from tests.integration.kraft_source_support import Heard, running, settings_for, until
 from tests.simulation import records as r

@@ -20,10 +20,9 @@ from controller.kraft import release_of
 from controller.monitor import MonitorState
 from controller.readiness import assess_readiness
 from streams.events import Event
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from tables.image import ClusterImage
 from tables.image_table import changelog_topic
-from tables.nodes import NodeKey
 from tests.controller.readiness.clusters import cluster, controllers, image, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine

@@ -14,9 +14,9 @@ from controller.kraft import release_of
 from controller.readiness import applied_by_all, assess_readiness
 from deploy.cluster import Cluster
 from deploy.specs import ClusterSpec, NodeSpec
-from streams.clocks import wall_clock_ms
 from streams.events import DeadLetter, Event, LogCommit, RecordJson, SourceState, SourceStatus
 from streams.kraft.source import KraftSettings, KraftSource
+from streams.sink import wall_clock_ms
 from streams.topics import Topic
 from streams.types import METADATA_VERSION, ClusterId
 from tests.cli.commands import featurewatch

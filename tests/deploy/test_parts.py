@@ -12,12 +12,12 @@ from deploy.cluster import random_id
 from deploy.ensemble_specs import EnsembleSpec, ServerPorts, Tls, server_properties
 from deploy.errors import JavaError, StackError, WireError
 from deploy.java import java, version_of
-from deploy.log_tail import last_error_line
 from deploy.node import KafkaNode
 from deploy.polling import Deadline, attempts
 from deploy.ports import LOOPBACK, Ports
 from deploy.probe import quorum_leader
 from deploy.properties import Addresses, controllers, node_properties
+from deploy.server import last_error_line
 from deploy.specs import ClusterSpec, NodeSpec, Roles, combined
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import FeatureUpdate, UpgradeType, update_features
+from admin.features import FeatureUpdate, update_features
 from cli.demo.summary import levels_on_disk
 from cli.reading import TopicReader
 from deploy.cluster import Cluster
@@ -18,7 +18,7 @@ from streams.net.address import parse_addresses
 from streams.output_codec import decode_change
 from streams.outputs import FeatureChange
 from streams.topics import FEATURE_CHANGES
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.processes import Process, wait_ready
 
 FEATURE = FeatureName("group.version")

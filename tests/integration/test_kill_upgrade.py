@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, update_features
 from cli.demo.summary import levels_on_disk
 from cli.reading import TopicReader
 from deploy.cluster import Cluster
@@ -20,7 +20,7 @@ from streams.net.address import parse_addresses
 from streams.output_codec import decode_alert, decode_change, decode_snapshot
 from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.processes import Process, killed_at_random
 
 NEW = "4.3.0"

@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, update_features
 from deploy.cluster import Cluster
 from deploy.ensemble_specs import EnsembleSpec
 from deploy.reference_nodes import ReferenceProcess, reference_nodes
@@ -20,7 +20,7 @@ from deploy.zookeeper import Ensemble
 from streams.net.address import Address
 from streams.net.connection import NodeError
 from streams.outputs import Alert, FeatureChange
-from streams.types import FeatureLevel, FeatureName
+from streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.conftest import MakeEnsemble
 from tests.integration.said import Said
 from tests.integration.zookeeper_support import chroot, patient, writer

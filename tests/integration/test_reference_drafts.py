@@ -12,8 +12,12 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 
 from controller.reference.dialect import EARLY_DRAFT, EARLY_DRAFT_STRUCK, LATER_DRAFT, Dialect
-from controller.reference.encoding import broker_path, encode_broker, encode_features
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import (
+    BrokerIdentity,
+    broker_path,
+    encode_broker,
+    encode_features,
+)
 from controller.reference.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
 from deploy.zookeeper import Ensemble
 from reference import answers, asking

@@ -8,15 +8,28 @@ import pytest
 from kazoo.client import KazooClient
 
 from controller.reference.protocol import (
+    Disconnected,
+    Effect,
+    Event,
+    ExitProcess,
+    OperationCompleted,
+    Reconnected,
+    RequestReceived,
+    SendResponse,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    WatchFired,
+    WatchKind,
+    ZookeeperRequest,
+)
+from controller.reference.requests import ApiVersions, FeaturesResponse
+from controller.reference.zookeeper import (
     BadVersion,
     CheckVersion,
     Create,
     Delete,
-    Disconnected,
-    Effect,
-    Event,
     Exists,
-    ExitProcess,
     GetChildren,
     GetChildrenResult,
     GetData,
@@ -25,23 +38,12 @@ from controller.reference.protocol import (
     NodeExists,
     NoNode,
     Operation,
-    OperationCompleted,
     OperationDone,
     OperationResult,
     OutcomeUnknown,
-    Reconnected,
-    RequestReceived,
-    SendResponse,
-    SessionLost,
-    SessionStarted,
     SetData,
     Stat,
-    Tick,
-    WatchFired,
-    WatchKind,
-    ZookeeperRequest,
 )
-from controller.reference.requests import ApiVersions, FeaturesResponse
 from deploy.zookeeper import Ensemble
 from reference.ensemble import MachineSession
 from reference.seats import MachineExitedError, MachineSlot, ZookeeperUnavailableError

@@ -23,8 +23,7 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from controller.reference.dialect import RELEASED
-from controller.reference.encoding import broker_path, encode_broker
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import BrokerIdentity, broker_path, encode_broker
 from deploy.artifacts import Cache, Jars, tool_command
 from deploy.cluster import Cluster
 from deploy.reference_nodes import ReferenceProcess, reference_nodes

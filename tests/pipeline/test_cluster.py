@@ -22,7 +22,7 @@ from pipeline.gold_tables import GOLD
 from pipeline.java import java_home
 from pipeline.lake import Lake
 from pipeline.registry import MESSAGES
-from pipeline.submit import is_submitted
+from pipeline.session import is_submitted
 from streams.bus import BusSettings, ensure_topics
 from streams.output_codec import encode_output
 from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.errors import ReplayUsageError
 from pipeline.replay.archives import unpack
-from pipeline.replay.errors import ReplayUsageError
 from pipeline.replay.planning import ReplayPlan, prepare
 from tests.pipeline.replay_logs import CLUSTER, Log, level, noop
 from tests.streams.kraft.test_dump_text import TEXT

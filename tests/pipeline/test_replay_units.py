@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pipeline.replay.errors import ReplayUsageError
+from pipeline.errors import ReplayUsageError
 from pipeline.replay.finding import discover
 from pipeline.replay.planning import ClusterPlan, LogSlice, SnapshotFile, plan
 from pipeline.replay.reading import BronzeRow, SplitStats

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.features import FeatureUpdate, UpdateRefusedError, UpgradeType, update_features
+from admin.features import FeatureUpdate, UpdateRefusedError, update_features
 from controller.kraft import releases
 from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
 from deploy.specs import ClusterSpec, NodeSpec, Roles
@@ -19,7 +19,7 @@ from streams.events import LogCommit
 from streams.kraft.batch import scan_batches
 from streams.kraft.commits import CommitAssembler
 from streams.net.address import parse_addresses
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel
+from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
 from tests.conftest import MakeCluster
 from tests.pipeline.filling import rows
 from tests.pipeline.parity import (

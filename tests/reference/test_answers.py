@@ -8,9 +8,10 @@ from kio.serial import entity_reader
 
 from controller.reference.requests import ErrorCode, FeaturesResponse, ItemResult, UpdateResponse
 from reference import answers, drafts
-from reference.answers import ClusterView, Endpoint
+from reference.answers import ClusterView
 from reference.calls import WireRequest, response_classes, write_response
 from reference.dialects import OFFERED, ApiDialect
+from reference.directory import Endpoint
 
 RELEASED = ApiDialect.RELEASED
 EARLY, LATER = ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT

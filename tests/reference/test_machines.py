@@ -1,38 +1,38 @@
 """The shells' own small machines: the directory, the light brokers, and who watches what."""
 
 from controller.reference.dialect import RELEASED
-from controller.reference.encoding import BROKER_IDS, broker_path, encode_broker
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import BROKER_IDS, BrokerIdentity, broker_path, encode_broker
 from controller.reference.protocol import (
-    Create,
     Disconnected,
     Event,
-    Exists,
-    GetChildren,
-    GetChildrenResult,
-    GetData,
-    GetDataResult,
     Machine,
-    NodeExists,
-    NoNode,
-    Operation,
     OperationCompleted,
-    OperationDone,
-    OperationRefused,
-    OperationResult,
-    OutcomeUnknown,
     Reconnected,
     SessionLost,
     SessionStarted,
-    Stat,
     Tick,
     WatchFired,
     WatchKind,
     WriteLog,
     ZookeeperRequest,
 )
-from reference.answers import Endpoint
-from reference.directory import CLUSTER_ID, BrokerDirectory
+from controller.reference.zookeeper import (
+    Create,
+    Exists,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
+    NodeExists,
+    NoNode,
+    Operation,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
+    Stat,
+)
+from reference.directory import CLUSTER_ID, BrokerDirectory, Endpoint
 from reference.light import IN_FLIGHT, LightBrokers
 from reference.watches import WatchRegistry
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from controller.monitor import MonitorState, StepResult
 from controller.readiness import DEFAULT_LIMITS, Limits
 from streams.events import Event, LogCommit, SnapshotChunk
-from streams.types import METADATA_VERSION, FeatureLevel, Role
+from streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from tables.image import ClusterImage
-from tables.nodes import Node, NodeKey
+from tables.nodes import Node
 
 MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from streams.events import ZnodeChange, ZnodeSnapshot
-from streams.types import ClusterId, NodeId, Role
+from streams.types import ClusterId, NodeId, NodeKey, Role
 from streams.znodes import BrokerZnode
-from tables.nodes import NodeKey
 from tables.provenance import ZnodeProvenance
 from tests.simulation import znodes as z
 from tests.simulation.auditor import Auditor

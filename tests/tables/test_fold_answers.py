@@ -1,9 +1,8 @@
 """The fold of ApiVersions answers, where no log is followed and beside one."""
 
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from tables.fold import fold
 from tables.image import Authority
-from tables.nodes import NodeKey
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
 from tests.tables.test_fold_log import NEW, OLD, fold_all

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.events import Event, RecordJson, SourceState
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from tables.fold import fold
 from tables.image import ClusterDelta, ClusterImage
-from tables.nodes import NodeKey
 from tests import strategies as some
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV, TV

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.events import Event, ZnodeChange, ZnodeSnapshot
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from streams.znodes import FeaturesForm, FeaturesZnode
 from tables.fold import fold
 from tables.image import Authority, ClusterImage
-from tables.nodes import NodeKey
 from tables.provenance import ZnodeProvenance
 from tests.simulation import records as r
 from tests.simulation import znodes as z

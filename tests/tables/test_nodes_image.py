@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.types import FeatureName, NodeId, Range, Role
-from tables.nodes import Capabilities, Node, NodeKey, NodesImage, intern_capabilities
+from streams.types import FeatureName, NodeId, NodeKey, Range, Role
+from tables.nodes import Capabilities, Node, NodesImage, intern_capabilities
 from tables.provenance import NO_PROVENANCE
 from tests import strategies as some
 from tests.simulation.records import MV

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
-from controller.kraft.answers import LevelUpdate, UpdateRequest, UpgradeType
+from controller.kraft.answers import LevelUpdate, UpdateRequest
 from controller.kraft.registration import BrokerRegistrationRequest, Offered
 from controller.kraft.state import (
     ControllerState,
@@ -18,7 +18,15 @@ from controller.kraft.state import (
     ZkMigrationState,
 )
 from controller.kraft.table import release_of, releases
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+    UpgradeType,
+)
 from tests.conformance.feature_control.questions import ControllerRequest, Question
 
 Ranges = dict[FeatureName, Range]

@@ -12,13 +12,12 @@ from controller.kraft.answers import (
     LevelUpdate,
     NoOpRecord,
     UpdateRequest,
-    UpgradeType,
 )
 from controller.kraft.state import ControllerState, MinInsync, ZkMigrationState
 from controller.kraft.support import reason_not_supported
 from controller.kraft.table import release_of
 from controller.kraft.updates import decide_update
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, NodeId
+from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, NodeId, UpgradeType
 from tables.nodes import intern_capabilities
 from tests.controller.kraft.states import (
     ELR,

@@ -19,9 +19,8 @@ from controller.readiness import (
 )
 from controller.readiness.times import CLUSTER, NO_TIMES, StateSince
 from streams.events import SourceState
-from streams.types import FeatureLevel, FeatureName, NodeId, Role
+from streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from tables.image import Authority
-from tables.nodes import NodeKey
 from tests.controller.readiness.clusters import (
     VOTERS,
     cluster,

@@ -6,30 +6,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller.reference.dialect import RELEASED, Dialect
-from controller.reference.encoding import CONTROLLER, broker_path, encode_broker
-from controller.reference.identity import BrokerIdentity
+from controller.reference.encoding import CONTROLLER, BrokerIdentity, broker_path, encode_broker
 from controller.reference.protocol import (
-    CheckVersion,
-    Create,
-    Delete,
     Effect,
     Event,
     ExitProcess,
     Machine,
-    Multi,
-    Operation,
     OperationCompleted,
-    OperationResult,
     RequestReceived,
     SendResponse,
     SessionStarted,
-    SetData,
     WatchFired,
     WatchKind,
     WriteLog,
     ZookeeperRequest,
 )
 from controller.reference.requests import Request
+from controller.reference.zookeeper import (
+    CheckVersion,
+    Create,
+    Delete,
+    Multi,
+    Operation,
+    OperationResult,
+    SetData,
+)
 from streams.types import Range
 from tests.simulation.reference.tree import History, read
 

@@ -10,20 +10,10 @@ from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import DIALECTS
 from controller.reference.protocol import (
-    BadVersion,
     Disconnected,
-    GetChildrenResult,
-    GetDataResult,
-    NodeExists,
-    NoNode,
-    OperationDone,
-    OperationRefused,
-    OperationResult,
-    OutcomeUnknown,
     Reconnected,
     SessionLost,
     SessionStarted,
-    Stat,
     Tick,
     WatchFired,
     WatchKind,
@@ -35,6 +25,18 @@ from controller.reference.requests import (
     LaterUpdate,
     ReleasedUpdate,
     UpdateFeatures,
+)
+from controller.reference.zookeeper import (
+    BadVersion,
+    GetChildrenResult,
+    GetDataResult,
+    NodeExists,
+    NoNode,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
+    Stat,
 )
 from tests.controller.reference.driving import SESSION, Driver
 

@@ -8,22 +8,13 @@ from controller.reference.broker import BrokerIdentity, ReferenceBroker
 from controller.reference.dialect import EARLY_DRAFT_STRUCK, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.encoding import encode_features
 from controller.reference.protocol import (
-    Create,
-    Delete,
     Disconnected,
-    Exists,
     ExitProcess,
-    GetData,
-    GetDataResult,
-    Multi,
     OperationCompleted,
-    OperationRefused,
-    OutcomeUnknown,
     Reconnected,
     RequestReceived,
     SendResponse,
     SessionStarted,
-    SetData,
     Tick,
     UpdateMetadataReceived,
     WatchFired,
@@ -37,6 +28,17 @@ from controller.reference.requests import (
     UpdateFeatures,
     UpdateMetadata,
     UpdateResponse,
+)
+from controller.reference.zookeeper import (
+    Create,
+    Delete,
+    Exists,
+    GetData,
+    GetDataResult,
+    Multi,
+    OperationRefused,
+    OutcomeUnknown,
+    SetData,
 )
 from tests.controller.reference.driving import SESSION, Driver
 

@@ -5,17 +5,10 @@ import pytest
 from controller.reference.controller import ReferenceController
 from controller.reference.dialect import DIALECTS, LATER_DRAFT, RELEASED, Dialect
 from controller.reference.protocol import (
-    CheckVersion,
-    Create,
     Disconnected,
-    Multi,
-    Operation,
-    OperationRefused,
-    OutcomeUnknown,
     Reconnected,
     SessionLost,
     SessionStarted,
-    SetData,
     Tick,
     WatchFired,
     WatchKind,
@@ -26,6 +19,15 @@ from controller.reference.requests import (
     ReleasedUpdate,
     UpdateFeatures,
     UpdateResponse,
+)
+from controller.reference.zookeeper import (
+    CheckVersion,
+    Create,
+    Multi,
+    Operation,
+    OperationRefused,
+    OutcomeUnknown,
+    SetData,
 )
 from tests.controller.reference.driving import SESSION, Driver
 

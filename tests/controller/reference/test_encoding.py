@@ -16,6 +16,7 @@ from controller.reference.dialect import (
     RELEASED_1,
 )
 from controller.reference.encoding import (
+    BrokerIdentity,
     ZnodeDecodeError,
     broker_path,
     decode_controller,
@@ -29,7 +30,6 @@ from controller.reference.encoding import (
     levels_of,
     metadata_of,
 )
-from controller.reference.identity import BrokerIdentity
 from controller.reference.requests import EarlyUpdate, UpdateFeatures
 from streams.znodes import BrokerZnode
 from streams.zookeeper.decoders import decode_znode

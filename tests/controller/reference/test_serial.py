@@ -2,16 +2,9 @@
 
 from typing import Any
 
-from controller.reference.protocol import (
-    Create,
-    Effect,
-    GetData,
-    NoNode,
-    OperationDone,
-    OutcomeUnknown,
-    ZookeeperRequest,
-)
+from controller.reference.protocol import Effect, ZookeeperRequest
 from controller.reference.serial import Task, TaskQueue, perform
+from controller.reference.zookeeper import Create, GetData, NoNode, OperationDone, OutcomeUnknown
 
 
 class Rig:

@@ -12,7 +12,6 @@ from controller.reference.dialect import DIALECTS, EARLY_DRAFT, LATER_DRAFT, REL
 from controller.reference.encoding import encode_features
 from controller.reference.items import UpdateContext
 from controller.reference.live import LiveBroker, LiveBrokers
-from controller.reference.protocol import Create
 from controller.reference.requests import (
     DeleteFeatures,
     EarlyUpdate,
@@ -22,10 +21,10 @@ from controller.reference.requests import (
     Update,
     UpdateFeatures,
     UpdateResponse,
-    UpgradeType,
 )
 from controller.reference.updates import ALL_FAILED, decide
-from streams.types import FeatureName
+from controller.reference.zookeeper import Create
+from streams.types import FeatureName, UpgradeType
 from tables.nodes import intern_capabilities
 from tests.controller.reference.driving import Driver
 

@@ -30,15 +30,7 @@ Events, the first of them always ``speak`` and the name of a dialect:
 from random import Random
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from controller.reference.protocol import (
-    ANY_VERSION,
-    Create,
-    Delete,
-    Disconnected,
-    OperationCompleted,
-    OutcomeUnknown,
-    SetData,
-)
+from controller.reference.protocol import Disconnected, OperationCompleted
 from controller.reference.requests import (
     ApiVersions,
     DeleteFeatures,
@@ -50,6 +42,7 @@ from controller.reference.requests import (
     Update,
     UpdateFeatures,
 )
+from controller.reference.zookeeper import ANY_VERSION, Create, Delete, OutcomeUnknown, SetData
 from tests.scenarios.reference.words import answer, whole_set, written
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session

@@ -8,7 +8,8 @@ from controller.reference import broker, finalized, items, live, membership
 from controller.reference.answering import PendingRequests
 from controller.reference.encoding import encode_features
 from controller.reference.finalized import FinalizedFeatureStore, WriteResult
-from controller.reference.protocol import (
+from controller.reference.requests import UpdateResponse
+from controller.reference.zookeeper import (
     CheckVersion,
     Create,
     Delete,
@@ -20,7 +21,6 @@ from controller.reference.protocol import (
     OutcomeUnknown,
     SetData,
 )
-from controller.reference.requests import UpdateResponse
 
 _TAKE = PendingRequests.add
 

@@ -11,19 +11,21 @@ from random import Random
 from controller.reference.protocol import (
     Disconnected,
     Event,
-    Exists,
-    GetChildren,
-    GetData,
-    NoNode,
-    Operation,
     OperationCompleted,
-    OperationResult,
-    OutcomeUnknown,
     Reconnected,
     SessionStarted,
     WatchFired,
     WatchKind,
     ZookeeperRequest,
+)
+from controller.reference.zookeeper import (
+    Exists,
+    GetChildren,
+    GetData,
+    NoNode,
+    Operation,
+    OperationResult,
+    OutcomeUnknown,
 )
 from tests.simulation.reference.tree import History, read
 

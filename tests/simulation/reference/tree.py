@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from controller.reference.protocol import (
+from controller.reference.protocol import WatchKind
+from controller.reference.zookeeper import (
     ANY_VERSION,
     BadVersion,
     CheckVersion,
@@ -24,7 +25,6 @@ from controller.reference.protocol import (
     OperationResult,
     SetData,
     Stat,
-    WatchKind,
     WriteOperation,
 )
 

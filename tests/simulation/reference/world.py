@@ -11,8 +11,8 @@ from itertools import count
 from random import Random
 
 from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from controller.reference.protocol import Delete
 from controller.reference.requests import Request, UpdateResponse
+from controller.reference.zookeeper import Delete
 from streams.types import Range
 from tests.simulation.reference.asking import one_update, random_request
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits

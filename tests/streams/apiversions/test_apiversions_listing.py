@@ -9,7 +9,6 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
-from streams.apiversions.answers import NodeKey
 from streams.apiversions.discovery import uncovered_nodes
 from streams.apiversions.listing import (
     NodeListing,
@@ -20,7 +19,7 @@ from streams.apiversions.listing import (
 )
 from streams.apiversions.settings import ApiVersionsSettings
 from streams.net.address import Address
-from streams.types import NodeId, Role
+from streams.types import NodeId, NodeKey, Role
 from tests.streams.apiversions.scripted_node import THROTTLE
 
 QUORUM_EXTRAS = {

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.apiversions.answers import AdvertisedRange, NodeFeatures, NodeKey
+from streams.apiversions.answers import AdvertisedRange, NodeFeatures
 from streams.apiversions.observer import NodeTracker, TrackerEvent
 from streams.events import DeadLetter, Disagreement, NodeAnswer, NodeSilent
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, NodeKey, Role
 
 CLUSTER = ClusterId("c")
 MV = FeatureName("metadata.version")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.features import FeatureUpdate, UpgradeType, update_features
+from admin.features import FeatureUpdate, update_features
 from controller.monitor import StepResult
 from deploy.cluster import Cluster
 from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
@@ -21,7 +21,7 @@ from streams.kraft.records import Record
 from streams.kraft.schema import record_table
 from streams.kraft.snapshot import parse_name, read_snapshot
 from streams.net.address import parse_addresses
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel
+from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
 from tables.image import ClusterImage
 from tests.conformance.dump_log import ours
 from tests.conftest import MakeCluster

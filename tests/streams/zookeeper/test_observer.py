@@ -6,9 +6,8 @@ from streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from streams.types import ClusterId
 from streams.znodes import UnreadableZnode
 from streams.zookeeper.asks import ReadFailed, ReadOperation, WatcherTiming, ZnodeAbsent
-from streams.zookeeper.observer import ZnodeWatcher
+from streams.zookeeper.observer import WatcherState, ZnodeWatcher
 from streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
-from streams.zookeeper.phases import WatcherState
 from tests.streams.zookeeper.simulated import (
     CLUSTER,
     Auditor,
