@@ -9,7 +9,7 @@
 The second and the last are also `streams.net.connection.NodeError`: the node is what failed.
 """
 
-from streams.net.connection import NodeError
+from featurewatch.streams.net.connection import NodeError
 
 
 class AdminError(Exception):

@@ -16,15 +16,33 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from admin import drafts, finding, released
-from admin.errors import OutcomeUnknownError, RequestError, UnreachableError, UpdateRefusedError
-from admin.metadata import FeatureDialect, FeatureMetadata, NodeDescription, read_metadata
-from admin.reach import AdminConnections, Bootstrap, ControllerUnavailableError
-from admin.updates import FeatureUpdate, UpdateResult, uniform_result
-from streams.net.address import Address
-from streams.net.connection import Connection, NodeError, open_connection
-from streams.net.security import PLAINTEXT, Security
-from streams.types import FeatureName, NodeId, Role, UpgradeType
+from featurewatch.admin import (
+    controller_lookup as finding,
+)
+from featurewatch.admin import (
+    draft_messages as drafts,
+)
+from featurewatch.admin import (
+    update_request as released,
+)
+from featurewatch.admin.connections import AdminConnections, Bootstrap, ControllerUnavailableError
+from featurewatch.admin.errors import (
+    OutcomeUnknownError,
+    RequestError,
+    UnreachableError,
+    UpdateRefusedError,
+)
+from featurewatch.admin.metadata import (
+    FeatureDialect,
+    FeatureMetadata,
+    NodeDescription,
+    read_metadata,
+)
+from featurewatch.admin.updates import FeatureUpdate, UpdateResult, uniform_result
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import Connection, NodeError, open_connection
+from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.types import FeatureName, NodeId, Role, UpgradeType
 
 __all__ = [
     "Bootstrap",
@@ -104,7 +122,7 @@ class FeatureAdmin:
         Raises:
             UnreachableError: Nobody says which nodes there are.
         """
-        from admin.nodes import list_nodes  # not needed to ask one node
+        from featurewatch.admin.node_listing import list_nodes  # not needed to ask one node
 
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
         answers = (self._answer(role, node_id, where) for (role, node_id), where in nodes.items())
@@ -219,7 +237,7 @@ class FeatureAdmin:
             )
 
     async def _node(self, node_id: NodeId) -> FeatureMetadata:
-        from admin.nodes import list_nodes
+        from featurewatch.admin.node_listing import list_nodes
 
         role = Role.CONTROLLER if self._bootstrap.controllers else Role.BROKER
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from admin.metadata import FeatureMetadata, NodeDescription
-from admin.updates import FeatureUpdate
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel
+from featurewatch.admin.metadata import FeatureMetadata, NodeDescription
+from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel
 
 _RAISES_KRAFT: Final = 26
 """A node that supports this metadata.version (4.1-IV0) can raise kraft.version; older ones only

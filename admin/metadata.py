@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from streams.net.address import Address
-from streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
 
 
 @dataclass(frozen=True, slots=True)

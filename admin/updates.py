@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
 
-from admin.errors import UpdateRefusedError
-from streams.types import FeatureLevel, FeatureName, UpgradeType
+from featurewatch.admin.errors import UpdateRefusedError
+from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class DowngradeType(IntEnum):

@@ -4,11 +4,11 @@ from typing import Any
 
 import faust
 
-from agents.durable import AtLeastOnceApp, OffsetTracker
-from agents.settings import WorkerSettings
-from streams.bus import BusSettings
-from streams.net.security import from_properties
-from tables.image_table import RowTable
+from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.net.security import from_properties
+from featurewatch.tables.faust_table import RowTable
 
 
 def create_app(settings: WorkerSettings, ledger: OffsetTracker) -> AtLeastOnceApp:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from agents.metric_defs import (
+from featurewatch.agents.metric_defs import (
     BLOCKERS,
     CHANGES,
     EPOCH,
@@ -31,15 +31,15 @@ from agents.metric_defs import (
     UPGRADABLE,
     WorkerMetricDef,
 )
-from controller.migration import in_progress
-from controller.monitor import MonitorState, StepResult
-from controller.readiness.states import UpgradeState, upgrade_state_of
-from controller.readiness.times import CLUSTER
-from controller.rules.upgrade import GHOST
-from controller.software import release_of_capabilities
-from streams.topics import Topic
-from streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
-from tables.image import ClusterImage
+from featurewatch.controller.migration import in_progress
+from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.readiness.state_timers import CLUSTER
+from featurewatch.controller.readiness.upgrade_state import UpgradeState, upgrade_state_of
+from featurewatch.controller.rules.upgrade import GHOST
+from featurewatch.controller.software import release_of_capabilities
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
+from featurewatch.tables.image.cluster import ClusterImage
 
 Value = tuple[WorkerMetricDef, tuple[str, ...], float]
 """A metric, its labels but for the cluster, and its value."""

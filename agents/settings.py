@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from controller.readiness.times import DEFAULT_LIMITS, Limits
-from streams.bus import BusSettings
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.streams.bus import BusSettings
 
 Store = Literal["memory", "rocksdb"]
 

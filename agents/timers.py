@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agents.desk import EventProcessor, exit_now
-from controller.snapshot import snapshot
-from streams.bus import BusSettings, Publisher
-from streams.events import SourceState, SourceStatus
-from streams.output_codec import encode_output
-from streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
-from streams.types import ClusterId
-from tables.image import Authority, ClusterImage
+from featurewatch.agents.processor import EventProcessor, exit_now
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 

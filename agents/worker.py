@@ -6,19 +6,19 @@ from typing import Any, Final
 
 from prometheus_client import generate_latest
 
-from agents import api_versions, metadata_log, zookeeper
-from agents.app import create_app
-from agents.desk import EventProcessor
-from agents.durable import OffsetTracker
-from agents.metrics import WorkerMetrics
-from agents.settings import WorkerSettings
-from agents.timers import SilenceDetector, Watchdog, publish_states
-from streams.bus import Publisher, ensure_topics, partition_of
-from streams.health import HealthServer, HealthViews
-from streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER
-from streams.types import ClusterId
-from tables.image import ClusterImage
-from tables.image_table import changelog_topic, image_table
+from featurewatch.agents.app import create_app
+from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.input_agents import register_agent
+from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.timers import SilenceDetector, Watchdog, publish_states
+from featurewatch.streams.bus import Publisher, ensure_topics, partition_of
+from featurewatch.streams.health import HealthServer, HealthViews
+from featurewatch.streams.topics import INPUTS
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.faust_table import changelog_topic, image_table
+from featurewatch.tables.image.cluster import ClusterImage
 
 _BEHIND: Final = 100
 """Messages that a worker may be behind and still be ready: they come in while it works."""
@@ -103,9 +103,8 @@ class Worker:
     def _assemble(self, app: Any, desk: EventProcessor, publisher: Publisher) -> None:
         settings = self.settings
         table = image_table(app, settings.bus.partitions)
-        metadata_log.register(app, desk, table, settings.bus.topic(METADATA_LOG))
-        api_versions.register(app, desk, table, settings.bus.topic(API_VERSIONS))
-        zookeeper.register(app, desk, table, settings.bus.topic(ZOOKEEPER))
+        for topic in INPUTS:
+            register_agent(app, desk, topic, settings.bus.topic(topic), table)
 
         def owned(cluster: ClusterId) -> bool:
             partition = partition_of(cluster.encode(), settings.bus.partitions)

@@ -41,7 +41,7 @@ class Commands(MutableMapping[str, Any]):
         return name in self._found  # without an import
 
 
-def group_of(names: Sequence[str], package: str = "cli") -> type[TyperGroup]:
+def group_of(names: Sequence[str], package: str = "featurewatch.cli.commands") -> type[TyperGroup]:
     """The class of a group of commands in a package's modules; for ``typer.Typer(cls=...)``."""
 
     class Lazy(TyperGroup):

@@ -9,7 +9,14 @@ LIBRDKAFKA_FORMAT: Final = "%s [%s] %s"
 
 # Each shutdown, each rebalance and each try to reach a bus that is away is told at high levels by
 # these; what of it matters is said by ours.
-_INNER: Final = ("faust", "aiokafka", "mode", "tables", "agents", "asyncio")
+_INNER: Final = (
+    "faust",
+    "aiokafka",
+    "mode",
+    "featurewatch.tables",
+    "featurewatch.agents",
+    "asyncio",
+)
 
 
 def set_up(*, verbose: bool) -> None:

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
-from cli import logs
-from cli.errors import ExitCode, UsageError
-from cli.lazy import group_of
+from featurewatch.cli import logs
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.lazy import group_of
 
 COMMANDS: Final = (
     "up",
@@ -79,10 +79,10 @@ def main() -> None:
 def _expected(error: Exception) -> str | None:
     """What to say of a failure that is no defect; None if it is one."""
     # Here, so that a command that does not fail need not import what others may fail of.
-    from deploy.errors import StackError
-    from pipeline.errors import PipelineError
-    from streams.bus import BusError
-    from streams.errors import PortTakenError
+    from featurewatch.deploy.errors import StackError
+    from featurewatch.pipeline.errors import PipelineError
+    from featurewatch.streams.bus import BusError
+    from featurewatch.streams.errors import PortTakenError
 
     if isinstance(error, PortTakenError):
         return f"{error} (web.source_port and web.worker_port)"

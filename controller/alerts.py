@@ -9,17 +9,24 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from controller.compatibility import incompatibilities, needs_evaluation
-from controller.migration import in_progress
-from controller.readiness.states import UpgradeState
-from controller.readiness.times import CLUSTER, affected_beyond_delta, take_due
-from controller.rules import RULES, TIMED_RULES, Finding, RuleContext, Subject, SubjectKind
-from streams.events import SourceState, SourceStatus
-from streams.outputs import Alert, AlertState
-from streams.types import NodeKey
-from tables.image import ClusterDelta, ClusterImage
-from tables.nodes import CapabilityKey
-from tables.zookeeper import FEATURES_PATHS
+from featurewatch.controller.compatibility import incompatibilities, needs_evaluation
+from featurewatch.controller.migration import in_progress
+from featurewatch.controller.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
+from featurewatch.controller.readiness.upgrade_state import UpgradeState
+from featurewatch.controller.rules import (
+    RULES,
+    TIMED_RULES,
+    Finding,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
+from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.outputs import Alert, AlertState
+from featurewatch.streams.types import NodeKey
+from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
+from featurewatch.tables.image.nodes import CapabilityKey
+from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 
 FiringAlerts = Map[Subject, tuple[Alert, ...]]
 """The alerts that fire now, by subject."""

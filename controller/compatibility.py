@@ -7,16 +7,11 @@ from functools import lru_cache
 
 from immutables import Map
 
-from controller.kraft.support import UNSUPPORTED, contains
-from controller.levels import CONTROLLER_REGISTRATION
-from streams.types import (
-    METADATA_VERSION,
-    FeatureLevel,
-    FeatureName,
-    Range,
-)
-from tables.image import ClusterImage
-from tables.nodes import Capabilities, CapabilityKey, is_valid_range
+from featurewatch.controller.kraft.support import UNSUPPORTED, contains
+from featurewatch.controller.levels import CONTROLLER_REGISTRATION
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, Range
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import Capabilities, CapabilityKey, is_valid_range
 
 
 class Verdict(StrEnum):
@@ -34,7 +29,7 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
     minimum is above 0 cannot register while the feature is not finalized
     (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
     (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none
-    (`tables.nodes.is_valid_range`), and a feature that may have been left out.
+    (`tables.image.nodes.is_valid_range`), and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:

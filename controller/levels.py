@@ -1,13 +1,13 @@
 """The names of metadata.version's levels.
 
-They come from the table of levels (`controller.kraft.table`). A level newer than the table is shown
-as such and is no error.
+They come from the table of levels (`controller.kraft.releases`). A level newer than the table is
+shown as such and is no error.
 """
 
 from typing import Final
 
-from controller.kraft.table import CONTROLLER_REGISTRATION, production_levels
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION, production_levels
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 METADATA_VERSION_NAMES: Final = tuple(level.name for level in production_levels())
 """The name of level n stands at n - 1; the last is the newest production level."""

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from streams.outputs import Migration
-from streams.types import NodeId, NodeKey, Role
-from tables.image import Authority, ClusterImage
+from featurewatch.streams.outputs import Migration
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 STATES: Final[Mapping[int, str]] = {
     0: "none",

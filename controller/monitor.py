@@ -8,8 +8,8 @@ from typing import Self
 
 from immutables import Map
 
-from controller.alerts import AlertChanges, Cause, FiringAlerts, evaluate
-from controller.readiness.times import (
+from featurewatch.controller.alerts import AlertChanges, Cause, FiringAlerts, evaluate
+from featurewatch.controller.readiness.state_timers import (
     DEFAULT_LIMITS,
     NO_TIMES,
     Limits,
@@ -17,13 +17,19 @@ from controller.readiness.times import (
     advance_timers,
     take_due,
 )
-from controller.rules import RuleContext
-from controller.snapshot import provenance_fields, snapshot
-from streams.events import Event, LogCommit, SnapshotChunk
-from streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
-from streams.types import ClusterId
-from tables.fold import fold, fold_unreadable
-from tables.image import NOTHING, SKIPPED, ClusterDelta, ClusterImage, MessagePosition
+from featurewatch.controller.rules import RuleContext
+from featurewatch.controller.snapshot import provenance_fields, snapshot
+from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
+from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.fold.fold import fold, fold_unreadable
+from featurewatch.tables.image.cluster import (
+    NOTHING,
+    SKIPPED,
+    ClusterDelta,
+    ClusterImage,
+    MessagePosition,
+)
 
 
 @dataclass(frozen=True, slots=True)

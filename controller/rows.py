@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 from immutables import Map
 
-from controller.monitor import MonitorState, StepResult
-from controller.readiness.rows import rows_of_times, times_of_rows
-from controller.readiness.times import affected_nodes
-from controller.rules import Subject, SubjectKind
-from streams.outputs import Alert, AlertState, Severity
-from streams.types import ClusterId, NodeKey, Role
-from tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
+from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.readiness.rows import rows_of_times, times_of_rows
+from featurewatch.controller.readiness.state_timers import affected_nodes
+from featurewatch.controller.rules import Subject, SubjectKind
+from featurewatch.streams.outputs import Alert, AlertState, Severity
+from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
 
 
 def rows_of_step(before: MonitorState, outcome: StepResult) -> list[Row]:

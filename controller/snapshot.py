@@ -6,12 +6,17 @@ from typing import Any
 
 import orjson
 
-from controller.compatibility import excluded_classes
-from controller.migration import migration_of
-from streams.outputs import CapabilityClass, IncompatibleNode, Snapshot, ZookeeperController
-from tables.image import ClusterImage
-from tables.nodes import CapabilityKey
-from tables.provenance import Provenance
+from featurewatch.controller.compatibility import excluded_classes
+from featurewatch.controller.migration import migration_of
+from featurewatch.streams.outputs import (
+    CapabilityClass,
+    IncompatibleNode,
+    Snapshot,
+    ZookeeperController,
+)
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import CapabilityKey
+from featurewatch.tables.image.provenance import Provenance
 
 
 def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:

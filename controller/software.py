@@ -9,10 +9,17 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from controller.kraft import ControllerState, replay_refusal
-from controller.kraft.table import Release, releases
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
-from tables.nodes import Capabilities, intern_capabilities
+from featurewatch.controller.kraft import ControllerState, replay_refusal
+from featurewatch.controller.kraft.releases import Release, releases
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+)
+from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
 
 class Direction(StrEnum):

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 from delta.tables import DeltaTable
 from pyspark.sql import functions as fn
 
-from pipeline.bronze import by_partition, extents
-from pipeline.errors import LakeError
-from pipeline.gold_tables import AUDIT, GOLD
-from pipeline.lake import Lake
-from pipeline.registry import BRONZE, EXPIRED, MESSAGES, Table
-from pipeline.silver_tables import SILVER
+from featurewatch.pipeline.bronze.query import by_partition, extents
+from featurewatch.pipeline.errors import LakeError
+from featurewatch.pipeline.gold.tables import AUDIT, GOLD
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import BRONZE, EXPIRED, MESSAGES, Table
+from featurewatch.pipeline.silver.tables import SILVER
 
 TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
 """All tables, in the order in which data flows."""

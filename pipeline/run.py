@@ -13,13 +13,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from controller.readiness.times import DEFAULT_LIMITS, Limits
-from pipeline.bronze import BronzeQuery
-from pipeline.errors import RunError, reason_in
-from pipeline.gold import GoldQuery
-from pipeline.lake import Lake
-from pipeline.silver import SilverQuery
-from streams.bus import BusSettings
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.bronze.query import BronzeQuery
+from featurewatch.pipeline.errors import RunError, reason_in
+from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.streams.bus import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

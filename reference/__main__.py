@@ -1,4 +1,5 @@
-"""``python -m reference``: one reference node, or a cluster of any size, in this process.
+"""``python -m featurewatch.reference``: one reference node, or a cluster of any size, in this
+process.
 
 For each whole node one line stands on stdout, ``node ID host:port``, and when all is there, one
 line ``ready``. It ends at Ctrl-C or SIGTERM (0), or with the code of a node that ended by itself
@@ -12,11 +13,11 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
-from reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
-from reference.node import NodeExit, NodeSettings, ReferenceNode
-from reference.seats import ZookeeperUnavailableError
-from streams.types import Range
+from featurewatch.reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
+from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
+from featurewatch.reference.node import NodeExit, NodeSettings, ReferenceNode
+from featurewatch.reference.zookeeper.slots import ZookeeperUnavailableError
+from featurewatch.streams.types import Range
 
 FAILED = 1
 _ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
@@ -95,7 +96,7 @@ def _settings(options: argparse.Namespace) -> ClusterSettings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m reference",
+        prog="python -m featurewatch.reference",
         description="Runs the reference system of KIP-584 on a ZooKeeper ensemble.",
     )
     add = parser.add_argument

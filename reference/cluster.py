@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.reference.encoding import BrokerIdentity, encode_broker
-from reference.clients import monotonic_wall_clock
-from reference.directory import BrokerDirectory
-from reference.ensemble import MachineSession
-from reference.light import LightBrokers
-from reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
-from streams.types import Range
+from featurewatch.reference.machines.directory import BrokerDirectory
+from featurewatch.reference.machines.encoding import BrokerIdentity, encode_broker
+from featurewatch.reference.machines.light_brokers import LightBrokers
+from featurewatch.reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
+from featurewatch.reference.zookeeper.client import monotonic_wall_clock
+from featurewatch.reference.zookeeper.session import MachineSession
+from featurewatch.streams.types import Range
 
 FULL_NODES: Final = 3
 """How many brokers of a cluster are whole nodes, unless said otherwise."""

@@ -7,28 +7,34 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from controller.reference.broker import ReferenceBroker
-from controller.reference.controller import ReferenceController
-from controller.reference.dialect import RELEASED, Dialect
-from controller.reference.encoding import BrokerIdentity
-from controller.reference.protocol import SendUpdateMetadata, UpdateMetadataReceived
-from controller.reference.requests import ApiVersions, FeaturesResponse, Response, UpdateResponse
-from reference import answers, asking
-from reference.answers import ClusterView
-from reference.calls import WireRequest
-from reference.dialects import (
+from featurewatch.reference.machines.broker import ReferenceBroker
+from featurewatch.reference.machines.controller.controller import ReferenceController
+from featurewatch.reference.machines.dialect import RELEASED, Dialect
+from featurewatch.reference.machines.directory import BrokerDirectory
+from featurewatch.reference.machines.encoding import BrokerIdentity
+from featurewatch.reference.machines.protocol import SendUpdateMetadata, UpdateMetadataReceived
+from featurewatch.reference.machines.requests import (
+    ApiVersions,
+    FeaturesResponse,
+    Response,
+    UpdateResponse,
+)
+from featurewatch.reference.wire import requests as asking
+from featurewatch.reference.wire import responses as answers
+from featurewatch.reference.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     METADATA,
     UPDATE_METADATA,
     api_dialect_of,
 )
-from reference.directory import BrokerDirectory
-from reference.ensemble import MachineSession
-from reference.push import UpdateMetadataSender
-from reference.seats import MachineExitedError
-from reference.wire import WireServer
-from streams.types import Range
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.responses import ClusterView
+from featurewatch.reference.wire.server import WireServer
+from featurewatch.reference.wire.update_metadata import UpdateMetadataSender
+from featurewatch.reference.zookeeper.session import MachineSession
+from featurewatch.reference.zookeeper.slots import MachineExitedError
+from featurewatch.streams.types import Range
 
 LISTENER: Final = "PLAINTEXT"
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.artifacts import Cache, default_cache, java_command
+from featurewatch.deploy.java.jars import Cache, default_cache, java_command
 from scripts.java_source import compile_java, jar
 
 Answer = dict[str, Any]

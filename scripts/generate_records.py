@@ -1,4 +1,5 @@
-"""Writes ``streams/kraft/records.json``: every metadata record of Kafka 3.3 to 4.3, as one table.
+"""Writes ``streams/kraft/records/records.json``: every metadata record of Kafka 3.3 to 4.3, as one
+table.
 
 Kafka ships the schemas of its metadata records inside its jars (``common/metadata/*.json`` of
 ``kafka-metadata``; those of the raft control records in ``common/message`` of ``kafka-clients``).
@@ -19,7 +20,7 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-from deploy.artifacts import Cache, default_cache
+from featurewatch.deploy.java.jars import Cache, default_cache
 
 Schema = dict[str, Any]
 
@@ -43,7 +44,7 @@ CONTROL_TYPES = {
 }
 """Control record types (Kafka: ``ControlRecordType``) and the messages that they carry."""
 
-TABLE = Path(__file__).resolve().parent.parent / "streams" / "kraft" / "records.json"
+TABLE = Path(__file__).resolve().parent.parent / "streams" / "kraft" / "records" / "records.json"
 
 
 def schemas(artifact: str, release: str, folder: str) -> dict[str, Schema]:

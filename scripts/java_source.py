@@ -12,8 +12,8 @@ from pathlib import Path
 
 from jgo.maven import MavenContext
 
-from deploy.artifacts import Cache, java_command
-from deploy.java import java
+from featurewatch.deploy.java.jars import Cache, java_command
+from featurewatch.deploy.java.runtime import java
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
 """Reads class files up to Java 26 and itself runs on Java 17."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
-from streams.znodes import Znode
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.znodes import Znode
 
 RecordJson = Mapping[str, Any]
 """One metadata record: ``{"offset", "type", "version", "data"}``.

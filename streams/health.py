@@ -8,10 +8,10 @@ from typing import Any, Final, Self
 import orjson
 from aiohttp import web
 
-from streams import metrics
-from streams.errors import PortTakenError
-from streams.events import SourceState
-from streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams import metrics
+from featurewatch.streams.errors import PortTakenError
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.metrics import SourceReport, SourceReporter
 
 Sources = Callable[[], Iterable[SourceReporter]]
 

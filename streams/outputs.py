@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
 
 
 class ChangeKind(StrEnum):

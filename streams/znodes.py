@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from streams.types import FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range
 
 
 class FeaturesForm(StrEnum):

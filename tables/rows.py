@@ -17,10 +17,9 @@ from typing import Any, Final
 import orjson
 from immutables import Map
 
-from streams.events import FeatureView, SourceState, SourceStatus
-from streams.types import ClusterId, NodeKey, Role
-from tables.features import FeaturesImage
-from tables.image import (
+from featurewatch.streams.events import FeatureView, SourceState, SourceStatus
+from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.tables.image.cluster import (
     Authority,
     ClusterDelta,
     ClusterImage,
@@ -29,10 +28,21 @@ from tables.image import (
     Resync,
     UnreadableRecords,
 )
-from tables.nodes import NO_NODES, Node, NodesImage, intern_capabilities
-from tables.provenance import AnswerProvenance, LogProvenance, Provenance, ZnodeProvenance
-from tables.rows_zookeeper import resync_fields, resync_of, zookeeper_fields, zookeeper_of
-from tables.zookeeper import ZnodeResync
+from featurewatch.tables.image.features import FeaturesImage
+from featurewatch.tables.image.nodes import NO_NODES, Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.provenance import (
+    AnswerProvenance,
+    LogProvenance,
+    Provenance,
+    ZnodeProvenance,
+)
+from featurewatch.tables.image.zookeeper import ZnodeResync
+from featurewatch.tables.zookeeper_rows import (
+    resync_fields,
+    resync_of,
+    zookeeper_fields,
+    zookeeper_of,
+)
 
 PAGE: Final = 16
 """Nodes in a row. Measured: below, recovery grows; above, a single change does."""

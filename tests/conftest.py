@@ -9,15 +9,16 @@
   kill nodes of: ``make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))``.
 - ``ensemble``: three ZooKeeper servers, shared: write below a chroot of your own, stop no server.
 - ``make_ensemble(spec)``: a started ensemble of your own, one server if no spec is given. The one
-  to stop and kill servers of. `deploy.zookeeper.Ensemble`: ``.connect_string``, ``.leader()``,
-  ``.server(1).kill()``, ``.server(1).start()``. With TLS: ``EnsembleSpec(tls=certificates.tls())``
-  and ``.secure_connect_string``; with SASL: ``digest({"user": "password"})``.
-  Kafka in ZooKeeper mode stands on either:
+  to stop and kill servers of. `deploy.zookeeper.ensemble.Ensemble`: ``.connect_string``,
+  ``.leader()``, ``.server(1).kill()``, ``.server(1).start()``. With TLS:
+  ``EnsembleSpec(tls=certificates.tls())`` and ``.secure_connect_string``; with SASL:
+  ``digest({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
   ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 
-A cluster is a `deploy.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``, ``.cluster_id``,
-``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``, ``.node(1).metadata_log``.
+A cluster is a `deploy.kafka.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``,
+``.cluster_id``, ``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``,
+``.node(1).metadata_log``.
 """
 
 import signal
@@ -32,11 +33,11 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from xdist.scheduler import LoadScopeScheduling
 
-from deploy.artifacts import Cache, default_cache
-from deploy.cluster import Cluster
-from deploy.ensemble_specs import EnsembleSpec, Tls
-from deploy.specs import ClusterSpec, combined, single_bus
-from deploy.zookeeper import Ensemble
+from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, Tls
 
 if TYPE_CHECKING:
     from xdist.remote import Producer

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deploy.ports import Ports
+from featurewatch.deploy.process.ports import Ports
 
 _DEADLINE_S = 60.0
 _PORTS = Ports()
@@ -27,7 +27,7 @@ class Process:
         self.starts = 0
         self.port = free_port()
         self.log = directory / f"{name}.log"
-        self._command = [sys.executable, "-m", "cli", *arguments]
+        self._command = [sys.executable, "-m", "featurewatch", *arguments]
         self._environment = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),

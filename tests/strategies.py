@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from streams.events import RecordJson
-from tables.image import ClusterImage
-from tables.records import REPLAYS
+from featurewatch.streams.events import RecordJson
+from featurewatch.tables.fold.records import REPLAYS
+from featurewatch.tables.image.cluster import ClusterImage
 from tests.simulation import records as r
 from tests.simulation.records import GV, KV, MV, TV
 

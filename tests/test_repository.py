@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli.main import app
-from controller.rules import RULES
-from streams.topics import ALL
+from featurewatch.cli.main import app
+from featurewatch.controller.rules import RULES
+from featurewatch.streams.topics import ALL
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

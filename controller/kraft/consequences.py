@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.types import FeatureLevel, FeatureName
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,18 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.kraft.answers import ACCEPTED, ApiError, Errors, rejected
-from controller.kraft.dialect import ReleaseRules, rules_of
-from controller.kraft.order import hash_map_order, string_hash, timeline_map_order
-from controller.kraft.state import ControllerState, RegisteredBroker, ZkMigrationState
-from controller.kraft.table import CONTROLLER_REGISTRATION
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
+from featurewatch.controller.kraft.map_order import hash_map_order, string_hash, timeline_map_order
+from featurewatch.controller.kraft.release_rules import ReleaseRules, rules_of
+from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
+from featurewatch.controller.kraft.requests import ACCEPTED, ApiError, Errors, rejected
+from featurewatch.controller.kraft.state import ControllerState, RegisteredBroker, ZkMigrationState
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+)
 
 Offered = tuple[FeatureName, int, int]
 """A feature as a node offers it: name, lowest and highest level."""

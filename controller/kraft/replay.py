@@ -4,10 +4,10 @@ This is the point of no return: a controller of an older release does not start 
 that its software does not know.
 """
 
-from controller.kraft.dialect import rules_of
-from controller.kraft.state import ControllerState
-from controller.kraft.support import range_text
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+from featurewatch.controller.kraft.release_rules import rules_of
+from featurewatch.controller.kraft.state import ControllerState
+from featurewatch.controller.kraft.support import range_text
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 
 def replay_refusal(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
 
 KRAFT_VERSION_0: Final = FeatureLevel(0)
 

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from controller.kraft.order import by_id
-from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
-from controller.kraft.table import CONTROLLER_REGISTRATION
-from streams.types import FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.controller.kraft.map_order import by_id
+from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
+from featurewatch.controller.kraft.state import (
+    ControllerState,
+    RegisteredBroker,
+    RegisteredController,
+)
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range
 
 UNSUPPORTED: Final[Range] = (0, 0)
 """What a node supports of a feature that it does not name (``QuorumFeatures.DISABLED``)."""

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.kraft.answers import (
+from featurewatch.controller.kraft.map_order import by_id, by_name, hash_map_order
+from featurewatch.controller.kraft.release_rules import ReleaseRules, rules_of
+from featurewatch.controller.kraft.requests import (
     ACCEPTED,
     ApiError,
     ConfigRecord,
@@ -16,11 +18,15 @@ from controller.kraft.answers import (
     UpdateRequest,
     rejected,
 )
-from controller.kraft.dialect import ReleaseRules, rules_of
-from controller.kraft.order import by_id, by_name, hash_map_order
-from controller.kraft.state import ControllerState
-from controller.kraft.support import reason_not_supported
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
+from featurewatch.controller.kraft.state import ControllerState
+from featurewatch.controller.kraft.support import reason_not_supported
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    UpgradeType,
+)
 
 ELR_VERSION = FeatureName("eligible.leader.replicas.version")
 _MIN_INSYNC = "min.insync.replicas"

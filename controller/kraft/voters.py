@@ -8,8 +8,15 @@ tells each new leader anew, by an ``UpdateRaftVoter`` request, since Kafka 4.1 (
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller.kraft.table import release_of
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+)
 
 FIRST_REPORTING_RELEASE: Final = "4.1"
 """The release."""

@@ -1,18 +1,13 @@
 """Can the cluster be upgraded: who stands in the way, is there a way back, and what will it do.
 
-`assess_readiness` answers ready, not ready or unknown for a release or for single levels. It is pure: an
-image of the cluster in, a verdict out; `times` adds since when things are so.
+`assess_readiness` answers ready, not ready or unknown for a release or for single levels. It is
+pure: an image of the cluster in, a verdict out; `times` adds since when things are so.
 """
 
-from controller.readiness.blockers import Blocker, NodeCondition
-from controller.readiness.states import (
-    ClusterUpgradeState,
-    FeatureUpgradeState,
-    UpgradeState,
-    upgrade_state_of,
-)
-from controller.readiness.times import DEFAULT_LIMITS, NO_TIMES, Limits, StateTimers, advance_timers
-from controller.readiness.verdict import (
+from featurewatch.controller.readiness.blockers import Blocker, NodeCondition
+from featurewatch.controller.readiness.divergence import NodeDivergence, applied_by_all
+from featurewatch.controller.readiness.downgrade_path import DowngradePath, downgrade_path
+from featurewatch.controller.readiness.report import (
     ControllerResponse,
     FeatureReadiness,
     NodeRef,
@@ -20,9 +15,24 @@ from controller.readiness.verdict import (
     assess_readiness,
     release_levels,
 )
-from controller.readiness.views import NodeDivergence, applied_by_all
-from controller.readiness.way_back import DowngradePath, downgrade_path
-from controller.software import format_releases, release_of_capabilities, startable_releases
+from featurewatch.controller.readiness.state_timers import (
+    DEFAULT_LIMITS,
+    NO_TIMES,
+    Limits,
+    StateTimers,
+    advance_timers,
+)
+from featurewatch.controller.readiness.upgrade_state import (
+    ClusterUpgradeState,
+    FeatureUpgradeState,
+    UpgradeState,
+    upgrade_state_of,
+)
+from featurewatch.controller.software import (
+    format_releases,
+    release_of_capabilities,
+    startable_releases,
+)
 
 __all__ = [
     "DEFAULT_LIMITS",

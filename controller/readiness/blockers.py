@@ -6,18 +6,22 @@ from enum import StrEnum
 
 from immutables import Map
 
-from controller.compatibility import (
+from featurewatch.controller.compatibility import (
     Incompatibility,
     Verdict,
     controllers_register,
     incompatibilities,
 )
-from controller.readiness.times import Limits, StateTimers
-from controller.software import format_releases, release_of_capabilities, startable_releases
-from streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
-from tables.image import Authority, ClusterImage
-from tables.nodes import CapabilityKey, Node
-from tables.provenance import LogProvenance
+from featurewatch.controller.readiness.state_timers import Limits, StateTimers
+from featurewatch.controller.software import (
+    format_releases,
+    release_of_capabilities,
+    startable_releases,
+)
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.nodes import CapabilityKey, Node
+from featurewatch.tables.image.provenance import LogProvenance
 
 Levels = Map[FeatureName, FeatureLevel]
 

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.compatibility import Verdict, incompatibilities
-from controller.kraft.dialect import rules_of
-from controller.kraft.table import Release, release_of
-from controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reporting
-from controller.migration import in_progress
-from controller.readiness.active import active_controller
-from controller.readiness.blockers import ReadinessContext
-from controller.readiness.states import is_kraft, newest_release
-from controller.readiness.views import applied_by_all
-from controller.software import startable_releases
-from streams.events import SourceState
-from streams.types import (
+from featurewatch.controller.compatibility import Verdict, incompatibilities
+from featurewatch.controller.kraft.release_rules import rules_of
+from featurewatch.controller.kraft.releases import Release, release_of
+from featurewatch.controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reporting
+from featurewatch.controller.migration import in_progress
+from featurewatch.controller.readiness.active_controller import active_controller
+from featurewatch.controller.readiness.blockers import ReadinessContext
+from featurewatch.controller.readiness.divergence import applied_by_all
+from featurewatch.controller.readiness.upgrade_state import is_kraft, newest_release
+from featurewatch.controller.software import startable_releases
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
@@ -22,7 +22,7 @@ from streams.types import (
     NodeKey,
     Role,
 )
-from tables.image import Authority, ClusterImage
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 Reason = tuple[Verdict, str]
 """A sentence that speaks for no or unknown; with yes it is a remark."""
@@ -117,7 +117,8 @@ def _of_voters(scene: ReadinessContext) -> list[Reason]:
         old = [one for one in untold if not incompatibilities(known[one], scene.target)]
         text = (
             f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
-            f"that, which Kafka does from {FIRST_REPORTING_RELEASE} on: start {_controllers(old)} on that."
+            f"that, which Kafka does from {FIRST_REPORTING_RELEASE} on: "
+            f"start {_controllers(old)} on that."
         )
         return [(Verdict.NO, text)] if old else []  # the others stand in the way all the same
     answers = {one: image.answers.get(NodeKey(Role.CONTROLLER, one)) for one in voters}

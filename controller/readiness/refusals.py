@@ -5,16 +5,26 @@ from typing import Final
 
 from immutables import Map
 
-from controller.compatibility import incompatibilities
-from controller.kraft.answers import Errors
-from controller.kraft.dialect import COMPARED
-from controller.kraft.registration import BrokerRegistrationRequest, decide_broker_registration
-from controller.kraft.replay import replay_refusal
-from controller.kraft.state import KRAFT_VERSION_0, ControllerState
-from controller.software import release_of_capabilities
-from streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId, NodeKey, Role
-from tables.image import Authority, ClusterImage
-from tables.nodes import Capabilities
+from featurewatch.controller.compatibility import incompatibilities
+from featurewatch.controller.kraft.registration import (
+    BrokerRegistrationRequest,
+    decide_broker_registration,
+)
+from featurewatch.controller.kraft.release_rules import COMPARED
+from featurewatch.controller.kraft.replay import replay_refusal
+from featurewatch.controller.kraft.requests import Errors
+from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
+from featurewatch.controller.software import release_of_capabilities
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Role,
+)
+from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.nodes import Capabilities
 
 Levels = Map[FeatureName, FeatureLevel]
 

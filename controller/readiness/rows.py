@@ -10,10 +10,10 @@ from typing import Final
 import orjson
 from immutables import Map
 
-from controller.readiness.states import UpgradeState
-from controller.readiness.times import StateSince, StateTimers
-from streams.types import ClusterId, FeatureName, NodeKey, Role
-from tables.rows import PAGE, Row, keys_of_page, row_key
+from featurewatch.controller.readiness.state_timers import StateSince, StateTimers
+from featurewatch.controller.readiness.upgrade_state import UpgradeState
+from featurewatch.streams.types import ClusterId, FeatureName, NodeKey, Role
+from featurewatch.tables.rows import PAGE, Row, keys_of_page, row_key
 
 _STATES: Final = "times"
 _PAGES: Final = "times/"

@@ -6,14 +6,21 @@ business of `controller.alerts`.
 
 from typing import Final
 
-from controller.rules.features import FEATURE_RULES
-from controller.rules.log import LOG_RULES
-from controller.rules.migration import MIGRATION_RULES
-from controller.rules.nodes import NODE_RULES
-from controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind, TimedRule
-from controller.rules.sources import RECORD_RULES, SOURCE_RULES
-from controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
-from controller.rules.zookeeper import ZNODE_RULES
+from featurewatch.controller.rules.features import FEATURE_RULES
+from featurewatch.controller.rules.log import LOG_RULES
+from featurewatch.controller.rules.migration import MIGRATION_RULES
+from featurewatch.controller.rules.nodes import NODE_RULES
+from featurewatch.controller.rules.rule import (
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+    TimedRule,
+)
+from featurewatch.controller.rules.sources import RECORD_RULES, SOURCE_RULES
+from featurewatch.controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
+from featurewatch.controller.rules.zookeeper import ZNODE_RULES
 
 RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
     SubjectKind.NODE: NODE_RULES,

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from controller.compatibility import Verdict, supports
-from controller.levels import level_name
-from controller.rules.rule import Finding, Rule, Subject
-from streams.outputs import Severity
-from streams.types import FeatureLevel, FeatureName
-from tables.image import Authority, ClusterImage
+from featurewatch.controller.compatibility import Verdict, supports
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.streams.outputs import Severity
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 
 def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:

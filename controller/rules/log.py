@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject
-from streams.outputs import Severity
-from tables.image import ClusterImage
+from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.cluster import ClusterImage
 
 
 def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:

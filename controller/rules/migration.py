@@ -3,10 +3,15 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.migration import PRE_MIGRATION, in_progress, missing_brokers, state_name
-from controller.rules.rule import Finding, Rule, Subject, coarse_count
-from streams.outputs import Severity
-from tables.image import Authority, ClusterImage
+from featurewatch.controller.migration import (
+    PRE_MIGRATION,
+    in_progress,
+    missing_brokers,
+    state_name,
+)
+from featurewatch.controller.rules.rule import Finding, Rule, Subject, coarse_count
+from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 _NAMED: Final = 10
 """So many missing brokers are named; of more, the rough number is said."""

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from controller.compatibility import Incompatibility, Verdict, incompatibilities
-from controller.levels import level_name
-from controller.rules.rule import Finding, Rule, Subject
-from streams.outputs import Severity
-from streams.types import NodeKey, Range
-from tables.image import ClusterImage
-from tables.nodes import Node, is_valid_range
-from tables.provenance import ZnodeProvenance
+from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.streams.outputs import Severity
+from featurewatch.streams.types import NodeKey, Range
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import Node, is_valid_range
+from featurewatch.tables.image.provenance import ZnodeProvenance
 
 
 def _found(image: ClusterImage, subject: Subject) -> tuple[Node | None, list[Incompatibility]]:

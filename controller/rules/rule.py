@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from controller.readiness.times import Limits, StateTimers
-from streams.outputs import Severity
-from streams.types import FeatureName, NodeKey
-from tables.image import ClusterImage
+from featurewatch.controller.readiness.state_timers import Limits, StateTimers
+from featurewatch.streams.outputs import Severity
+from featurewatch.streams.types import FeatureName, NodeKey
+from featurewatch.tables.image.cluster import ClusterImage
 
 
 class SubjectKind(StrEnum):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject, coarse_count
-from streams.events import SourceState
-from streams.outputs import Severity
-from tables.image import ClusterImage
+from featurewatch.controller.rules.rule import Finding, Rule, Subject, coarse_count
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.cluster import ClusterImage
 
 _BAD = (SourceState.STALLED, SourceState.SILENT)
 

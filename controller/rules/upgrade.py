@@ -7,16 +7,26 @@ levels that wait to be finalized. What has lasted too long was forgotten, or can
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from controller.levels import level_name
-from controller.readiness.refusals import restart_refusal
-from controller.readiness.states import FeatureUpgradeState, UpgradeState, upgrade_state_of
-from controller.readiness.times import CLUSTER
-from controller.rules.rule import Finding, RuleContext, Subject, TimedRule, coarse_count
-from controller.software import release_of_capabilities
-from streams.outputs import Severity
-from streams.types import METADATA_VERSION, NodeKey, Role
-from tables.image import Authority
-from tables.nodes import Node
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.readiness.refusals import restart_refusal
+from featurewatch.controller.readiness.state_timers import CLUSTER
+from featurewatch.controller.readiness.upgrade_state import (
+    FeatureUpgradeState,
+    UpgradeState,
+    upgrade_state_of,
+)
+from featurewatch.controller.rules.rule import (
+    Finding,
+    RuleContext,
+    Subject,
+    TimedRule,
+    coarse_count,
+)
+from featurewatch.controller.software import release_of_capabilities
+from featurewatch.streams.outputs import Severity
+from featurewatch.streams.types import METADATA_VERSION, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.nodes import Node
 
 _HOUR_MS: Final = 3_600_000
 _NAMED: Final = 10
@@ -73,7 +83,8 @@ def _forgotten(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
         now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
         summary = (
             f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
-            f"{format_duration(seen.limits.upgrade_ms)}, and {now} is finalized. Finalize it when you do "
+            f"{format_duration(seen.limits.upgrade_ms)}, and {now} is finalized. "
+            "Finalize it when you do "
             "not want to go back: `featurewatch readiness` says what that changes."
         )
         evidence = {"level": stand.finalized, "supported": stand.newest}
@@ -116,7 +127,8 @@ def _ghost(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     )
     summary = (
         f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
-        f"{format_duration(seen.limits.ghost_ms)}: Kafka asks it before every change of a level all the "
+        f"{format_duration(seen.limits.ghost_ms)}: "
+        "Kafka asks it before every change of a level all the "
         f"same; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))

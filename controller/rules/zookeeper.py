@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller.rules.rule import Finding, Rule, Subject
-from streams.outputs import Severity
-from tables.image import ClusterImage
-from tables.provenance import ZnodeProvenance
-from tables.zookeeper import FEATURES_PATHS, ZnodeIssue
+from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.provenance import ZnodeProvenance
+from featurewatch.tables.image.zookeeper import FEATURES_PATHS, ZnodeIssue
 
 
 def _remark(image: ClusterImage, subject: Subject) -> ZnodeIssue | None:

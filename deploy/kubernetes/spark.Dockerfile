@@ -12,7 +12,8 @@ RUN python3.11 -m venv /opt/featurewatch \
 COPY deploy/spark /opt/featurewatch/spark
 # The connectors, once, when the image is made: nothing is fetched when it runs.
 RUN /opt/featurewatch/bin/python -c 'import shutil; \
-from cli.spark_jars import spark_jars; from deploy.artifacts import Cache, default_cache; \
+from featurewatch.cli.runtime.spark_jars import spark_jars; \
+from featurewatch.deploy.java.jars import Cache, default_cache; \
 [shutil.copy(jar, "/opt/spark/jars") and shutil.copy(jar, __import__("pyspark").__path__[0] + "/jars") \
 for jar in spark_jars(Cache(default_cache()))]'
 ENV FEATUREWATCH_PYTHON=/opt/featurewatch/bin/python FEATUREWATCH_JARS=-

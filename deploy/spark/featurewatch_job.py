@@ -13,4 +13,4 @@ from pyspark import SparkConf, SparkContext
 SparkContext._ensure_initialized()  # else the settings are those of a process that nobody submitted
 master = SparkConf().get("spark.master", "local[*]")
 sys.argv = ["featurewatch", "pipeline", *sys.argv[1:], "--master", str(master)]
-runpy.run_module("cli", run_name="__main__")
+runpy.run_module("featurewatch", run_name="__main__")

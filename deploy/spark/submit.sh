@@ -24,12 +24,12 @@ python=${FEATUREWATCH_PYTHON:-python3}
 job=$(cd "$(dirname "$0")" && pwd)/featurewatch_job.py
 home=$("$python" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')
 jars=${FEATUREWATCH_JARS:-$("$python" -c '
-from cli.spark_jars import spark_jars
-from deploy.artifacts import Cache, default_cache
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.deploy.java.jars import Cache, default_cache
 print(*spark_jars(Cache(default_cache())), sep=",")')}
 log4j=$("$python" -c '
 from importlib.resources import files
-print(files("pipeline") / "log4j2.properties")')
+print(files("featurewatch.pipeline.spark") / "log4j2.properties")')
 
 PYSPARK_DRIVER_PYTHON=$python
 PYSPARK_PYTHON=$("$python" -c 'import sys; print(sys.executable)')

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple
 
-from streams.kraft.dump_text import is_dump_log
-from streams.kraft.logdir_files import META_PROPERTIES
+from featurewatch.streams.kraft.directory.files import META_PROPERTIES
+from featurewatch.streams.kraft.dump_log import is_dump_log
 
 _ENDS: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _PEEK_BYTES: Final = 4096

@@ -9,15 +9,15 @@ from typing import Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from controller.readiness.times import DEFAULT_LIMITS, Limits
-from pipeline.errors import ReplayError, reason_in
-from pipeline.gold import GoldQuery
-from pipeline.lake import Lake
-from pipeline.replay.course import ClusterReplay
-from pipeline.replay.planning import ReplayPlan
-from pipeline.replay.taking import ingest
-from pipeline.run import Stage, run_once
-from pipeline.silver import SilverQuery
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.errors import ReplayError, reason_in
+from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.replay.assembly import ClusterReplay
+from featurewatch.pipeline.replay.ingest import ingest
+from featurewatch.pipeline.replay.plan import ReplayPlan
+from featurewatch.pipeline.run import Stage, run_once
+from featurewatch.pipeline.silver.query import SilverQuery
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

@@ -1,9 +1,9 @@
 """The source for clusters whose metadata log one may not read: it asks every node ApiVersions."""
 
-from streams.apiversions.answers import NodeFeatures
-from streams.apiversions.settings import ApiVersionsSettings, ControllerAddress
-from streams.apiversions.source import ApiVersionsSource
-from streams.types import NodeKey
+from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings, ControllerAddress
+from featurewatch.streams.apiversions.source import ApiVersionsSource
+from featurewatch.streams.types import NodeKey
 
 __all__ = [
     "ApiVersionsSettings",

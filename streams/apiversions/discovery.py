@@ -1,16 +1,16 @@
-"""Finds out which nodes a cluster has. A shell: `streams.apiversions.listing` has the sense."""
+"""Finds out which nodes a cluster has. A shell: `streams.apiversions.membership` has the sense."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from streams.apiversions import listing
-from streams.apiversions.listing import NodeListing
-from streams.apiversions.peers import ConnectionPool
-from streams.apiversions.settings import ApiVersionsSettings
-from streams.net.address import Address
-from streams.net.connection import Connection, NodeError
-from streams.types import ClusterId, NodeKey, Role
+from featurewatch.streams.apiversions import membership
+from featurewatch.streams.apiversions.connections import ConnectionPool
+from featurewatch.streams.apiversions.membership import NodeListing
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import Connection, NodeError
+from featurewatch.streams.types import ClusterId, NodeKey, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +81,24 @@ async def _ask_brokers(
 
 
 async def _list_from_broker(connection: Connection, timeout_s: float) -> list[NodeListing]:
-    version = connection.version_of(listing.DESCRIBE_CLUSTER, listing.DESCRIBE_CLUSTER_VERSIONS)
+    version = connection.version_of(
+        membership.DESCRIBE_CLUSTER, membership.DESCRIBE_CLUSTER_VERSIONS
+    )
     if version is None:
         raise NodeError(
             f"{connection.address} does not offer DescribeCluster: brokers of 2.8 and later do"
         )
-    request, form = listing.brokers_request(version)
+    request, form = membership.brokers_request(version)
     answer = await connection.request(request, form, timeout_s)
-    brokers = listing.read_cluster(answer, Role.BROKER)
+    brokers = membership.read_cluster(answer, Role.BROKER)
     if brokers.error is not None:
         raise NodeError(f"{connection.address}: {brokers.error}")
     found = [brokers]
-    version = connection.version_of(listing.DESCRIBE_QUORUM, listing.DESCRIBE_QUORUM_VERSIONS)
+    version = connection.version_of(membership.DESCRIBE_QUORUM, membership.DESCRIBE_QUORUM_VERSIONS)
     if version is not None:
-        quorum_request, quorum_form = listing.quorum_request(version)
+        quorum_request, quorum_form = membership.quorum_request(version)
         quorum = await connection.request(quorum_request, quorum_form, timeout_s)
-        found.append(listing.read_quorum(quorum))
+        found.append(membership.read_quorum(quorum))
     return found
 
 
@@ -107,12 +109,12 @@ async def _ask_controllers(
     for address in dict.fromkeys(addresses):
         try:
             connection = await peers.connection(Role.CONTROLLER, address)
-            if connection.version_of(listing.DESCRIBE_CLUSTER, (1, 1)) is None:
+            if connection.version_of(membership.DESCRIBE_CLUSTER, (1, 1)) is None:
                 trouble.append(f"{address} lists no controllers: those of 3.7 and later do")
                 continue
-            request, form = listing.controllers_request()
+            request, form = membership.controllers_request()
             answer = await connection.request(request, form, peers.timeout_s)
-            read = listing.read_cluster(answer, Role.CONTROLLER)
+            read = membership.read_cluster(answer, Role.CONTROLLER)
             if read.error is None:
                 return [read], []
             trouble.append(f"{address}: {read.error}")

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Self
 
-from streams.net.address import Address, parse_addresses
-from streams.net.security import PLAINTEXT, Security
-from streams.types import ClusterId, NodeId
+from featurewatch.streams.net.address import Address, parse_addresses
+from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.types import ClusterId, NodeId
 
 
 @dataclass(frozen=True, slots=True)

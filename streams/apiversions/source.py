@@ -6,18 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from streams.apiversions.answers import NodeFeatures
-from streams.apiversions.discovery import DiscoveredNodes, discover_nodes
-from streams.apiversions.observer import NodeTracker, TrackerEvent
-from streams.apiversions.peers import ConnectionPool
-from streams.apiversions.settings import ApiVersionsSettings
-from streams.events import DeadLetter, NodeSilent, SourceState, SourceStatus
-from streams.metrics import SourceReport
-from streams.net.address import Address
-from streams.net.connection import NodeError
-from streams.sink import Sink, wall_clock_ms
-from streams.topics import API_VERSIONS, DEAD_LETTERS
-from streams.types import ClusterId, NodeKey
+from featurewatch.streams.apiversions.connections import ConnectionPool
+from featurewatch.streams.apiversions.discovery import DiscoveredNodes, discover_nodes
+from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.apiversions.tracker import NodeTracker, TrackerEvent
+from featurewatch.streams.events import DeadLetter, NodeSilent, SourceState, SourceStatus
+from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import NodeError
+from featurewatch.streams.source import Sink, wall_clock_ms
+from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS
+from featurewatch.streams.types import ClusterId, NodeKey
 
 LOG: Final = logging.getLogger("featurewatch.api-versions")
 

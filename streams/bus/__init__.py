@@ -1,10 +1,15 @@
 """The bus: the Kafka cluster that featurewatch's own topics stand on."""
 
-from streams.bus.positions import LogPosition, last_log_position, partition_of
-from streams.bus.publisher import Publisher
-from streams.bus.settings import BusSettings
-from streams.bus.topics import ensure_topics
-from streams.errors import BusError, BusUnavailableError, PublishError, TopicMismatchError
+from featurewatch.streams.bus.positions import LogPosition, last_log_position, partition_of
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.errors import (
+    BusError,
+    BusUnavailableError,
+    PublishError,
+    TopicMismatchError,
+)
 
 __all__ = [
     "BusError",

@@ -7,12 +7,12 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from streams.bus.settings import LOG, BusSettings
-from streams.codec import MalformedEventError, decode_log_event
-from streams.errors import BusError, BusUnavailableError
-from streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
-from streams.topics import METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.streams.bus.settings import LOG, BusSettings
+from featurewatch.streams.codec.events import MalformedEventError, decode_log_event
+from featurewatch.streams.errors import BusError, BusUnavailableError
+from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams import codec
-from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
-from streams.errors import BusUnavailableError, PublishError
-from streams.events import DeadLetter, Event
-from streams.topics import Topic
+from featurewatch.streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from featurewatch.streams.codec import events
+from featurewatch.streams.errors import BusUnavailableError, PublishError
+from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
 """Told one line when the bus does not take messages, and None when it does again."""
@@ -116,10 +116,10 @@ class Publisher:
 
         Raises `PublishError` if this message or one before it can never be delivered.
         """
-        return await self.send(self._bus.topic(topic), codec.encode(topic, event))
+        return await self.send(self._bus.topic(topic), events.encode(topic, event))
 
     async def send(
-        self, topic: str, message: codec.Message, partition: int = -1
+        self, topic: str, message: events.Message, partition: int = -1
     ) -> asyncio.Future[None]:
         """`publish` for a message that is already encoded and a full topic name.
 

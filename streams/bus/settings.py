@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streams.topics import PREFIX, Topic
+from featurewatch.streams.topics import PREFIX, Topic
 
 LOG: Final = logging.getLogger("featurewatch.bus")
 

@@ -12,9 +12,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it has no _
     TopicMetadata,
 )
 
-from streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
-from streams.errors import BusError, BusUnavailableError, TopicMismatchError
-from streams.topics import ALL, Topic
+from featurewatch.streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from featurewatch.streams.errors import BusError, BusUnavailableError, TopicMismatchError
+from featurewatch.streams.topics import ALL, Topic
 
 _POLICY: Final = "cleanup.policy"
 _POLL_S: Final = 0.05

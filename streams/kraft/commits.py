@@ -8,10 +8,16 @@ end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from streams.events import CommitKind, DeadLetter, LogCommit
-from streams.kraft.batch import RecordBatch
-from streams.kraft.records import DecodedBatch, Record, RecordDecoder, redacted, unreadable
-from streams.kraft.wanted import (
+from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit
+from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.kraft.records.decoder import (
+    DecodedBatch,
+    Record,
+    RecordDecoder,
+    redacted,
+    unreadable,
+)
+from featurewatch.streams.kraft.records.selection import (
     ABORT,
     BEGIN,
     CONTROL_RECORDS,
@@ -20,7 +26,7 @@ from streams.kraft.wanted import (
     TRANSACTION_MARKERS,
     count_types,
 )
-from streams.types import ClusterId
+from featurewatch.streams.types import ClusterId
 
 LOG: Final = "__cluster_metadata-0"
 

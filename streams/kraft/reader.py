@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from streams.kraft.observer_states import ObserverOutput
-from streams.kraft.requests import LeaderAndEpoch, OffsetAndEpoch
-from streams.source_states import StallReason
+from featurewatch.streams.kraft.observer.requests import LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.kraft.observer.states import ObserverOutput
+from featurewatch.streams.source_status import StallReason
 
 
 class LogReader(Protocol):

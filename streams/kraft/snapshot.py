@@ -11,12 +11,12 @@ from typing import BinaryIO, Final
 
 import orjson
 
-from streams.events import DeadLetter, SnapshotChunk
-from streams.kraft.batch import RecordBatch, scan_batches
-from streams.kraft.records import Record, RecordDecoder
-from streams.kraft.unreadable import CorruptSnapshotError
-from streams.kraft.wanted import DEFAULT_RECORD_TYPES, count_types
-from streams.types import ClusterId
+from featurewatch.streams.events import DeadLetter, SnapshotChunk
+from featurewatch.streams.kraft.errors import CorruptSnapshotError
+from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
+from featurewatch.streams.kraft.records.decoder import Record, RecordDecoder
+from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES, count_types
+from featurewatch.streams.types import ClusterId
 
 CHUNK_BYTES: Final = 256 << 10
 """About how much JSON a chunk may hold: well below the 1 MiB that brokers accept in one message."""
@@ -48,7 +48,8 @@ class SnapshotReader:
     """Takes the bytes of one snapshot in pieces and gives chunks.
 
     Memory is bounded by a chunk, a piece and a batch. The last chunk comes from `finish` alone, so
-    a snapshot that is cut off never looks whole. After `CorruptSnapshotError` the reader is of no use.
+    a snapshot that is cut off never looks whole. After `CorruptSnapshotError` the reader is of no
+    use.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class SnapshotReader:
         self._skipped = bytearray()
 
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
-        """The next bytes of the snapshot; raises `CorruptSnapshotError` when it cannot be trusted."""
+        """The next bytes of the snapshot; raises `CorruptSnapshotError` when it cannot be
+        trusted."""
         found = scan_batches(held := self._tail + data)
         out: list[SnapshotOutput] = []
         for batch in found.batches:
@@ -153,7 +155,8 @@ def read_snapshot(
 ) -> Iterator[SnapshotOutput]:
     """The chunks of a snapshot file, read in pieces; ``name`` is the file's name.
 
-    Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole snapshot.
+    Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole
+    snapshot.
     """
     reader = SnapshotReader(cluster, *parse_name(name), wanted)
     while data := file.read(_READ_BYTES):

@@ -12,28 +12,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
-from streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
-from streams.kraft.commits import CommitAssembler, CommitPosition
-from streams.kraft.logdir import LogDirectoryReader
-from streams.kraft.logdir_rule import SETTLE_MS
-from streams.kraft.observer_states import (
+from featurewatch.streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
+from featurewatch.streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
+from featurewatch.streams.kraft.commits import CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
+from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
+from featurewatch.streams.kraft.errors import CorruptSnapshotError
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumReader, QuorumSettings
+from featurewatch.streams.kraft.observer.requests import LOG_START, OffsetAndEpoch
+from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
     ObserverOutput,
     SnapshotBytes,
 )
-from streams.kraft.quorum_reader import QuorumReader, QuorumSettings
-from streams.kraft.reader import LogReader
-from streams.kraft.requests import LOG_START, OffsetAndEpoch
-from streams.kraft.snapshot import read_snapshot
-from streams.kraft.unreadable import CorruptSnapshotError
-from streams.kraft.wanted import DEFAULT_RECORD_TYPES
-from streams.metrics import SourceReport
-from streams.sink import Sink, monotonic_ms, wall_clock_ms
-from streams.source_states import GracePeriods, StatusReporter
-from streams.topics import DEAD_LETTERS, METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.streams.kraft.reader import LogReader
+from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.snapshot import read_snapshot
+from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
+from featurewatch.streams.source_status import GracePeriods, StatusReporter
+from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
+from featurewatch.streams.types import ClusterId
 
 SOURCE: Final = "kraft"
 _SPOOL_BYTES: Final = 8 << 20

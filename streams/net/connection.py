@@ -24,10 +24,10 @@ from kio.serial import entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import Payload
 
-from streams.net.address import Address
-from streams.net.decode import DecodeError, read_entity, skip_tags
-from streams.net.sasl import SaslError
-from streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.decode import DecodeError, read_entity, skip_tags
+from featurewatch.streams.net.sasl import SaslError
+from featurewatch.streams.net.security import PLAINTEXT, Security
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import orjson
 
-from streams.topics import Topic
+from featurewatch.streams.topics import Topic
 
 
 def schema_of(topic: Topic) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.net.address import Address
-from streams.net.security import SecurityError, from_properties
-from streams.source_states import GracePeriods
-from streams.types import ClusterId
-from streams.zookeeper.asks import WatcherTiming
-from streams.zookeeper.paths import WatchScope
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.security import SecurityError, from_properties
+from featurewatch.streams.source_status import GracePeriods
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.paths import WatchScope
+from featurewatch.streams.zookeeper.watcher.requests import WatcherTiming
 
 _PORT = 2181
 

@@ -9,14 +9,14 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from streams.bus import Publisher
-from streams.events import DeadLetter, SourceState, SourceStatus
-from streams.metrics import SourceReport
-from streams.sink import Sink, monotonic_ms, wall_clock_ms
-from streams.source_states import StatusReporter
-from streams.topics import DEAD_LETTERS, ZOOKEEPER
-from streams.types import ClusterId
-from streams.zookeeper.inbox import (
+from featurewatch.streams.bus import Publisher
+from featurewatch.streams.events import DeadLetter, SourceState, SourceStatus
+from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
+from featurewatch.streams.source_status import StatusReporter
+from featurewatch.streams.topics import DEAD_LETTERS, ZOOKEEPER
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.event_queue import (
     EventQueue,
     ReadCompleted,
     SessionConnected,
@@ -24,10 +24,10 @@ from streams.zookeeper.inbox import (
     SessionEvent,
     WatchTriggered,
 )
-from streams.zookeeper.link import ZookeeperSession
-from streams.zookeeper.observer import ZnodeWatcher
-from streams.zookeeper.record import WatcherEvent
-from streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.session import ZookeeperSession
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.watcher.changes import WatcherEvent
+from featurewatch.streams.zookeeper.watcher.watcher import ZnodeWatcher
 
 LOG: Final = logging.getLogger("featurewatch.zookeeper")
 

@@ -7,14 +7,19 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from controller.reference.requests import FeaturesResponse, UpdateResponse
-from reference import answers
-from reference.answers import ClusterView
-from reference.calls import WireRequest
-from reference.dialects import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, ApiDialect
-from reference.directory import Endpoint
-from reference.wire import WireServer
-from streams.net.address import Address
+from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
+from featurewatch.reference.wire import responses
+from featurewatch.reference.wire.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    ApiDialect,
+)
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.responses import ClusterView
+from featurewatch.reference.wire.server import WireServer
+from featurewatch.streams.net.address import Address
 
 SUPPORTED = {"group.version": (0, 3), "metadata.version": (1, 21)}
 FINALIZED = {"metadata.version": 20}
@@ -104,19 +109,19 @@ class ScriptedCluster:
                 where = node.names or {each: self.address(each) for each in self.nodes}
                 brokers = {each: Endpoint(at.host, at.port) for each, at in where.items()}
                 view = ClusterView("cluster", self.controller, brokers)
-                tell = answers.metadata if call.key == METADATA else answers.describe_cluster
+                tell = responses.metadata if call.key == METADATA else responses.describe_cluster
                 return tell(call, view)
             node.updates.append(call)
             told = node.script(call)
-            return None if told is None else answers.update_features(call, self._speech, told)
+            return None if told is None else responses.update_features(call, self._speech, told)
 
         return answer
 
 
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
-        return answers.api_versions_error(answers.ErrorCode.unsupported_version)
-    told = answers.api_versions(call, speech, node.features)
+        return responses.api_versions_error(responses.ErrorCode.unsupported_version)
+    told = responses.api_versions(call, speech, node.features)
     keys = []
     for each in told.api_keys:
         if each.api_key != 57:

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from admin.errors import (
+from featurewatch.admin.errors import (
     OutcomeUnknownError,
     RequestError,
     UnreachableError,
     UpdateRefusedError,
 )
-from admin.features import Bootstrap, FeatureAdmin
-from admin.metadata import FeatureMetadata
-from admin.updates import FeatureUpdate, UpdateResult
-from controller.reference.requests import ErrorCode, ItemResult, UpdateResponse
-from reference.calls import WireRequest
-from streams.net.address import Address
-from streams.types import FeatureLevel, FeatureName, NodeId, UpgradeType
+from featurewatch.admin.features import Bootstrap, FeatureAdmin
+from featurewatch.admin.metadata import FeatureMetadata
+from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+from featurewatch.reference.machines.requests import ErrorCode, ItemResult, UpdateResponse
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, UpgradeType
 from tests.admin.scripted import FINALIZED, SUPPORTED, Node, ScriptedCluster
 
 RAISE = FeatureUpdate(FeatureName("group.version"), FeatureLevel(2))

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agents.desk import EventProcessor
-from agents.durable import OffsetTracker
-from agents.settings import WorkerSettings
-from agents.worker import Worker
-from streams.bus import BusSettings, Publisher
-from streams.codec import Message
-from tables.image_table import changelog_topic
+from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker
+from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.codec.events import Message
+from featurewatch.tables.faust_table import changelog_topic
 
 POINTS = ("before-say", "between-say-and-keep", "between-rows", "before-commit")
 LEVEL = 30

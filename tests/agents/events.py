@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from streams.events import CommitKind, LogCommit, SourceState, SourceStatus
-from streams.types import ClusterId
+from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.types import ClusterId
 
 CLUSTER = ClusterId("agents-cluster-0000000")
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.reading import TopicReader
-from deploy.cluster import Cluster
-from streams.bus import BusSettings, Publisher, ensure_topics
-from streams.output_codec import decode_alert, decode_change, decode_snapshot
-from streams.outputs import Alert, AlertState, FeatureChange, Snapshot
-from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.crashing import LEVEL, POINTS
 from tests.agents.events import following, levels, registration
 

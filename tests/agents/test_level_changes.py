@@ -9,24 +9,31 @@ from typing import Any
 
 import pytest
 
-from admin.features import FeatureUpdate, update_features
-from controller.readiness import assess_readiness
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.light import LightNodes
-from deploy.node import KafkaNode
-from deploy.specs import ClusterSpec, NodeSpec, Roles
-from streams.apiversions import ApiVersionsSettings, ApiVersionsSource
-from streams.events import DeadLetter, Event, NodeAnswer
-from streams.kraft.source import KraftSource
-from streams.kraft.wanted import DEFAULT_RECORD_TYPES
-from streams.net.address import parse_addresses
-from streams.outputs import Alert, AlertState, FeatureChange
-from streams.topics import Topic
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId, NodeKey, Role
-from tables.image import ClusterImage
+from featurewatch.admin.features import FeatureUpdate, update_features
+from featurewatch.controller.readiness import assess_readiness
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.node import KafkaNode
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
+from featurewatch.streams.events import DeadLetter, Event, NodeAnswer
+from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.source import KraftSource
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    NodeId,
+    NodeKey,
+    Role,
+)
+from featurewatch.tables.image.cluster import ClusterImage
 from tests.conformance.dump_log import ours
-from tests.integration.kraft_source_support import Heard, running, settings_for, until
+from tests.integration.kraft.support import Heard, running, settings_for, until
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine

@@ -6,14 +6,14 @@ from pathlib import Path
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agents import metrics as worker
-from agents.metrics import WorkerMetrics
-from controller.monitor import MonitorState, step
-from streams import metrics as source
-from streams.events import SourceState
-from streams.metrics import SourceReport, exposition, registry_of
-from streams.topics import METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.agents import metrics as worker
+from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.streams import metrics as source
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.metrics import SourceReport, exposition, registry_of
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels, registration
 
 DOC = Path(__file__).parents[2] / "docs" / "metrics.md"

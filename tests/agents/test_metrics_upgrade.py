@@ -3,9 +3,9 @@
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agents.metrics import WorkerMetrics
-from controller.monitor import MonitorState
-from streams.types import ClusterId
+from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.controller.monitor import MonitorState
+from featurewatch.streams.types import ClusterId
 from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine

@@ -7,20 +7,20 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from controller.snapshot import snapshot
-from deploy.cluster import Cluster
-from deploy.migration import ClusterMigration
-from deploy.specs import zookeeper_mode
-from streams.bus import LogPosition
-from streams.events import DeadLetter, Event
-from streams.kraft.quorum_reader import QuorumSettings
-from streams.kraft.source import KraftSettings, KraftSource
-from streams.net.address import parse_addresses
-from streams.outputs import Snapshot
-from streams.topics import Topic
-from streams.types import ClusterId
-from streams.zookeeper.settings import ZookeeperSettings
-from streams.zookeeper.source import ZookeeperSource
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.migration import ClusterMigration
+from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.streams.bus import LogPosition
+from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.outputs import Snapshot
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.conftest import MakeCluster, MakeEnsemble
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine

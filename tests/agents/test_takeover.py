@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from agents.settings import WorkerSettings
-from agents.worker import Worker
-from cli.reading import TopicReader
-from deploy.cluster import Cluster
-from streams.bus import BusSettings, Publisher, ensure_topics
-from streams.output_codec import decode_alert, decode_change
-from streams.outputs import AlertState
-from streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.codec.outputs import decode_alert, decode_change
+from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
+from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
 from tests.processes import Process, wait_ready
 

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from agents import timers
-from agents.desk import EventProcessor
-from agents.timers import Watchdog, publish_states, silent_statuses
-from controller.monitor import MonitorState, step
-from streams.bus import BusSettings, Publisher
-from streams.codec import Message
-from streams.events import SourceState, SourceStatus
-from streams.output_codec import decode_snapshot
-from streams.topics import Topic
+from featurewatch.agents import timers
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.timers import Watchdog, publish_states, silent_statuses
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.codec.events import Message
+from featurewatch.streams.codec.outputs import decode_snapshot
+from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.topics import Topic
 from tests.agents.events import CLUSTER, following, levels, registration, status
 
 BUS = BusSettings("127.0.0.1:9092")

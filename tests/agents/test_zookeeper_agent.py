@@ -9,16 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from agents.settings import WorkerSettings
-from agents.timers import topic_of_source
-from agents.worker import Worker
-from cli.reading import TopicReader
-from deploy.cluster import Cluster
-from streams.bus import BusSettings, Publisher, ensure_topics
-from streams.events import SourceState, ZookeeperEvent
-from streams.output_codec import decode_alert, decode_change
-from streams.topics import ALERTS, API_VERSIONS, FEATURE_CHANGES, METADATA_LOG, ZOOKEEPER, Topic
-from tables.image import Authority, ClusterImage
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.timers import topic_of_source
+from featurewatch.agents.worker import Worker
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.codec.outputs import decode_alert, decode_change
+from featurewatch.streams.events import SourceState, ZookeeperEvent
+from featurewatch.streams.topics import (
+    ALERTS,
+    API_VERSIONS,
+    FEATURE_CHANGES,
+    METADATA_LOG,
+    ZOOKEEPER,
+    Topic,
+)
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, TV
 from tests.tables.test_fold_log import NEW

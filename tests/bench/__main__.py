@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from deploy.cluster import Cluster
-from deploy.specs import single_bus
-from streams.bus import BusSettings
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.streams.bus import BusSettings
 from tests.bench import (
     audit,
     conformance,

@@ -13,25 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from cli.spark_jars import spark_jars
-from deploy.artifacts import Cache, default_cache
-from deploy.cluster import Cluster
-from deploy.light import LightNodes
-from deploy.specs import single_bus
-from pipeline.audit import AuditReport, audit
-from pipeline.audit_compare import BAD, EQUAL, REORDERED, UNKNOWN
-from pipeline.lake import Lake
-from pipeline.run import run_once, stages
-from pipeline.session import spark_session
-from streams.bus import BusSettings, ensure_topics
-from tests.integration import test_kill_upgrade as kills
-from tests.pipeline.audit_filling import (
-    START_MS,
-    Topics,
-    fold_gold,
-    heartbeat,
-    with_crashes,
-)
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.pipeline.audit.audit import AuditReport, audit
+from featurewatch.pipeline.audit.compare import BAD, EQUAL, REORDERED, UNKNOWN
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.run import run_once, stages
+from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from tests.integration.processes import test_kill_upgrade as kills
+from tests.pipeline.audit.lakes import START_MS, Topics, fold_gold, heartbeat, with_crashes
 from tests.processes import Process, killed_at_random
 
 CLUSTERS: Final = 1000

@@ -5,9 +5,9 @@ import time
 import uuid
 from pathlib import Path
 
-from deploy.cluster import Cluster
-from deploy.light import LightBroker, LightNodes
-from deploy.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
 
 BROKERS = (101, 102, 103)
 PARTITIONS_A_TOPIC = 100

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import orjson
 
-from streams.kraft.batch import scan_batches
-from streams.kraft.records import RecordDecoder
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
 
 
 def main(wanted: str, file: str) -> None:

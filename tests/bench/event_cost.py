@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import orjson
 
-from controller.monitor import MonitorState, step
-from controller.rows import rows_of_step
-from streams.events import LogCommit
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.rows import rows_of_step
+from featurewatch.streams.events import LogCommit
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV, TV
 

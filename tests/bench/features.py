@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from deploy.artifacts import Cache, Jars, default_cache, tool_command
-from deploy.cluster import Cluster
-from deploy.specs import combined
+from featurewatch.deploy.java.jars import Cache, Jars, default_cache, tool_command
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import combined
 
 RELEASE: Final = "4.3.0"
 ROUNDS: Final = 15
@@ -33,7 +33,7 @@ def run() -> Iterator[dict[str, Any]]:
         Cluster(combined([RELEASE]), Path(name) / "cluster", temporary=True) as cluster,
     ):
         where = ("--bootstrap-server", cluster.bootstrap_servers, "describe")
-        ours = [sys.executable, "-m", "cli", "features", *where]
+        ours = [sys.executable, "-m", "featurewatch", "features", *where]
         theirs = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *where)
         theirs.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
         took: dict[str, list[float]] = {"ours": [], "theirs": []}

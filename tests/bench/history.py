@@ -20,9 +20,9 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from pipeline.silver_tables import SOURCE_STATES
+from featurewatch.pipeline.silver.tables import SOURCE_STATES
 from tests.cli.commands import ROOT, environment
-from tests.pipeline.history_lakes import (
+from tests.pipeline.history.lakes import (
     DAY,
     FEATURE,
     HOUR,
@@ -150,10 +150,10 @@ def run() -> Iterator[dict[str, Any]]:
         directory = Path(name)
         rows = fill(directory / "lake")
         for measure, command in commands(directory, directory / "lake").items():
-            took(directory, "-m", "cli", *command)
+            took(directory, "-m", "featurewatch", *command)
             asked, bare = [], []
             for _ in range(RUNS):  # in turns, since the machine may be busier at times
-                asked.append(took(directory, "-m", "cli", *command))
+                asked.append(took(directory, "-m", "featurewatch", *command))
                 bare.append(took(directory, "-c", "import deltalake"))
             value, baseline = statistics.median(asked), statistics.median(bare)
             yield {

@@ -19,13 +19,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from deploy.cluster import Cluster
-from deploy.light import LightNodes
-from deploy.specs import combined
-from streams.bus import BusSettings
-from streams.output_codec import decode_alert
-from streams.topics import ALERTS, DEAD_LETTERS
-from streams.types import NodeId
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import combined
+from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.codec.outputs import decode_alert
+from featurewatch.streams.topics import ALERTS, DEAD_LETTERS
+from featurewatch.streams.types import NodeId
 from tests.processes import Process, wait_ready
 
 GHOST = NodeId(9)

@@ -26,26 +26,26 @@ from typing import Any, Final
 from deltalake import DeltaTable
 from pyspark.sql import functions as fn
 
-from cli.spark_jars import spark_jars
-from deploy.artifacts import Cache, default_cache
-from deploy.cluster import Cluster
-from deploy.specs import single_bus
-from pipeline.errors import TopicError
-from pipeline.gold import GoldQuery
-from pipeline.gold_tables import FEATURE_CHANGES
-from pipeline.kafka import offset_ranges
-from pipeline.lake import Lake
-from pipeline.maintain import TABLES
-from pipeline.reading import input_messages
-from pipeline.registry import MESSAGES
-from pipeline.run import run_on, stages
-from pipeline.session import spark_session
-from pipeline.shapes import EVENT, ddl
-from pipeline.silver import SilverQuery
-from pipeline.typing_records import WANTED
-from streams.bus import BusSettings, ensure_topics
-from streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
-from streams.types import ClusterId
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.pipeline.bronze.kafka import offset_ranges
+from featurewatch.pipeline.errors import TopicError
+from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.tables import FEATURE_CHANGES
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.maintain import TABLES
+from featurewatch.pipeline.run import run_on, stages
+from featurewatch.pipeline.silver.decoding import input_messages
+from featurewatch.pipeline.silver.event_schema import EVENT, ddl
+from featurewatch.pipeline.silver.from_records import WANTED
+from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.types import ClusterId
 from tests.bench.worker import level, records
 from tests.pipeline.filling import Messages, put
 

@@ -14,10 +14,17 @@ from typing import Any
 
 import orjson
 
-from controller.kraft import release_of
-from controller.monitor import MonitorState, step
-from controller.readiness import ReadinessReport, assess_readiness, refusals, states
-from controller.readiness.states import upgrade_state_of
+from featurewatch.controller.kraft import release_of
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.readiness import (
+    ReadinessReport,
+    assess_readiness,
+    refusals,
+)
+from featurewatch.controller.readiness import (
+    upgrade_state as states,
+)
+from featurewatch.controller.readiness.upgrade_state import upgrade_state_of
 from tests.bench.event_cost import registrations
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV

@@ -22,9 +22,9 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.serial import entity_reader
 from kio.static.primitive import i8, i16
 
-from deploy.ensemble_specs import EnsembleSpec
-from deploy.zookeeper import Ensemble
-from reference.calls import write_request
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec
+from featurewatch.reference.wire.frames import write_request
 from tests.reference.process import reference_process
 
 CLIENTS: Final = 4

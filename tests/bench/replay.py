@@ -21,20 +21,20 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
-from cli.spark_jars import spark_jars
-from controller.monitor import MonitorState, step
-from deploy.artifacts import Cache, default_cache
-from pipeline.lake import Lake
-from pipeline.replay.planning import prepare
-from pipeline.replay.run import replay
-from pipeline.session import spark_session
-from streams.events import LogCommit
-from streams.kraft.batch import RecordBatch, scan_batches
-from streams.kraft.commits import CommitAssembler
-from streams.kraft.logdir_files import LogSegment, segments
-from streams.kraft.records import RecordDecoder
-from streams.kraft.wanted import ALL_RECORDS
-from streams.types import ClusterId
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.replay.plan import prepare
+from featurewatch.pipeline.replay.run import replay
+from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.streams.events import LogCommit
+from featurewatch.streams.kraft.commits import CommitAssembler
+from featurewatch.streams.kraft.directory.files import LogSegment, segments
+from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
+from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.kraft.records.selection import ALL_RECORDS
+from featurewatch.streams.types import ClusterId
 from tests.bench.decode_log import write_log
 
 CLUSTER: Final = ClusterId("bench-cluster-0000000")

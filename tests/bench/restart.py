@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cli.reading import TopicReader
-from streams.bus import BusSettings, Publisher, ensure_topics
-from streams.events import CommitKind, LogCommit, SourceState, SourceStatus
-from streams.output_codec import decode_change, decode_snapshot
-from streams.topics import FEATURE_CHANGES, METADATA_LOG, STATE
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
+from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.topics import FEATURE_CHANGES, METADATA_LOG, STATE
 from tests.bench.worker import CLUSTER, level, registration
 from tests.processes import Process
 

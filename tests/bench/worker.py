@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer
 
-from agents.settings import WorkerSettings
-from agents.worker import Worker
-from streams.bus import BusSettings, Publisher, ensure_topics
-from streams.events import CommitKind, LogCommit, SourceState, SourceStatus
-from streams.topics import METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker
+from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
 
 CLUSTER = ClusterId("bench-cluster-0000000")
 SUPPORTED = {"metadata.version": (7, 30), "group.version": (0, 1), "kraft.version": (0, 1)}

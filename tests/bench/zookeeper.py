@@ -24,13 +24,13 @@ import orjson
 from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
-from deploy.zookeeper import Ensemble
-from streams.bus import BusSettings
-from streams.events import ZnodeSnapshot
-from streams.output_codec import decode_alert
-from streams.topics import ALERTS
-from streams.zookeeper.settings import ZookeeperSettings
-from streams.zookeeper.source import ZookeeperSource
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.codec.outputs import decode_alert
+from featurewatch.streams.events import ZnodeSnapshot
+from featurewatch.streams.topics import ALERTS
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.processes import Process, wait_ready
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"

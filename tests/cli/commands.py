@@ -21,7 +21,7 @@ def featurewatch(
 ) -> subprocess.CompletedProcess[str]:
     """The command, run in ``directory`` to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "featurewatch", *arguments],
         cwd=directory,
         env=environment(directory, **own),
         capture_output=True,

@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from cli.main import app, main
+from featurewatch.cli.main import app, main
 from tests.cli.commands import featurewatch
 
 RUNNER = CliRunner()
@@ -97,7 +97,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     for name in [each for each in os.environ if each.startswith("FEATUREWATCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("cli.logs.set_up", lambda **_: None)
+    monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
     monkeypatch.setattr("sys.argv", ["featurewatch", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from cli.errors import UsageError
-from cli.features.tool import parse_level
-from cli.properties import read_client_config, read_properties
-from cli.shortcut import run_fast_describe
-from controller.reference.requests import FeaturesResponse, UpdateResponse
-from reference.dialects import ApiDialect
+from featurewatch.cli.config.client_config import read_client_config, read_properties
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.fast_describe import run_fast_describe
+from featurewatch.cli.kafka_tool import parse_level
+from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
+from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.commands import ROOT, environment
 from tests.conformance.features_tool.kafka_features import Ours
@@ -110,7 +110,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
     ours, its = pty.openpty()
     with ScriptedCluster(Node()) as cluster:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "features", *by(cluster), *RAISE],
+            [sys.executable, "-m", "featurewatch", "features", *by(cluster), *RAISE],
             cwd=ROOT,
             env=environment(tmp_path),
             stdin=its,

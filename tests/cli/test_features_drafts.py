@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from controller.reference.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
-from controller.reference.encoding import encode_features
-from deploy.zookeeper import Ensemble
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.reference.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
+from featurewatch.reference.machines.encoding import encode_features
 from tests.conformance.features_tool.kafka_features import Ours, Said
 from tests.reference.process import reference_process
 

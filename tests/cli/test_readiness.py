@@ -9,20 +9,20 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cli import readiness as command
-from cli.errors import UsageError
-from cli.main import app
-from cli.one_shot import ClusterNotReadError
-from cli.readiness_showing import view
-from cli.settings import ClusterSection
-from cli.showing import console
-from controller.kraft import release_of
-from controller.monitor import MonitorState
-from controller.readiness import assess_readiness
-from streams.events import Event
-from streams.types import NodeId, NodeKey, Role
-from tables.image import ClusterImage
-from tables.image_table import changelog_topic
+from featurewatch.cli.commands.readiness import command
+from featurewatch.cli.commands.readiness.rendering import view
+from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.main import app
+from featurewatch.cli.output.rendering import console
+from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
+from featurewatch.controller.kraft import release_of
+from featurewatch.controller.monitor import MonitorState
+from featurewatch.controller.readiness import assess_readiness
+from featurewatch.streams.events import Event
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.faust_table import changelog_topic
+from featurewatch.tables.image.cluster import ClusterImage
 from tests.controller.readiness.clusters import cluster, controllers, image, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine

@@ -7,18 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from cli.one_shot import read_image
-from cli.settings import ClusterSection as Watched
-from controller.compatibility import Verdict
-from controller.kraft import release_of
-from controller.readiness import applied_by_all, assess_readiness
-from deploy.cluster import Cluster
-from deploy.specs import ClusterSpec, NodeSpec
-from streams.events import DeadLetter, Event, LogCommit, RecordJson, SourceState, SourceStatus
-from streams.kraft.source import KraftSettings, KraftSource
-from streams.sink import wall_clock_ms
-from streams.topics import Topic
-from streams.types import METADATA_VERSION, ClusterId
+from featurewatch.cli.config.settings import ClusterSection as Watched
+from featurewatch.cli.runtime.cluster_image import read_image
+from featurewatch.controller.compatibility import Verdict
+from featurewatch.controller.kraft import release_of
+from featurewatch.controller.readiness import applied_by_all, assess_readiness
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.streams.events import (
+    DeadLetter,
+    Event,
+    LogCommit,
+    RecordJson,
+    SourceState,
+    SourceStatus,
+)
+from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.source import wall_clock_ms
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from tests.cli.commands import featurewatch
 
 pytestmark = pytest.mark.stack

@@ -9,17 +9,18 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cli import rehearse, rehearse_real
-from cli.errors import UsageError
-from cli.main import app
-from cli.one_shot import ClusterNotReadError
-from cli.rehearse_real import ComparedStep, RealRehearsal
-from cli.settings import ClusterSection
-from controller.kraft import ControllerState, controller_state, release_of
-from controller.rehearsal import rehearse as play
-from streams.events import SourceState, SourceStatus
-from streams.types import METADATA_VERSION, ClusterId, NodeId
-from tables.image import Authority, ClusterImage, Quorum
+from featurewatch.cli.commands.rehearse import command as rehearse
+from featurewatch.cli.commands.rehearse import real_controller as rehearse_real
+from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
+from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.main import app
+from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
+from featurewatch.controller.kraft import ControllerState, controller_state, release_of
+from featurewatch.controller.rehearsal.rehearse import rehearse as play
+from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, NodeId
+from featurewatch.tables.image.cluster import Authority, ClusterImage, Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.test_fold_log import fold_all

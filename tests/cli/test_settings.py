@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.settings import WorkerSettings
-from cli.errors import UsageError
-from cli.properties import read_properties
-from cli.reference import render
-from cli.settings import Settings, load
-from controller.readiness import DEFAULT_LIMITS, Limits
-from streams.bus import BusSettings
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.cli.config.client_config import read_properties
+from featurewatch.cli.config.reference_config import render
+from featurewatch.cli.config.settings import Settings, load
+from featurewatch.cli.errors import UsageError
+from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.streams.bus import BusSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -127,7 +127,8 @@ def test_who_sets_no_limits_has_those_of_the_rules() -> None:
 
 
 def test_the_reference_is_the_settings() -> None:
-    """deploy/reference.yaml is what ``python -m cli.reference`` writes."""
+    """deploy/reference.yaml is what ``python -m featurewatch.cli.config.reference_config``
+    writes."""
     assert (ROOT / "deploy" / "reference.yaml").read_text() == render()
 
 

@@ -7,17 +7,17 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cli import storage
-from cli.errors import UsageError
-from cli.main import app
-from cli.storage import passed_on
-from deploy.artifacts import Cache
-from deploy.cluster import random_id
-from deploy.properties import Addresses, node_properties, text
-from deploy.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.cli.commands import storage
+from featurewatch.cli.commands.storage import passed_on
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.main import app
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import random_id
+from featurewatch.deploy.kafka.server_properties import Addresses, node_properties, text
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
+from tests.streams.kraft.directory.test_directory import Directory, leader_change
 from tests.streams.kraft.encoding import data_batch, record_of
-from tests.streams.kraft.test_logdir import Directory, leader_change
 from tests.streams.kraft.test_snapshot import parts
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"

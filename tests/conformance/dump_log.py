@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deploy.artifacts import Cache, parse_release, tool_command
-from streams.kraft.batch import scan_batches
-from streams.kraft.records import Record, RecordDecoder
-from streams.kraft.wanted import ALL_RECORDS, REDACTED_RECORD_TYPES
+from featurewatch.deploy.java.jars import Cache, parse_release, tool_command
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import Record, RecordDecoder
+from featurewatch.streams.kraft.records.selection import ALL_RECORDS, REDACTED_RECORD_TYPES
 
 _LINE = re.compile(
     r"^\| offset: (?P<offset>\d+) .*? headerKeys: \[\]"

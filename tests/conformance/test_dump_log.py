@@ -36,19 +36,19 @@ from kio.schema.alter_partition_reassignments.v0.response import (
     AlterPartitionReassignmentsResponse,
 )
 
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.specs import ClusterSpec, NodeSpec
-from deploy.wire import BlockingConnection, check
-from streams.events import SnapshotChunk
-from streams.kraft.batch import scan_batches
-from streams.kraft.schema import RecordSchema
-from streams.kraft.snapshot import parse_name, read_snapshot
-from streams.types import ClusterId
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.wire.connection import BlockingConnection, check
+from featurewatch.streams.events import SnapshotChunk
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.schema import RecordSchema
+from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
+from featurewatch.streams.types import ClusterId
 from tests.conformance.dump_log import differences, kafkas, ours
 from tests.conftest import MakeCluster
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, metadata_value
-from tests.streams.kraft.record_strategies import VERSIONS, record_data
+from tests.streams.kraft.records.record_strategies import VERSIONS, record_data
 
 pytestmark = pytest.mark.stack
 

@@ -1,9 +1,9 @@
 """From findings to alerts: what begins, goes on and ends, and what is said of it."""
 
-from controller.monitor import step, step_unreadable
-from streams.events import SourceState
-from streams.outputs import AlertState, Severity
-from tables.image import MessagePosition
+from featurewatch.controller.monitor import step, step_unreadable
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.outputs import AlertState, Severity
+from featurewatch.tables.image.cluster import MessagePosition
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV, TV

@@ -2,11 +2,16 @@
 
 import pytest
 
-from controller.compatibility import Verdict, incompatibilities, needs_evaluation, supports
-from controller.levels import METADATA_VERSION_NAMES, level_name
-from controller.readiness import NodeCondition, assess_readiness
-from streams.types import METADATA_VERSION, FeatureLevel, Range, Role
-from tables.nodes import intern_capabilities
+from featurewatch.controller.compatibility import (
+    Verdict,
+    incompatibilities,
+    needs_evaluation,
+    supports,
+)
+from featurewatch.controller.levels import METADATA_VERSION_NAMES, level_name
+from featurewatch.controller.readiness import NodeCondition, assess_readiness
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Range, Role
+from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
 from tests.tables.test_fold_log import NEW, OLD, fold_all

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from controller.snapshot import snapshot
-from streams.outputs import ChangeKind
-from streams.types import Role
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.outputs import ChangeKind
+from featurewatch.streams.types import Role
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV, TV

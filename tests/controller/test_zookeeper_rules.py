@@ -3,10 +3,10 @@
 import orjson
 import pytest
 
-from controller.snapshot import snapshot
-from streams.output_codec import decode_snapshot, encode_output
-from streams.outputs import Alert, Migration, Severity, Snapshot, ZookeeperController
-from streams.znodes import Znode
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.codec.outputs import decode_snapshot, encode_output
+from featurewatch.streams.outputs import Alert, Migration, Severity, Snapshot, ZookeeperController
+from featurewatch.streams.znodes import Znode
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine

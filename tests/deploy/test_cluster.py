@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.errors import StackError, StartError
-from deploy.specs import ClusterSpec, NodeSpec, Roles, combined
+from featurewatch.deploy.errors import StackError, StartError
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
 from tests.deploy.test_process import ROOT, alive, eventually
 from tests.processes import popen
 
@@ -111,9 +111,9 @@ def test_misuse_is_told(quorum_430: Cluster) -> None:
 OWNER = """
 import sys, time
 from pathlib import Path
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.specs import combined
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import combined
 cluster = Cluster(combined(["4.3.0"] * 3), Path(sys.argv[1]), cache=Cache(Path(sys.argv[2])),
                   temporary=True)
 cluster.start()

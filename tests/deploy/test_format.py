@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from deploy.archive import archive_options
-from deploy.artifacts import Cache, java_command
-from deploy.cluster import random_id
-from deploy.properties import Addresses, node_properties, text
-from deploy.specs import ClusterSpec, NodeSpec, Roles
-from streams.events import SnapshotChunk
-from streams.kraft.snapshot import read_snapshot
-from streams.types import ClusterId
+from featurewatch.deploy.java.class_archive import archive_options
+from featurewatch.deploy.java.jars import Cache, java_command
+from featurewatch.deploy.kafka.cluster import random_id
+from featurewatch.deploy.kafka.server_properties import Addresses, node_properties, text
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.streams.events import SnapshotChunk
+from featurewatch.streams.kraft.snapshot import read_snapshot
+from featurewatch.streams.types import ClusterId
 
 pytestmark = pytest.mark.stack
 

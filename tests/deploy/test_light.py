@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.errors import RefusedError, WireError
-from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
-from deploy.ports import LOOPBACK
-from deploy.probe import supported_ranges
-from deploy.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.errors import RefusedError, WireError
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
+from featurewatch.deploy.wire.probe import supported_ranges
 from tests.deploy.test_process import eventually
 
 pytestmark = pytest.mark.stack

@@ -7,13 +7,13 @@ import subprocess
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.archive import archive_options
-from deploy.artifacts import Cache, java_command
-from deploy.cluster import Cluster
-from deploy.errors import StackError
-from deploy.migration import ClusterMigration
-from deploy.specs import Roles, combined, zookeeper_mode
-from deploy.znodes import read_json, wait_until_migrated
+from featurewatch.deploy.errors import StackError
+from featurewatch.deploy.java.class_archive import archive_options
+from featurewatch.deploy.java.jars import Cache, java_command
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.migration import ClusterMigration
+from featurewatch.deploy.kafka.specs import Roles, combined, zookeeper_mode
+from featurewatch.deploy.wire.znodes import read_json, wait_until_migrated
 from tests.conftest import MakeCluster, MakeEnsemble
 from tests.deploy.test_cluster import broker_ids
 from tests.deploy.test_process import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.process import Process
+from featurewatch.deploy.process.process import Process
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 10.0
@@ -64,7 +64,7 @@ def owner() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], list[int]]]
 SLEEPER = """
 import sys, time, os, threading
 from pathlib import Path
-from deploy.process import Process
+from featurewatch.deploy.process.process import Process
 home = Path({home!r})
 made = []
 thread = threading.Thread(target=lambda: made.append(

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from deploy import stackfile
-from deploy.artifacts import Cache
-from deploy.ensemble_specs import ServerPorts
-from deploy.specs import ClusterSpec, NodeSpec, Roles
-from deploy.stackfile import ReferenceFile, StackFile, ZooKeeperFile
-from deploy.znodes import read_json
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.stack import stack_file
+from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZooKeeperFile
+from featurewatch.deploy.wire.znodes import read_json
+from featurewatch.deploy.zookeeper.specs import ServerPorts
 from tests.deploy.test_process import ROOT, alive, eventually
 from tests.processes import popen
 
 pytestmark = pytest.mark.stack
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-MAIN = [sys.executable, "-c", "from cli.main import main; main()", "stack"]
+MAIN = [sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack"]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
     assert stack("down").returncode == 0
     assert not any(map(alive, [*pids(before), *pids(after)]))
     assert (tmp_path / "stack" / "node-1").is_dir()
-    described = stackfile.read(tmp_path / "stack")
+    described = stack_file.read(tmp_path / "stack")
     assert described is not None
     assert [node.release for node in described.spec.nodes] == ["4.3.0", "4.3.0"]
 
@@ -193,8 +193,8 @@ def test_stack_file_round_trip(tmp_path: Path) -> None:
     reference = ReferenceFile(5, ("--features", "a=1-2"))
     written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, reference, 7)
     written.write(tmp_path)
-    assert stackfile.read(tmp_path) == written
-    assert (tmp_path / stackfile.FILE).stat().st_mode & 0o077 == 0
+    assert stack_file.read(tmp_path) == written
+    assert (tmp_path / stack_file.FILE).stat().st_mode & 0o077 == 0
 
 
 def test_a_reference_cluster_stands_on_an_ensemble(stack: Command) -> None:

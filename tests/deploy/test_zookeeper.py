@@ -14,10 +14,10 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import make_acl
 
-from deploy.artifacts import Cache
-from deploy.ensemble_specs import EnsembleSpec, digest
-from deploy.errors import StackError, StartError
-from deploy.zookeeper import Ensemble, four_letters
+from featurewatch.deploy.errors import StackError, StartError
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letters
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
 from tests.conftest import Certificates
 from tests.deploy.test_process import ROOT, alive, eventually
 from tests.processes import popen
@@ -173,9 +173,9 @@ def test_digest_login(make_ensemble: MakeEnsemble) -> None:
 OWNER = """
 import sys, time
 from pathlib import Path
-from deploy.artifacts import Cache
-from deploy.ensemble_specs import EnsembleSpec, digest
-from deploy.zookeeper import Ensemble
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
 ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
                     temporary=True)
 ensemble.start()

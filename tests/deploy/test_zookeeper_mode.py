@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.errors import StackError, StartError, WireError
-from deploy.specs import ClusterSpec, NodeSpec, Roles, zookeeper_mode
-from deploy.znodes import read_json, wait_until_unregistered
-from deploy.zookeeper import Ensemble
+from featurewatch.deploy.errors import StackError, StartError, WireError
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, zookeeper_mode
+from featurewatch.deploy.wire.znodes import read_json, wait_until_unregistered
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from tests.deploy.test_cluster import broker_ids
 
 pytestmark = pytest.mark.stack
@@ -88,7 +88,7 @@ def test_an_id_that_another_broker_holds(cluster: Cluster, zookeeper: str) -> No
 
 def test_no_zookeeper_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no ZooKeeper listens, the error names the address."""
-    monkeypatch.setattr("deploy.znodes._CONNECT_S", 0.5)
+    monkeypatch.setattr("featurewatch.deploy.wire.znodes._CONNECT_S", 0.5)
     with pytest.raises(WireError, match=r"ZooKeeper at 127\.0\.0\.1:9/chroot gives no answer"):
         read_json("127.0.0.1:9/chroot", "/controller")
 

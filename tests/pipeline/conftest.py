@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.spark_jars import spark_jars
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from pipeline.errors import SparkMissingError
-from pipeline.java import java_home
-from pipeline.lake import Lake
-from pipeline.session import spark_session
-from streams.bus import BusSettings
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.pipeline.errors import SparkMissingError
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.spark.java import java_home
+from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.streams.bus import BusSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

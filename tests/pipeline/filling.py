@@ -7,12 +7,12 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from pipeline.lake import Lake
-from pipeline.registry import MESSAGES, Table
-from streams.bus import BusSettings
-from streams.codec import encode
-from streams.events import Event
-from streams.topics import METADATA_LOG, PREFIX, Topic
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES, Table
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.codec.events import encode
+from featurewatch.streams.events import Event
+from featurewatch.streams.topics import METADATA_LOG, PREFIX, Topic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.metadata.v1.response import MetadataResponse
 
-from reference import drafts
-from reference.dialects import ApiDialect
-from streams.net.address import Address
-from streams.net.connection import Connection
+from featurewatch.reference.wire import draft_messages
+from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
 
@@ -49,8 +49,8 @@ class DraftClient:
 
     async def update(self, *items: tuple[str, int, int]) -> Answer:
         """Sends UPDATE_FEATURES; an item is a name, a level and the type or whether to allow."""
-        classes = drafts.update_features(self._speech, self._version)
-        level = drafts.level_field(self._speech)
+        classes = draft_messages.update_features(self._speech, self._version)
+        level = draft_messages.level_field(self._speech)
         updates = tuple(
             classes.update(
                 **self._how(how), feature=(classes.feature(**{"name": name, level: wanted}),)
@@ -61,16 +61,16 @@ class DraftClient:
 
     async def delete(self, *names: str) -> Answer:
         """Sends DELETE_FEATURES."""
-        classes = drafts.delete_features(self._version)
+        classes = draft_messages.delete_features(self._version)
         features = tuple(classes.feature(name=name) for name in names)
         return await self._ask(classes, classes.request(feature=features))
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
         """Asks ApiVersions v3; supported ranges, finalized levels, epoch."""
-        classes = drafts.api_versions(self._speech)
+        classes = draft_messages.api_versions(self._speech)
         asked = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
         answer = await self._connection.request(asked, classes.response, TIMEOUT_S)
-        level = drafts.level_field(self._speech)
+        level = draft_messages.level_field(self._speech)
         return (
             {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
             {each.name: getattr(each, level) for each in answer.finalized_features},
@@ -90,7 +90,7 @@ class DraftClient:
             return {"allow_downgrade": bool(how)}
         return {"feature_update_type": how}
 
-    async def _ask(self, classes: drafts.MessageClasses, request: Any) -> Answer:
+    async def _ask(self, classes: draft_messages.MessageClasses, request: Any) -> Answer:
         answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
         self.last = answer
         return answer.error_code, answer.error_message

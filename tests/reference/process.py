@@ -1,4 +1,5 @@
-"""``python -m reference`` as a process of its own, for tests that kill it or see how it ends."""
+"""``python -m featurewatch.reference`` as a process of its own, for tests that kill it or see how
+it ends."""
 
 import subprocess
 import sys
@@ -15,7 +16,14 @@ class ReferenceProcess:
     """Started at once; `ready` waits until it says so."""
 
     def __init__(self, connect: str, *arguments: str) -> None:
-        command = [sys.executable, "-m", "reference", "--zookeeper", connect, *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "featurewatch.reference",
+            "--zookeeper",
+            connect,
+            *arguments,
+        ]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

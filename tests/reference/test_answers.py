@@ -6,12 +6,18 @@ import pytest
 from kio.schema.errors import ErrorCode as Code
 from kio.serial import entity_reader
 
-from controller.reference.requests import ErrorCode, FeaturesResponse, ItemResult, UpdateResponse
-from reference import answers, drafts
-from reference.answers import ClusterView
-from reference.calls import WireRequest, response_classes, write_response
-from reference.dialects import OFFERED, ApiDialect
-from reference.directory import Endpoint
+from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.requests import (
+    ErrorCode,
+    FeaturesResponse,
+    ItemResult,
+    UpdateResponse,
+)
+from featurewatch.reference.wire import draft_messages as drafts
+from featurewatch.reference.wire import responses as answers
+from featurewatch.reference.wire.api_keys import OFFERED, ApiDialect
+from featurewatch.reference.wire.frames import WireRequest, response_classes, write_response
+from featurewatch.reference.wire.responses import ClusterView
 
 RELEASED = ApiDialect.RELEASED
 EARLY, LATER = ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reference.__main__ import main
-from reference.clients import InOrderHandler, monotonic_wall_clock
+from featurewatch.reference.__main__ import main
+from featurewatch.reference.zookeeper.client import InOrderHandler, monotonic_wall_clock
 
 
 def test_an_answer_that_is_there_at_once_is_handed_on_where_it_came_from() -> None:

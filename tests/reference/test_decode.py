@@ -18,9 +18,14 @@ from kio.schema.update_features import v2 as update_2
 from kio.serial import entity_writer
 from kio.static.primitive import i8, i16
 
-from reference import drafts
-from reference.calls import MalformedRequestError, WireRequest, read_request, request_class
-from reference.dialects import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
+from featurewatch.reference.wire import draft_messages
+from featurewatch.reference.wire.api_keys import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
+from featurewatch.reference.wire.frames import (
+    MalformedRequestError,
+    WireRequest,
+    read_request,
+    request_class,
+)
 
 SPEECHES = list(ApiDialect)
 RELEASED = ApiDialect.RELEASED
@@ -46,8 +51,8 @@ def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebo
 
 def draft_update(speech: ApiDialect, version: int) -> Any:
     """An update of a draft with two items, one of which names two features."""
-    classes = drafts.update_features(speech, version)
-    level = drafts.level_field(speech)
+    classes = draft_messages.update_features(speech, version)
+    level = draft_messages.level_field(speech)
 
     def feature(name: str, wanted: int) -> Any:
         return classes.feature(**{"name": name, level: wanted})
@@ -68,7 +73,7 @@ def draft_update(speech: ApiDialect, version: int) -> Any:
 
 def draft_deletion(version: int) -> Any:
     """A deletion of two features."""
-    classes = drafts.delete_features(version)
+    classes = draft_messages.delete_features(version)
     return classes.request(feature=(classes.feature(name="a"), classes.feature(name="b")))
 
 
@@ -207,7 +212,7 @@ def test_broken_requests_never_break_the_reader(
 def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
     """Key 48: a timeout of 60000 ms by default, old form in v0, flexible from v1; an item has
     AllowDowngrade and a list of names and int64 levels (F-20, F-24)."""
-    classes = drafts.update_features(LATER, version)
+    classes = draft_messages.update_features(LATER, version)
     feature = classes.feature(name="f", version_level=2**33)
     sent = classes.request(
         feature_update=(classes.update(allow_downgrade=True, feature=(feature,)),)
@@ -225,7 +230,7 @@ def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
 def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
     """Key 48: an item has FeatureUpdateType int16 and a list of names and int64 versions; key 49:
     a list of names (F-21)."""
-    classes = drafts.update_features(EARLY, 0)
+    classes = draft_messages.update_features(EARLY, 0)
     feature = classes.feature(name="f", version=3)
     sent = classes.request(
         feature_update=(classes.update(feature_update_type=1, feature=(feature,)),)
@@ -233,7 +238,7 @@ def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
     head = struct.pack(">hhi", DRAFT_UPDATE, 0, 7) + b"\0\x08somebody"
     item = b"\0\1" + b"\0\0\0\1" + b"\0\1f" + struct.pack(">q", 3)
     assert frame(sent) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + item
-    deletion = drafts.delete_features(0)
+    deletion = draft_messages.delete_features(0)
     head = struct.pack(">hhi", DRAFT_DELETE, 0, 7) + b"\0\x08somebody"
     named = deletion.request(feature=(deletion.feature(name="f"),))
     assert frame(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
@@ -242,7 +247,7 @@ def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
 def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
     """UpdateMetadata, key 6, version 6: tag 10000 has the epoch int64, tag 10001 the features, each
     a name and a version int64 (F-47)."""
-    classes = drafts.update_metadata()
+    classes = draft_messages.update_metadata()
     sent = classes.request(
         controller_id=1,
         controller_epoch=2,

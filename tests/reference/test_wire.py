@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
-from controller.reference.requests import FeaturesResponse
-from reference import answers
-from reference.calls import WireRequest
-from reference.dialects import ApiDialect
-from reference.wire import MAX_REQUEST_BYTES, WireServer
+from featurewatch.reference.machines.requests import FeaturesResponse
+from featurewatch.reference.wire import responses
+from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.server import MAX_REQUEST_BYTES, WireServer
 from tests.reference.test_decode import frame
 
 SPEECH = ApiDialect.RELEASED
@@ -33,7 +33,7 @@ class Answers:
         """The answer of a node without features."""
         self.asked.append(call.correlation_id)
         await self.let.wait()
-        return None if self.closes else answers.api_versions(call, SPEECH, FeaturesResponse())
+        return None if self.closes else responses.api_versions(call, SPEECH, FeaturesResponse())
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 import re
 from collections.abc import Callable, Iterator
 
-from controller.monitor import StepResult, step_unreadable
-from controller.rows import rows_of_step
-from streams.events import Event, RecordJson, SourceState
-from streams.types import Role
-from tables.image import MessagePosition
+from featurewatch.controller.monitor import StepResult, step_unreadable
+from featurewatch.controller.rows import rows_of_step
+from featurewatch.streams.events import Event, RecordJson, SourceState
+from featurewatch.streams.types import Role
+from featurewatch.tables.image.cluster import MessagePosition
 from tests.scenarios import zookeeper
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor

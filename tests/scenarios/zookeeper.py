@@ -16,8 +16,8 @@ A znode is ``path:content@czxid.version`` with these contents, or ``?`` if it ca
 from collections.abc import Mapping
 from dataclasses import replace
 
-from streams.events import Event
-from streams.znodes import UnreadableZnode, Znode, ZnodeContent
+from featurewatch.streams.events import Event
+from featurewatch.streams.znodes import UnreadableZnode, Znode, ZnodeContent
 from tests.simulation import znodes as z
 from tests.simulation.records import Ranges
 from tests.simulation.world import RELEASES

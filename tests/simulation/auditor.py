@@ -5,16 +5,16 @@ It calls none of the rules' own helpers: it reads images and applies KIP-584 in 
 
 from collections import defaultdict
 
-from controller.monitor import MonitorState, StepResult
-from controller.readiness import DEFAULT_LIMITS, Limits
-from streams.events import Event, SourceState
-from streams.outputs import AlertState
-from streams.types import Role
-from streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
-from tables.image import ClusterImage
-from tables.provenance import LogProvenance, ZnodeProvenance
-from tables.zookeeper import ZookeeperImage
-from tests.simulation.lasting import Lasting, is_judged_nowhere, is_timed
+from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.streams.events import Event, SourceState
+from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.types import Role
+from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
+from featurewatch.tables.image.zookeeper import ZookeeperImage
+from tests.simulation.state_durations import Lasting, is_judged_nowhere, is_timed
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.monitor import MonitorState, StepResult, step
-from controller.readiness import DEFAULT_LIMITS
-from controller.rows import rows_of_step, states_of_rows
-from streams.events import Event
-from streams.output_codec import encode_output
-from streams.outputs import Alert, FeatureChange, Snapshot
-from streams.types import ClusterId
-from tables.image import MessagePosition
+from featurewatch.controller.monitor import MonitorState, StepResult, step
+from featurewatch.controller.readiness import DEFAULT_LIMITS
+from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.events import Event
+from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import MessagePosition
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
 

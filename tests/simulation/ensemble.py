@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from streams.events import Event, SourceState
-from streams.znodes import UnreadableZnode, Znode, ZnodeContent
+from featurewatch.streams.events import Event, SourceState
+from featurewatch.streams.znodes import UnreadableZnode, Znode, ZnodeContent
 from tests.simulation import znodes as z
 from tests.simulation.records import GV, MV, TV, Ranges
 from tests.simulation.znodes import DRAFT, FEATURE

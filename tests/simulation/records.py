@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from streams.events import (
+from featurewatch.streams.events import (
     UNREADABLE,
     CommitKind,
     Disagreement,
@@ -18,7 +18,7 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
 
 CLUSTER = ClusterId("k3nkSGPhQsiT8EDDBw8qVg")
 MV = FeatureName("metadata.version")

@@ -8,7 +8,7 @@ import sys
 def told(hash_seed: str) -> str:
     """What a process says in which strings have other hashes."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-m", "tests.simulation.told"]
+    command = [sys.executable, "-m", "tests.simulation.published"]
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout.decode()
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from streams.events import Event, LogGap
+from featurewatch.streams.events import Event, LogGap
 from tests.simulation.engine import Engine
 from tests.simulation.world import World
 

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from controller.readiness import Limits
-from streams.znodes import BrokerZnode
-from tables.image import Authority
-from tables.provenance import ZnodeProvenance
+from featurewatch.controller.readiness import Limits
+from featurewatch.streams.znodes import BrokerZnode
+from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.provenance import ZnodeProvenance
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 from tests.simulation.ensemble import Ensemble

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from streams.events import ZnodeChange, ZnodeSnapshot
-from streams.types import ClusterId, NodeId, NodeKey, Role
-from streams.znodes import BrokerZnode
-from tables.provenance import ZnodeProvenance
+from featurewatch.streams.events import ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role
+from featurewatch.streams.znodes import BrokerZnode
+from featurewatch.tables.image.provenance import ZnodeProvenance
 from tests.simulation import znodes as z
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
-from tests.streams.zookeeper.simulated import CLUSTER, settle, truth
-from tests.streams.zookeeper.test_observer_simulation import WATCHED, World, play
+from tests.streams.zookeeper.watcher.simulated import CLUSTER, settle, truth
+from tests.streams.zookeeper.watcher.test_watcher_simulation import WATCHED, World, play
 
 SEEDS = 300
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from streams.events import Event, LogCommit, RecordJson, SourceState
-from streams.types import Role
+from featurewatch.streams.events import Event, LogCommit, RecordJson, SourceState
+from featurewatch.streams.types import Role
 from tests.simulation import records as r
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.records import GV, KV, MV, TV, Ranges

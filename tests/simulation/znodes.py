@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from streams.events import SourceState, SourceStatus, ZnodeChange, ZnodeSnapshot
-from streams.types import FeatureLevel, FeatureName, NodeId
-from streams.znodes import (
+from featurewatch.streams.events import SourceState, SourceStatus, ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.znodes import (
     BrokerZnode,
     ControllerEpochZnode,
     ControllerZnode,

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from streams.cloudevents import LATEST_MS
-from streams.events import (
+from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.events import (
     CommitKind,
     DeadLetter,
     Disagreement,
@@ -20,8 +20,8 @@ from streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from streams.types import Role
-from streams.znodes import (
+from featurewatch.streams.types import Role
+from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
     BrokerZnode,

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from streams.bus import (
+from featurewatch.streams.bus import (
     BusSettings,
     BusUnavailableError,
     LogPosition,
@@ -15,11 +15,18 @@ from streams.bus import (
     last_log_position,
     partition_of,
 )
-from streams.bus.positions import position_in_message
-from streams.codec import encode
-from streams.events import CommitKind, LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
-from streams.topics import METADATA_LOG
-from streams.types import ClusterId
+from featurewatch.streams.bus.positions import position_in_message
+from featurewatch.streams.codec.events import encode
+from featurewatch.streams.events import (
+    CommitKind,
+    LogCommit,
+    LogGap,
+    SnapshotChunk,
+    SourceState,
+    SourceStatus,
+)
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
 from tests.streams.mock_bus import MockBus
 
 CLUSTER = ClusterId("a-cluster")

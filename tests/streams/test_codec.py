@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.codec import MalformedEventError, decode, decode_log_event, encode
-from streams.events import (
+from featurewatch.streams.codec.events import MalformedEventError, decode, decode_log_event, encode
+from featurewatch.streams.events import (
     CommitKind,
     DeadLetter,
     LogCommit,
@@ -15,8 +15,8 @@ from streams.events import (
     SourceState,
     SourceStatus,
 )
-from streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
-from streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
 from tests.streams import events_strategies as some
 
 CLUSTER = ClusterId("MkU3OEVBNTcwNTJENDM2Qg")

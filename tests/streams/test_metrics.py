@@ -5,10 +5,10 @@ import socket
 import aiohttp
 import pytest
 
-from streams.errors import PortTakenError
-from streams.events import SourceState
-from streams.health import HealthServer, source_readiness, source_views
-from streams.metrics import METRICS, SourceReport, exposition, registry_of
+from featurewatch.streams.errors import PortTakenError
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.health import HealthServer, source_readiness, source_views
+from featurewatch.streams.metrics import METRICS, SourceReport, exposition, registry_of
 
 FOLLOWING = SourceReport(
     cluster="c1",

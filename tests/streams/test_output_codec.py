@@ -5,9 +5,9 @@ from random import Random
 import orjson
 import pytest
 
-from controller.snapshot import snapshot
-from streams.codec import MalformedEventError
-from streams.output_codec import (
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.codec.events import MalformedEventError
+from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
     decode_change,
@@ -15,8 +15,8 @@ from streams.output_codec import (
     encode_output,
     topic_of,
 )
-from streams.outputs import Alert, FeatureChange, Snapshot
-from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
 from tests.simulation.engine import Engine
 from tests.simulation.world import World
 

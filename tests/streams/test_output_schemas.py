@@ -7,9 +7,9 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from controller.rules import RULES
-from streams.output_codec import Output, encode_output
-from streams.outputs import (
+from featurewatch.controller.rules import RULES
+from featurewatch.streams.codec.outputs import Output, encode_output
+from featurewatch.streams.outputs import (
     Alert,
     AlertState,
     CapabilityClass,
@@ -19,8 +19,8 @@ from streams.outputs import (
     Severity,
     Snapshot,
 )
-from streams.schemas import schema_of
-from streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.streams.schemas import schema_of
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
 from tests.streams.test_output_codec import outputs
 
 TOPICS = {FeatureChange: FEATURE_CHANGES, Alert: ALERTS, Snapshot: EPOCHS}

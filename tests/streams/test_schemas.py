@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from streams.codec import MalformedEventError, decode, encode
-from streams.schemas import described, schema_of
-from streams.shapes import KINDS
-from streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
+from featurewatch.streams.codec.event_shapes import KINDS
+from featurewatch.streams.codec.events import MalformedEventError, decode, encode
+from featurewatch.streams.schemas import described, schema_of
+from featurewatch.streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
 from tests.streams import events_strategies as some
 
 EVENTS = {  # by short name

@@ -7,11 +7,11 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from streams.codec import decode, encode
-from streams.output_codec import decode_alert, decode_change, decode_snapshot
-from streams.schemas import described, schema_of
-from streams.shapes import KINDS
-from streams.topics import ALERTS, ALL, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE
+from featurewatch.streams.codec.event_shapes import KINDS
+from featurewatch.streams.codec.events import decode, encode
+from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.schemas import described, schema_of
+from featurewatch.streams.topics import ALERTS, ALL, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE
 
 DOC = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
 

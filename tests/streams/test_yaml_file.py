@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.yaml_file import YamlError, parse, read
+from featurewatch.streams.yaml_file import YamlError, parse, read
 
 
 def test_scalars_stay_as_they_are_written_unless_types_are_wanted() -> None:

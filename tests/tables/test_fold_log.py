@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.events import Event, RecordJson, SourceState
-from streams.types import NodeId, NodeKey, Role
-from tables.fold import fold
-from tables.image import ClusterDelta, ClusterImage
+from featurewatch.streams.events import Event, RecordJson, SourceState
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.fold.fold import fold
+from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
 from tests import strategies as some
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV, TV

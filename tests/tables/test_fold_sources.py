@@ -1,8 +1,8 @@
 """A source that will not come back is forgotten, with what only it told."""
 
-from controller.monitor import MonitorState, step
-from streams.events import Event, SourceState
-from tables.image import Authority
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.streams.events import Event, SourceState
+from featurewatch.tables.image.cluster import Authority
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 

@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.events import Event, ZnodeChange, ZnodeSnapshot
-from streams.types import NodeId, NodeKey, Role
-from streams.znodes import FeaturesForm, FeaturesZnode
-from tables.fold import fold
-from tables.image import Authority, ClusterImage
-from tables.provenance import ZnodeProvenance
+from featurewatch.streams.events import Event, ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.streams.znodes import FeaturesForm, FeaturesZnode
+from featurewatch.tables.fold.fold import fold
+from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.provenance import ZnodeProvenance
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine

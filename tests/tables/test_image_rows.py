@@ -4,10 +4,10 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.monitor import MonitorState, step
-from controller.rows import rows_of_step, states_of_rows
-from streams.types import ClusterId
-from tables.rows import cluster_of, row_key
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import cluster_of, row_key
 from tests import strategies as some
 from tests.simulation import records as r
 from tests.simulation import znodes as z

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.types import FeatureName, NodeId, NodeKey, Range, Role
-from tables.nodes import Capabilities, Node, NodesImage, intern_capabilities
-from tables.provenance import NO_PROVENANCE
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Range, Role
+from featurewatch.tables.image.nodes import Capabilities, Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.provenance import NO_PROVENANCE
 from tests import strategies as some
 from tests.simulation.records import MV
 

@@ -8,17 +8,17 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
-from controller.kraft.answers import LevelUpdate, UpdateRequest
-from controller.kraft.registration import BrokerRegistrationRequest, Offered
-from controller.kraft.state import (
+from featurewatch.controller.kraft.registration import BrokerRegistrationRequest, Offered
+from featurewatch.controller.kraft.releases import release_of, releases
+from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
+from featurewatch.controller.kraft.state import (
     ControllerState,
     MinInsync,
     RegisteredBroker,
     RegisteredController,
     ZkMigrationState,
 )
-from controller.kraft.table import release_of, releases
-from streams.types import (
+from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,

@@ -3,23 +3,27 @@
 from dataclasses import dataclass
 from typing import Any
 
-from controller.kraft.answers import (
-    ApiError,
-    ConfigRecord,
-    FeatureLevelRecord,
-    Record,
-    UpdateRequest,
-)
-from controller.kraft.registration import (
+from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
     Offered,
     RegisterBrokerRecord,
     decide_broker_registration,
     decide_controller_registration,
 )
-from controller.kraft.replay import replay_refusal
-from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
-from controller.kraft.updates import decide_update
+from featurewatch.controller.kraft.replay import replay_refusal
+from featurewatch.controller.kraft.requests import (
+    ApiError,
+    ConfigRecord,
+    FeatureLevelRecord,
+    Record,
+    UpdateRequest,
+)
+from featurewatch.controller.kraft.state import (
+    ControllerState,
+    RegisteredBroker,
+    RegisteredController,
+)
+from featurewatch.controller.kraft.updates import decide_update
 
 _BROKER_RESOURCE = 4
 """``ConfigResource.Type.BROKER``."""

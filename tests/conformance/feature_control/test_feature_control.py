@@ -12,20 +12,19 @@ from random import SystemRandom
 
 import pytest
 
-from controller.kraft.answers import LevelUpdate, UpdateRequest
-from controller.kraft.order import hash_map_order
-from controller.kraft.state import ControllerState
-from controller.kraft.table import release_of
-from deploy.artifacts import Cache
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName, NodeId
-from tests.conformance.feature_control.compare import (
-    Case,
-    Json,
-    Model,
-    cases,
-    differences,
-    kinds,
+from featurewatch.controller.kraft.map_order import hash_map_order
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
+from featurewatch.controller.kraft.state import ControllerState
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
 )
+from tests.conformance.feature_control.compare import Case, Json, Model, cases, differences, kinds
 from tests.conformance.feature_control.kafka import RELEASES, Kafka, asking
 from tests.conformance.feature_control.questions import Question, answered, asked
 

@@ -9,13 +9,17 @@ from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 
-from controller.kraft.answers import LevelUpdate, UpdateRequest
-from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
-from controller.kraft.table import release_of
-from controller.kraft.updates import ELR_VERSION, decide_update
-from deploy.specs import ClusterSpec, NodeSpec
-from deploy.wire import BlockingConnection
-from streams.types import (
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
+from featurewatch.controller.kraft.state import (
+    ControllerState,
+    RegisteredBroker,
+    RegisteredController,
+)
+from featurewatch.controller.kraft.updates import ELR_VERSION, decide_update
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,

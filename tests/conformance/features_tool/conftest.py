@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.artifacts import Cache
+from featurewatch.deploy.java.jars import Cache
 from tests.conformance.features_tool.kafka_features import KafkaFeatures, Ours, kafka_features
 
 

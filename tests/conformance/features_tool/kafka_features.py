@@ -11,8 +11,8 @@ from typing import IO
 
 import pytest
 
-from cli.main import main
-from deploy.artifacts import Cache, Jars, java_command
+from featurewatch.cli.main import main
+from featurewatch.deploy.java.jars import Cache, Jars, java_command
 from scripts.java_source import compile_java
 
 _SOURCE = Path(__file__).resolve().parent / "java" / "Asked.java"
@@ -81,7 +81,7 @@ class Ours:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
         # Logging is set up once a process.
-        monkeypatch.setattr("cli.logs.set_up", lambda **_: None)
+        monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
 
     def __call__(self, *arguments: str) -> Said:
         """What the command does with these arguments."""

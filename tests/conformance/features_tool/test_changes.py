@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.artifacts import Cache
-from deploy.cluster import Cluster
-from deploy.ports import LOOPBACK, Ports
-from deploy.properties import Addresses
-from deploy.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.server_properties import Addresses
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from tests.conformance.features_tool.kafka_features import (
     COMPAT,
     KafkaFeatures,

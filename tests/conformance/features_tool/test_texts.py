@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from deploy.cluster import Cluster
+from featurewatch.deploy.kafka.cluster import Cluster
 from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
 from tests.deploy.test_process import eventually
 

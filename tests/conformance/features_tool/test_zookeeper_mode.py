@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.specs import zookeeper_mode
-from deploy.zookeeper import Ensemble
+from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
 from tests.conftest import MakeCluster
 from tests.reference.process import reference_process

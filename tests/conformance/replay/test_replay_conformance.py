@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from deploy.artifacts import Cache, parse_release, tool_command
-from pipeline.replay.course import assemble
-from pipeline.replay.finding import discover
-from pipeline.replay.planning import SnapshotFile, plan
-from pipeline.replay.reading import BronzeRow
-from pipeline.replay.units import splits_of
-from streams.events import LogCommit
-from streams.kraft.batch import scan_batches
-from streams.kraft.records import Record
-from streams.kraft.wanted import DEFAULT_RECORD_TYPES, TRANSACTION_MARKERS
+from featurewatch.deploy.java.jars import Cache, parse_release, tool_command
+from featurewatch.pipeline.replay.assembly import assemble
+from featurewatch.pipeline.replay.discovery import discover
+from featurewatch.pipeline.replay.plan import SnapshotFile, plan
+from featurewatch.pipeline.replay.split_reader import BronzeRow
+from featurewatch.pipeline.replay.splits import splits_of
+from featurewatch.streams.events import LogCommit
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import Record
+from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES, TRANSACTION_MARKERS
 from tests.conformance.dump_log import kafkas
-from tests.pipeline.replay_logs import Log, events, level, read_units, registration, snapshot
+from tests.pipeline.replay.logs import Log, events, level, read_units, registration, snapshot
 
 pytestmark = pytest.mark.stack
 

@@ -2,11 +2,22 @@
 
 from collections.abc import Mapping
 
-from controller.kraft.answers import LevelUpdate, UpdateDecision, UpdateRequest
-from controller.kraft.state import ControllerState, RegisteredBroker, RegisteredController
-from controller.kraft.table import release_of
-from controller.kraft.updates import decide_update
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range, UpgradeType
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.requests import LevelUpdate, UpdateDecision, UpdateRequest
+from featurewatch.controller.kraft.state import (
+    ControllerState,
+    RegisteredBroker,
+    RegisteredController,
+)
+from featurewatch.controller.kraft.updates import decide_update
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Range,
+    UpgradeType,
+)
 
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 

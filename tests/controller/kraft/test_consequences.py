@@ -1,8 +1,8 @@
 """The catalogue of what a level changes and costs."""
 
-from controller.kraft.consequences import between, consequences
-from controller.kraft.table import production_levels, releases
-from streams.types import METADATA_VERSION
+from featurewatch.controller.kraft.consequences import between, consequences
+from featurewatch.controller.kraft.releases import production_levels, releases
+from featurewatch.streams.types import METADATA_VERSION
 from tests.controller.kraft.states import ELR
 
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from controller.kraft.table import releases
-from streams.types import FeatureName, Range
+from featurewatch.controller.kraft.releases import releases
+from featurewatch.streams.types import FeatureName, Range
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "levels.md").read_text()
 

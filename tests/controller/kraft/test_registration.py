@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.kraft.answers import Errors
-from controller.kraft.registration import (
+from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
     RegistrationDecision,
     decide_broker_registration,
     decide_controller_registration,
 )
-from controller.kraft.replay import replay_refusal
-from controller.kraft.state import ControllerState, RegisteredBroker
-from controller.kraft.table import release_of
-from streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.replay import replay_refusal
+from featurewatch.controller.kraft.requests import Errors
+from featurewatch.controller.kraft.state import ControllerState, RegisteredBroker
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
 from tests.controller.kraft.states import FOO, TV, state
 
 BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.compatibility import Verdict, supports
-from controller.kraft.answers import (
+from featurewatch.controller.compatibility import Verdict, supports
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.requests import (
     ConfigRecord,
     Errors,
     FeatureLevelRecord,
@@ -13,23 +14,18 @@ from controller.kraft.answers import (
     NoOpRecord,
     UpdateRequest,
 )
-from controller.kraft.state import ControllerState, MinInsync, ZkMigrationState
-from controller.kraft.support import reason_not_supported
-from controller.kraft.table import release_of
-from controller.kraft.updates import decide_update
-from streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, NodeId, UpgradeType
-from tables.nodes import intern_capabilities
-from tests.controller.kraft.states import (
-    ELR,
-    FOO,
-    SAFE,
-    TV,
-    UNSAFE,
-    broker,
-    reason,
-    state,
-    update,
+from featurewatch.controller.kraft.state import ControllerState, MinInsync, ZkMigrationState
+from featurewatch.controller.kraft.support import reason_not_supported
+from featurewatch.controller.kraft.updates import decide_update
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    NodeId,
+    UpgradeType,
 )
+from featurewatch.tables.image.nodes import intern_capabilities
+from tests.controller.kraft.states import ELR, FOO, SAFE, TV, UNSAFE, broker, reason, state, update
 
 OLD, NEW = release_of("3.9").ranges(), release_of("4.3").ranges()
 BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.kraft import release_of
-from streams.events import Event, RecordJson
-from streams.types import FeatureName, NodeId, Range
-from tables.image import ClusterImage, Quorum
+from featurewatch.controller.kraft import release_of
+from featurewatch.streams.events import Event, RecordJson
+from featurewatch.streams.types import FeatureName, NodeId, Range
+from featurewatch.tables.image.cluster import ClusterImage, Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.test_fold_log import fold_all

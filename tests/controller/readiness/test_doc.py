@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from controller.readiness import DEFAULT_LIMITS, UpgradeState
-from controller.rules import TIMED_RULES
-from controller.rules.upgrade import format_duration
+from featurewatch.controller.readiness import DEFAULT_LIMITS, UpgradeState
+from featurewatch.controller.rules import TIMED_RULES
+from featurewatch.controller.rules.upgrade import format_duration
 
 TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
 

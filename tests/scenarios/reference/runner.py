@@ -29,9 +29,9 @@ Events, the first of them always ``speak`` and the name of a dialect:
 
 from random import Random
 
-from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from controller.reference.protocol import Disconnected, OperationCompleted
-from controller.reference.requests import (
+from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
+from featurewatch.reference.machines.protocol import Disconnected, OperationCompleted
+from featurewatch.reference.machines.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,
@@ -42,8 +42,14 @@ from controller.reference.requests import (
     Update,
     UpdateFeatures,
 )
-from controller.reference.zookeeper import ANY_VERSION, Create, Delete, OutcomeUnknown, SetData
-from tests.scenarios.reference.words import answer, whole_set, written
+from featurewatch.reference.machines.zookeeper import (
+    ANY_VERSION,
+    Create,
+    Delete,
+    OutcomeUnknown,
+    SetData,
+)
+from tests.scenarios.reference.vocabulary import answer, whole_set, written
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.tree import History

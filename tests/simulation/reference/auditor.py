@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from controller.reference.requests import Request, Response, UpdateResponse
-from streams.types import Range
+from featurewatch.reference.machines.requests import Request, Response, UpdateResponse
+from featurewatch.streams.types import Range
 from tests.simulation.reference.claims import Claim, Levels, Written, balance, levels_in
 from tests.simulation.reference.node import Process
 from tests.simulation.reference.tree import History, Transaction, Tree

@@ -4,12 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.reference import broker, finalized, items, live, membership
-from controller.reference.answering import PendingRequests
-from controller.reference.encoding import encode_features
-from controller.reference.finalized import FinalizedFeatureStore, WriteResult
-from controller.reference.requests import UpdateResponse
-from controller.reference.zookeeper import (
+from featurewatch.reference.machines import broker
+from featurewatch.reference.machines.controller import live_brokers as live
+from featurewatch.reference.machines.controller import membership
+from featurewatch.reference.machines.controller.pending import PendingRequests
+from featurewatch.reference.machines.encoding import encode_features
+from featurewatch.reference.machines.features import items
+from featurewatch.reference.machines.features import store as finalized
+from featurewatch.reference.machines.features.store import FinalizedFeatureStore, WriteResult
+from featurewatch.reference.machines.requests import UpdateResponse
+from featurewatch.reference.machines.zookeeper import (
     CheckVersion,
     Create,
     Delete,

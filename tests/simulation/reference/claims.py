@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from controller.reference.requests import (
+from featurewatch.reference.machines.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,

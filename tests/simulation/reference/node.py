@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from controller.reference.broker import BrokerIdentity, ReferenceBroker
-from controller.reference.controller import ReferenceController
-from controller.reference.dialect import Dialect
-from controller.reference.protocol import (
+from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
+from featurewatch.reference.machines.controller.controller import ReferenceController
+from featurewatch.reference.machines.dialect import Dialect
+from featurewatch.reference.machines.protocol import (
     Event,
     ExitProcess,
     RequestReceived,
@@ -19,8 +19,8 @@ from controller.reference.protocol import (
     WriteLog,
     ZookeeperRequest,
 )
-from controller.reference.requests import ApiVersions, Request, Response
-from streams.types import Range
+from featurewatch.reference.machines.requests import ApiVersions, Request, Response
+from featurewatch.streams.types import Range
 from tests.simulation.reference.session import Session
 
 Answer = Callable[[int, Response], None]

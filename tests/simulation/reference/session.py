@@ -8,7 +8,7 @@ read can show the change.
 from collections import deque
 from random import Random
 
-from controller.reference.protocol import (
+from featurewatch.reference.machines.protocol import (
     Disconnected,
     Event,
     OperationCompleted,
@@ -18,7 +18,7 @@ from controller.reference.protocol import (
     WatchKind,
     ZookeeperRequest,
 )
-from controller.reference.zookeeper import (
+from featurewatch.reference.machines.zookeeper import (
     Exists,
     GetChildren,
     GetData,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from controller.reference.protocol import WatchKind
-from controller.reference.zookeeper import (
+from featurewatch.reference.machines.protocol import WatchKind
+from featurewatch.reference.machines.zookeeper import (
     ANY_VERSION,
     BadVersion,
     CheckVersion,

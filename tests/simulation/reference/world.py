@@ -10,12 +10,12 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-from controller.reference.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from controller.reference.requests import Request, UpdateResponse
-from controller.reference.zookeeper import Delete
-from streams.types import Range
-from tests.simulation.reference.asking import one_update, random_request
+from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
+from featurewatch.reference.machines.requests import Request, UpdateResponse
+from featurewatch.reference.machines.zookeeper import Delete
+from featurewatch.streams.types import Range
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
+from tests.simulation.reference.clients import one_update, random_request
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.tree import History

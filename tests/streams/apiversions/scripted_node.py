@@ -15,7 +15,7 @@ from kio.schema.types import BrokerId
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
-from streams.net.address import Address
+from featurewatch.streams.net.address import Address
 
 API_VERSIONS, DESCRIBE_CLUSTER = 18, 60
 THROTTLE = i32Timedelta.parse(timedelta(0))

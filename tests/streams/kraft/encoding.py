@@ -10,8 +10,8 @@ from typing import Any
 
 from crc32c import crc32c
 
-from streams.kraft.schema import Field, RecordSchema, record_table
-from streams.kraft.varint import write_uvarint, write_varint
+from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
+from featurewatch.streams.kraft.records.varint import write_uvarint, write_varint
 
 _FIXED = {
     "bool": "?",

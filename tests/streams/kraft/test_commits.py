@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.events import DeadLetter, LogCommit
-from streams.kraft.batch import scan_batches
-from streams.kraft.commits import AssemblerEvent, CommitAssembler, CommitPosition
-from streams.kraft.wanted import ALL_RECORDS, DEFAULT_RECORD_TYPES
-from streams.types import ClusterId
+from featurewatch.streams.events import DeadLetter, LogCommit
+from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from featurewatch.streams.types import ClusterId
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("a-cluster")

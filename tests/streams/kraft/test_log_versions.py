@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from admin.features import FeatureUpdate, update_features
-from controller.monitor import StepResult
-from deploy.cluster import Cluster
-from deploy.light import LONG_SESSIONS, LightBroker, LightNodes
-from deploy.ports import LOOPBACK
-from deploy.probe import supported_ranges
-from deploy.specs import ClusterSpec, NodeSpec, Roles
-from streams.events import LogCommit, LogGap, SnapshotChunk
-from streams.kraft.batch import scan_batches
-from streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
-from streams.kraft.records import Record
-from streams.kraft.schema import record_table
-from streams.kraft.snapshot import parse_name, read_snapshot
-from streams.net.address import parse_addresses
-from streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
-from tables.image import ClusterImage
+from featurewatch.admin.features import FeatureUpdate, update_features
+from featurewatch.controller.monitor import StepResult
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
+from featurewatch.deploy.wire.probe import supported_ranges
+from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk
+from featurewatch.streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import Record
+from featurewatch.streams.kraft.records.schema import record_table
+from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
+from featurewatch.tables.image.cluster import ClusterImage
 from tests.conformance.dump_log import ours
 from tests.conftest import MakeCluster
-from tests.integration.kraft_source_support import until
+from tests.integration.kraft.support import until
 from tests.simulation.engine import Engine
 from tests.simulation.records import CLUSTER, MV
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of

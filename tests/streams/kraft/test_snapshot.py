@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.events import DeadLetter, SnapshotChunk
-from streams.kraft.batch import scan_batches
-from streams.kraft.snapshot import (
+from featurewatch.streams.events import DeadLetter, SnapshotChunk
+from featurewatch.streams.kraft.errors import CorruptSnapshotError
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.snapshot import (
     CHUNK_BYTES,
     SnapshotOutput,
     SnapshotReader,
     parse_name,
     read_snapshot,
 )
-from streams.kraft.unreadable import CorruptSnapshotError
-from streams.types import ClusterId
+from featurewatch.streams.types import ClusterId
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("a-cluster")

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
-from streams.kraft.batch import scan_batches
-from streams.kraft.observer_states import (
+from featurewatch.streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
+from featurewatch.streams.kraft.observer.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
     ObserverOutput,
     SnapshotBytes,
 )
-from streams.kraft.reader import LogReader
-from streams.kraft.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
-from streams.kraft.source import KraftSettings, KraftSource
-from streams.source_states import StallReason
-from streams.topics import Topic
-from streams.types import ClusterId
+from featurewatch.streams.kraft.reader import LogReader
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import ClusterId
 from tests.streams.kraft.log_bytes import NOOP, batch
 
 LEVEL = bytes([1, 12, 0]) + b"\x11metadata.version" + b"\x00\x15" + b"\0"

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from streams.net import sasl
-from streams.net.address import Address, parse_addresses
-from streams.net.connection import NodeError, ResponseTimeoutError, open_connection
-from streams.net.security import SecurityError, from_properties
+from featurewatch.streams.net import sasl
+from featurewatch.streams.net.address import Address, parse_addresses
+from featurewatch.streams.net.connection import NodeError, ResponseTimeoutError, open_connection
+from featurewatch.streams.net.security import SecurityError, from_properties
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -26,7 +26,7 @@ from kio.schema.update_features import v1 as update_features_1
 from kio.serial import entity_writer
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
-from streams.net.decode import DecodeError, read_entity, skip_tags
+from featurewatch.streams.net.decode import DecodeError, read_entity, skip_tags
 
 RESPONSES = [
     api_versions_0.response.ApiVersionsResponse,

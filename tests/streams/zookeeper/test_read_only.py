@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-import streams
+from featurewatch import streams
 
 READS = {"get_async", "get_children_async", "exists_async", "sync_async"}
 SESSION = {"start_async", "stop", "close", "add_listener", "remove_listener"}
@@ -21,7 +21,8 @@ WRITES = {
     )
     for form in ("", "_async")
 } | {"set_async", "retry"}
-SOURCES = sorted(Path(streams.__file__).parent.rglob("*.py"))
+STREAMS = Path(streams.__file__).parent
+SOURCES = sorted(STREAMS.rglob("*.py"))
 
 
 def attributes(path: Path, of: str) -> set[str]:
@@ -38,21 +39,21 @@ def attributes(path: Path, of: str) -> set[str]:
 
 def test_of_the_client_only_reads_are_called():
     """Every attribute of kazoo's client that is used is known, and is no write."""
-    package = Path(streams.__file__).parent / "zookeeper"
-    used = set().union(*(attributes(path, "_client") for path in package.glob("*.py")))
+    package = STREAMS / "zookeeper"
+    used = set().union(*(attributes(path, "_client") for path in package.rglob("*.py")))
     assert used == READS | SESSION | STATE
 
 
 def test_kazoo_is_used_in_one_place():
     """Nobody else among the sources has a client."""
     users = [path.name for path in SOURCES if "kazoo" in _imports(path)]
-    assert users == ["link.py"]
+    assert users == ["session.py"]
 
 
 def test_no_write_of_kazoo_is_named():
     """Neither as it is nor as its asynchronous form."""
-    link = next(path for path in SOURCES if path.name == "link.py")
-    named = {node.attr for node in ast.walk(ast.parse(link.read_text())) if _is_attribute(node)}
+    session = next(path for path in SOURCES if path.name == "session.py")
+    named = {node.attr for node in ast.walk(ast.parse(session.read_text())) if _is_attribute(node)}
     assert not named & WRITES
 
 

@@ -3,8 +3,8 @@
 import pytest
 from kazoo.client import KazooClient
 
-from streams.net.security import SecurityError
-from streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings, parse_hosts
+from featurewatch.streams.net.security import SecurityError
+from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings, parse_hosts
 
 
 def test_passwords_do_not_print():

@@ -1,0 +1,97 @@
+"""The connections of an admin client: to a bootstrap address, to a node, to the controller."""
+
+from dataclasses import dataclass
+
+from featurewatch.admin import controller_lookup
+from featurewatch.admin.errors import UnreachableError
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import Connection, NodeError, open_connection
+from featurewatch.streams.net.security import PLAINTEXT, Security
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Where a cluster is reached: brokers, or with ``controllers`` the controllers' listeners."""
+
+    addresses: tuple[Address, ...]
+    controllers: bool = False
+    security: Security = PLAINTEXT
+
+
+class ControllerUnavailableError(UnreachableError):
+    """The controller is not there now; another may be elected."""
+
+
+class AdminConnections:
+    """Connections to the nodes of one cluster, one to an address, kept until `close`.
+
+    ``timeout_s`` is for each step of a connection.
+    """
+
+    def __init__(self, bootstrap: Bootstrap, timeout_s: float) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._addresses = bootstrap.addresses
+        self._open: dict[Address, Connection] = {}
+
+    def rotate(self) -> None:
+        """Begins with the next bootstrap address from now on: this one did not know better."""
+        self._addresses = (*self._addresses[1:], self._addresses[0])
+
+    async def close(self) -> None:
+        """Closes all of them."""
+        for connection in self._open.values():
+            await connection.close()
+        self._open.clear()
+
+    async def any_node(self) -> Connection:
+        """A connection to the first of the bootstrap addresses that answers."""
+        troubles = []
+        for address in self._addresses:
+            try:
+                return await self.connection(address)
+            except UnreachableError as error:
+                troubles.append(str(error))
+        raise UnreachableError("; ".join(troubles))
+
+    async def connection(self, address: Address) -> Connection:
+        """The one to an address, a new one if need be; raises `UnreachableError`."""
+        known = self._open.get(address)
+        if known is not None and not known.closed:
+            return known
+        try:
+            found = await open_connection(
+                address, self._bootstrap.security, timeout_s=self._timeout_s
+            )
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        self._open[address] = found
+        return found
+
+    async def controller(self) -> Connection:
+        """A connection to the controller that a node names.
+
+        Raises:
+            UnreachableError: No node answers.
+            AwayError: There is none now, or it does not answer: another may be elected.
+        """
+        connection = await self.any_node()
+        try:
+            if self._bootstrap.controllers:
+                where = await controller_lookup.controller_from_quorum(connection, self._timeout_s)
+            else:
+                where = await controller_lookup.controller_from_metadata(
+                    connection, self._timeout_s
+                )
+        except NodeError as error:
+            raise UnreachableError(str(error)) from error
+        if where is None:
+            raise ControllerUnavailableError(f"{connection.address} knows of no controller")
+        if where == connection.address:
+            return connection
+        try:
+            return await self.connection(where)
+        except UnreachableError as error:
+            raise ControllerUnavailableError(
+                f"the controller cannot be reached: {error}"
+            ) from error

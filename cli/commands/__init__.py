@@ -1,0 +1,1 @@
+"""The commands of ``featurewatch``, one module or package each."""

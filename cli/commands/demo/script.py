@@ -1,0 +1,236 @@
+"""The demo's script: what is done to the cluster, act by act."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.cli.commands.demo.blockers import blockers_of_level, now_ms
+from featurewatch.cli.commands.demo.monitor import Monitor
+from featurewatch.cli.commands.demo.output_log import OutputLog
+from featurewatch.cli.commands.demo.printer import DemoPrinter
+from featurewatch.cli.commands.demo.summary import summarize
+from featurewatch.cli.commands.demo.zookeeper_script import play_zookeeper
+from featurewatch.cli.config.settings import BusSection, Settings, WebSection, WorkerSection
+from featurewatch.cli.config.settings import ClusterSection as WatchedCluster
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.readiness import assess_readiness, downgrade_path
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.deploy.java.jars import Cache, Jars, default_cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import combined, single_bus
+from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    NodeId,
+    NodeKey,
+    Role,
+    UpgradeType,
+)
+from featurewatch.tables.image.cluster import ClusterImage
+
+OLD, NEW = "3.9.1", "4.3.0"
+START, TARGET = FeatureLevel(19), FeatureLevel(30)
+OLD_RANGE, NEW_RANGE = (1, 19), (7, 30)
+GHOST = NodeId(9)
+
+
+def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any]:
+    """Plays the demo in a directory; returns the summary. Everything it starts ends with it."""
+    with ExitStack() as stack:
+        narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
+        cache = Cache(default_cache())
+        for release, jars in ((OLD, Jars.SERVER), (NEW, Jars.SERVER), (NEW, Jars.TOOLS)):
+            cache.class_path(release, jars)
+        bus = Cluster(single_bus(), directory / "bus", temporary=True)
+        cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
+        with ThreadPoolExecutor(2) as pool:
+            for started in [pool.submit(stack.enter_context, each) for each in (bus, cluster)]:
+                started.result()
+        settings = _settings(bus, cluster, directory)
+        bus_settings = settings.bus_settings()
+        ensure_topics(bus_settings)
+        feed = stack.enter_context(OutputLog(bus_settings, narrator))
+        with Monitor(settings) as monitor:
+            monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
+            with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+                _DemoScript(cluster, light, monitor, feed, narrator).play()
+        feed.live = False
+        finalized = play_zookeeper(directory, settings, feed, narrator)
+        summary = summarize(cluster, finalized, feed)
+        narrator.summary(summary)
+        if keep:
+            stack.enter_context(Monitor(settings))
+            _keep(narrator, bus_settings, cluster)
+    return summary
+
+
+def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
+    watched = WatchedCluster(cluster_id=cluster.cluster_id, controllers=cluster.controllers)
+    return Settings(
+        bus=BusSection(bootstrap_servers=bus.bootstrap_servers, replication_factor=1, partitions=4),
+        clusters=[watched],
+        worker=WorkerSection(data_directory=directory / "featurewatch"),
+        web=WebSection(source_port=0, worker_port=0),
+    )
+
+
+def _keep(narrator: DemoPrinter, bus: BusSettings, cluster: Cluster) -> None:
+    narrator.step("Left up to play with; Ctrl-C stops everything")
+    narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
+    for command in ("state --follow", "changes --follow", "alerts"):
+        narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
+    threading.Event().wait()
+
+
+class _DemoScript:
+    """The acts; each waits until featurewatch has seen what was done."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        light: LightNodes,
+        monitor: Monitor,
+        feed: OutputLog,
+        narrator: DemoPrinter,
+    ) -> None:
+        self.id = ClusterId(cluster.cluster_id)
+        self._cluster = cluster
+        self._monitor = monitor
+        self._feed = feed
+        self._narrator = narrator
+        self._light = light
+
+    def play(self) -> None:
+        """All acts."""
+        self._feed.live = True
+        self._show()
+        self._haunt()
+        self._roll([1])
+        self._narrator.step("Too early: somebody raises metadata.version")
+        self._update(TARGET)
+        self._verdict()
+        self._roll([2, 3])
+        self._narrator.step("All nodes are new, and it is refused again")
+        self._update(TARGET)
+        self._narrator.did(f"the way out: controller {GHOST} is started once more, on {NEW}")
+        self._ghost_says(NEW_RANGE)
+        self._update(TARGET)
+        self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
+        self._show()
+        self._old_controller()
+        self._narrator.step("No way back: 4.3-IV0 writes records that 3.7-IV4 cannot say")
+        self._update(START, UpgradeType.SAFE_DOWNGRADE)
+        self._way_back()
+        self._kill()
+        self._burst(25)
+
+    def _haunt(self) -> None:
+        self._narrator.step(f"Controller {GHOST} registers and is never seen again")
+        self._ghost_says(OLD_RANGE)
+        self._narrator.did("it supports metadata.version 1-19; Kafka has no way to unregister it")
+
+    def _roll(self, nodes: list[int]) -> None:
+        for node_id in nodes:
+            self._narrator.step(f"Node {node_id}: {OLD} → {NEW}")
+            node = self._cluster.node(node_id)
+            node.stop()
+            node.start(NEW)
+            for role in Role:
+                self._wait_for_range(NodeKey(role, NodeId(node_id)), NEW_RANGE)
+            self._wait(lambda image, key=NodeKey(Role.BROKER, NodeId(node_id)): _alive(image, key))
+            self._show()
+
+    def _update(self, level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
+        request = f"metadata.version {level_name(METADATA_VERSION, level)}"
+        address = parse_addresses(self._cluster.bootstrap_servers)[0]
+        try:
+            asyncio.run(update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),)))
+        except UpdateRefusedError as refusal:
+            image = self._monitor.image(self.id)
+            found = blockers_of_level(image, METADATA_VERSION, level) if image else []
+            self._narrator.refused(request, str(refusal), found)
+        else:
+            self._narrator.did(f"Kafka accepted {request}")
+
+    def _verdict(self) -> None:
+        """What `featurewatch readiness` says of the new release."""
+        image = self._monitor.image(self.id)
+        if image is not None:
+            self._narrator.verdict(assess_readiness(image, release_of(NEW), now_ms=now_ms()))
+
+    def _way_back(self) -> None:
+        """What it says, and said, of the way back."""
+        image = self._monitor.image(self.id)
+        way = downgrade_path({METADATA_VERSION: START}, image.features.levels) if image else None
+        if way is not None:
+            self._narrator.did(f"featurewatch readiness says so beforehand: {way.why}")
+
+    def _old_controller(self) -> None:
+        self._narrator.step(f"Controller {GHOST} comes back on old software")
+        self._ghost_says(OLD_RANGE)
+        self._narrator.did("Kafka lets it register; it could not load the log")
+        self._ghost_says(NEW_RANGE)
+
+    def _kill(self) -> None:
+        leader = self._cluster.leader()
+        self._narrator.step(f"kill -9 of node {leader.id}, the active controller")
+        leader.kill()
+        self._wait(lambda image: image.quorum.leader_id not in (-1, leader.id))
+        image = self._monitor.image(self.id)
+        self._narrator.did(f"node {image.quorum.leader_id if image else '?'} leads now")
+        key = NodeKey(Role.BROKER, NodeId(leader.id))
+        self._wait(lambda image: not _alive(image, key))
+        self._narrator.did(f"broker {leader.id} is fenced")
+        leader.start()
+        self._wait(lambda image: _alive(image, key))
+        self._narrator.did(f"broker {leader.id} is back")
+
+    def _burst(self, times: int) -> None:
+        self._narrator.step(f"Controller {GHOST} flaps between releases {times} times")
+        self._feed.quiet = True
+        for _ in range(times):
+            self._ghost_says(OLD_RANGE)
+            self._ghost_says(NEW_RANGE)
+        self._feed.quiet = False
+        self._narrator.did(f"{len(self._feed.alerts)} alerts began or ended so far")
+
+    def _ghost_says(self, supported: tuple[int, int]) -> None:
+        """The ghost registers, and featurewatch knows and has said all that follows."""
+        self._light.register_controller(
+            GHOST, {"metadata.version": supported, "kraft.version": (0, 1)}
+        )
+        self._wait_for_range(NodeKey(Role.CONTROLLER, GHOST), supported)
+
+    def _wait_for_range(self, key: NodeKey, supported: tuple[int, int]) -> None:
+        def done(image: ClusterImage) -> bool:
+            node = image.nodes.get(key)
+            return node is not None and node.capabilities.ranges.get(METADATA_VERSION) == supported
+
+        self._wait(done)
+
+    def _wait(self, done: Any) -> None:
+        self._monitor.wait(self.id, done)
+
+    def _show(self) -> None:
+        """The newest state, as it stands on its topic: as soon as it is what is known here."""
+
+        def published(image: ClusterImage) -> bool:
+            newest = self._feed.states.get(self.id)
+            return newest is not None and newest.classes == snapshot(image, 0).classes
+
+        self._wait(published)
+        self._narrator.state(self._feed.states[self.id], self._feed.firing_of(self.id))
+
+
+def _alive(image: ClusterImage, key: NodeKey) -> bool:
+    node = image.nodes.get(key)
+    return node is not None and not node.fenced

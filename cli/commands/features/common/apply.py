@@ -1,0 +1,132 @@
+"""Sends a change to released Kafka and tells what came of it, for the commands that change."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import typer
+
+from featurewatch.admin.features import FeatureAdmin
+from featurewatch.admin.metadata import FeatureMetadata
+from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
+from featurewatch.cli.commands.features.common.documents import (
+    described_results,
+    document,
+    print_document,
+)
+from featurewatch.cli.commands.features.common.preview import preview
+from featurewatch.cli.commands.features.common.target import ClusterTarget, fail, print_error
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.kafka_tool import FeatureOutcome, ToolError, outcome_lines
+
+_SEEN_S: Final = 5.0
+_PAUSE_S: Final = 0.05
+_NO_RIGHT: Final = 31
+"""``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
+
+Parse = Callable[[Callable[[str], None]], tuple[FeatureUpdate, ...]]
+"""Makes the updates of what was given, and says lines of the tool's on the way."""
+
+
+def apply_updates(
+    target: ClusterTarget,
+    operation: str,
+    parse: Parse,
+    *,
+    dry_run: bool,
+    yes: bool,
+    warning: str | None = None,
+) -> None:
+    """Parses, asks, sends and tells; ends with 1 if anything was refused, as the tool does.
+
+    ``warning`` is said before anything else is.
+    """
+    try:
+        updates = parse(_quiet if target.as_json else _print)
+    except ToolError as error:
+        fail(str(error), ExitCode.FAILED)
+    if warning is not None and not dry_run:
+        print_error(warning)
+    admin = target.admin()
+    result, known = target.run(
+        _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
+    )
+    report(target, operation, updates, result, known, dry_run=dry_run)
+
+
+def report(
+    target: ClusterTarget,
+    operation: str,
+    updates: Iterable[FeatureUpdate],
+    result: UpdateResult,
+    known: FeatureMetadata | None,
+    *,
+    dry_run: bool,
+) -> None:
+    """Tells what came of each update, in the tool's words or as a document."""
+    if any(one.error == _NO_RIGHT for one in result.refused):
+        print_error("this login may not change features: grant it ALTER on the cluster")
+    if known is not None:
+        print_document(document(known, target.dialect, described_results(updates, result)))
+        if result.refused:
+            raise typer.Exit(ExitCode.FAILED)
+        return
+    levels = {update.feature: int(update.level) for update in updates}
+    outcomes = (
+        FeatureOutcome(one.feature, levels.get(one.feature, 0), one.text) for one in result.results
+    )
+    try:
+        outcome_lines(operation, outcomes, dry_run=dry_run, say=_print)
+    except ToolError as error:
+        fail(str(error), ExitCode.FAILED)
+
+
+async def _send(
+    target: ClusterTarget,
+    admin: FeatureAdmin,
+    updates: tuple[FeatureUpdate, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> tuple[UpdateResult, FeatureMetadata | None]:
+    async with admin:
+        if not dry_run and must_confirm(yes):
+            await show_and_ask(admin, updates)
+        result = await admin.update(updates, dry_run=dry_run)
+        if not target.as_json:
+            return result, None
+        changed = not dry_run and not result.refused
+        return result, await wait_until_applied(admin, updates if changed else ())
+
+
+async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
+    """Shows what will happen and asks; ends the command where the answer is not yes."""
+    confirm(preview(await admin.describe(controller=True), updates))
+
+
+async def wait_until_applied(
+    admin: FeatureAdmin, updates: Iterable[FeatureUpdate]
+) -> FeatureMetadata:
+    """What the controller's node says once it knows of a change, or after a few seconds.
+
+    A node learns a level that was just finalized as it learns all metadata: a moment later.
+    """
+    deadline = time.monotonic() + _SEEN_S
+    wanted = {update.feature: max(int(update.level), 0) for update in updates}
+    while True:
+        known = await admin.describe(controller=True)
+        seen = all(known.finalized.get(name, 0) == level for name, level in wanted.items())
+        # kraft.version is raised by the quorum, in its own time.
+        if seen or time.monotonic() > deadline:
+            return known
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _print(line: str) -> None:
+    print(line)
+
+
+def _quiet(_: str) -> None:
+    return None

@@ -1,0 +1,61 @@
+"""Asks a person before something is changed. What is asked stands on stderr."""
+
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+from featurewatch.cli.commands.features.common.target import print_error
+from featurewatch.cli.errors import ExitCode
+
+
+def must_confirm(yes: bool) -> bool:
+    """Whether there is somebody to ask: without a terminal a change goes ahead, as Kafka's does."""
+    return not yes and sys.stdin.isatty()
+
+
+def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
+    """Says the lines and asks; returns if the answer is y or yes.
+
+    Raises:
+        typer.Exit: Any other answer and the end of the input (1), or Ctrl-C (130).
+    """
+    try:
+        with _interruptible():
+            if _confirmed(lines, question):
+                return
+        code = ExitCode.FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        code = ExitCode.INTERRUPTED
+    print_error("nothing was sent, nothing is changed")
+    raise typer.Exit(code)
+
+
+def _confirmed(lines: Iterable[str], question: str) -> bool:
+    sys.stdout.flush()
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n") or not sys.stdin.isatty():
+        sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends what waits within the block.
+
+    The handler of asyncio only marks the task, which learns of it when it awaits something.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

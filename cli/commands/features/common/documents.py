@@ -1,0 +1,61 @@
+"""What the commands print as JSON: the document of KIP-584's examples, and its parts."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from featurewatch.admin.metadata import FeatureDialect
+
+if TYPE_CHECKING:
+    from featurewatch.admin.metadata import FeatureMetadata
+    from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+
+
+def document(
+    known: "FeatureMetadata", dialect: FeatureDialect, results: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """What a node supports and what is finalized, in the keys of the early or the later draft.
+
+    The later draft's are taken for released Kafka too. ``status`` is OK unless a result has an
+    error; the epoch is null where the node has none. ``results`` are those of a change.
+    """
+    early = dialect is FeatureDialect.EARLY
+    low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
+    level = "version" if early else "version_level"
+    failed = any(result["error"] is not None for result in results or ())
+    head: dict[str, Any] = {"status": "FAILED" if failed else "OK"}
+    return {
+        **head,
+        **({} if results is None else {"results": results}),
+        "supported_features": {
+            name: {low: bounds[0], high: bounds[1]}
+            for name, bounds in sorted(known.supported.items())
+        },
+        "finalized_features": {
+            "epoch": known.epoch,
+            **{name: {level: value} for name, value in sorted(known.finalized.items())},
+        },
+        "host": known.node.host,
+        "port": known.node.port,
+    }
+
+
+def described_results(
+    updates: Iterable["FeatureUpdate"], result: "UpdateResult"
+) -> list[dict[str, Any]]:
+    """Each feature with the level that was asked for and, if it was refused, why."""
+    levels = {update.feature: int(update.level) for update in updates}
+    return [
+        {
+            "feature": one.feature,
+            "level": levels.get(one.feature),
+            "error": None if one.accepted else one.error,
+            "message": one.text,
+        }
+        for one in result.results
+    ]
+
+
+def print_document(content: dict[str, Any], *, indent: int | None = None) -> None:
+    """One document on stdout: on one line, or laid out for people."""
+    print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)

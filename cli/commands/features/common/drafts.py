@@ -1,0 +1,98 @@
+"""What the commands of KIP-584's drafts do: ask by numbered lists, send, print the document."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import typer
+
+from featurewatch.admin.features import FeatureAdmin
+from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata
+from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+from featurewatch.cli.commands.features.common.apply import wait_until_applied
+from featurewatch.cli.commands.features.common.confirmation import confirm
+from featurewatch.cli.commands.features.common.documents import document, print_document
+from featurewatch.cli.commands.features.common.target import ClusterTarget, print_error
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
+
+GARBAGE: Final = (
+    "deletion is for garbage collection: features that were finalized by accident, or that are "
+    "retired and in nobody's use"
+)
+
+
+def update_by_draft(target: ClusterTarget, updates: Sequence[FeatureUpdate], *, yes: bool) -> None:
+    """Raises and lowers levels; the early draft asks about both, the later about lowering alone."""
+    result, known = target.run(_update(target, target.admin(), updates, yes=yes), changes=True)
+    _report(target, result, known)
+
+
+def delete_by_draft(
+    target: ClusterTarget, names: Sequence[str], *, dry_run: bool, yes: bool
+) -> None:
+    """Removes features: DELETE_FEATURES in the early draft, a level below 1 in the later."""
+    if dry_run:
+        raise UsageError("the drafts of KIP-584 have no dry run")
+    if not names:
+        raise UsageError("name what to delete: --features a,b")
+    print_error(GARBAGE)
+    features = [FeatureName(name) for name in names]
+    result, known = target.run(_delete(target, target.admin(), features, yes=yes), changes=True)
+    _report(target, result, known)
+
+
+def update_lines(
+    known: FeatureMetadata, updates: Iterable[FeatureUpdate], heading: str
+) -> Iterator[str]:
+    """The numbered list of what shall change."""
+    yield heading
+    for number, update in enumerate(updates, start=1):
+        level = known.finalized.get(update.feature)
+        existing = "none" if level is None else f"v{level}"
+        yield f"{number}. {update.feature} from {existing} (existing) to v{update.level} (new)"
+    yield ""
+
+
+async def _update(
+    target: ClusterTarget, admin: FeatureAdmin, updates: Sequence[FeatureUpdate], *, yes: bool
+) -> tuple[UpdateResult, FeatureMetadata]:
+    async with admin:
+        known = await admin.describe(controller=True)
+        raised = [one for one in updates if one.kind is UpgradeType.UPGRADE]
+        lowered = [one for one in updates if one.kind is not UpgradeType.UPGRADE]
+        if raised and target.dialect is FeatureDialect.EARLY:
+            heading = "Please confirm before finalizing the upgrade of the following features:"
+            _agree(update_lines(known, raised, heading), "[Y/n]? ", yes=yes)
+        if lowered:
+            heading = "Please confirm before downgrading the following features:"
+            _agree(update_lines(known, lowered, heading), "[Y/n]? ", yes=yes)
+        result = await admin.update(updates)
+        return result, await wait_until_applied(admin, () if result.refused else updates)
+
+
+async def _delete(
+    target: ClusterTarget, admin: FeatureAdmin, names: Sequence[FeatureName], *, yes: bool
+) -> tuple[UpdateResult, FeatureMetadata]:
+    early = target.dialect is FeatureDialect.EARLY
+    what = "features" if early else "finalized features"
+    lines = [f"Please confirm deletion of the following {what}:"]
+    lines += [f"{number}. {name}" for number, name in enumerate(names, start=1)]
+    async with admin:
+        _agree([*lines, ""], "[Y/n] ", yes=yes)
+        gone = [FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in names]
+        result = await (admin.delete(names) if early else admin.update(gone))
+        return result, await wait_until_applied(admin, () if result.refused else gone)
+
+
+def _agree(lines: Iterable[str], question: str, *, yes: bool) -> None:
+    """Asks, whoever listens: a draft's command that nobody answers sends nothing."""
+    if not yes:
+        confirm(lines, question)
+
+
+def _report(target: ClusterTarget, result: UpdateResult, known: FeatureMetadata) -> None:
+    if result.refused:
+        # One answer for the whole request: its text is every feature's.
+        print_error(result.refused[0].text or "the controller refused")
+        raise typer.Exit(ExitCode.FAILED)
+    print_document(document(known, target.dialect), indent=None if target.as_json else 4)

@@ -1,0 +1,42 @@
+"""How what needs no cluster is printed."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from featurewatch.cli.commands.features.common.documents import print_document
+from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.kafka_tool import ToolError
+
+_LEVEL = re.compile(r"(?P<indent> *)(?P<feature>[^=]+)=(?P<level>-?\d+)(?: \((?P<name>[^)]+)\))?")
+
+
+def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
+    """Prints the tool's lines, or what stands in them as one document."""
+    try:
+        if target.as_json:
+            print_document({"features": list(_parsed(lines))})
+        else:
+            for line in lines:
+                print(line)
+    except ToolError as error:
+        fail(str(error), ExitCode.FAILED)
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[dict[str, object]]:
+    found: dict[str, object] | None = None
+    for line in lines:
+        match = _LEVEL.match(line)
+        if match is None:
+            continue
+        level = {"feature": match["feature"], "level": int(match["level"]), "name": match["name"]}
+        if not match["indent"]:
+            if found is not None:
+                yield found
+            found = {**level, "requires": []}
+        elif found is not None:
+            requires = found["requires"]
+            assert isinstance(requires, list)  # noqa: S101 - it was made so above
+            requires.append(level)
+    if found is not None:
+        yield found

@@ -1,0 +1,51 @@
+"""``featurewatch features delete``: removes finalized features that nobody needs any more."""
+
+from typing import Final
+
+import typer
+
+from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.commands.features.common.drafts import GARBAGE, delete_by_draft
+from featurewatch.cli.commands.features.common.options import (
+    DryRun,
+    NameComma,
+    NameList,
+    Unsafe,
+    Yes,
+    with_target,
+)
+from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.updates import DELETE, parse_removals
+from featurewatch.cli.commands.features.disable import split
+
+_COMMAND: Final = "delete"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(_COMMAND)(delete)
+
+
+@with_target
+def delete(
+    target: ClusterTarget,
+    feature: NameList = None,
+    features: NameComma = None,
+    unsafe: Unsafe = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Delete finalized features: garbage collection, of junk or of what is retired."""
+    names = [*(feature or ()), *split(features)]
+    if target.dialect is not FeatureDialect.RELEASED:
+        delete_by_draft(target, names, dry_run=dry_run, yes=yes)
+        return
+    apply_updates(
+        target,
+        DELETE,
+        lambda _: parse_removals(DELETE, names, unsafe=unsafe),
+        dry_run=dry_run,
+        yes=yes,
+        warning=GARBAGE,
+    )

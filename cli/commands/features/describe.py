@@ -1,0 +1,57 @@
+"""``featurewatch features describe``: what a node supports and what is finalized."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata
+from featurewatch.cli.commands.features.common.documents import document, print_document
+from featurewatch.cli.commands.features.common.options import with_target
+from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.kafka_tool import print_features
+from featurewatch.streams.types import NodeId
+
+if TYPE_CHECKING:
+    from featurewatch.admin.features import FeatureAdmin
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(describe)
+
+
+@with_target
+def describe(
+    target: ClusterTarget,
+    node_id: Annotated[
+        int | None,
+        typer.Option("--node-id", help="Ask this broker (or controller); otherwise any."),
+    ] = None,
+    controller: Annotated[
+        bool,
+        typer.Option(
+            "--controller", "--from-controller", help="Ask the controller that a broker names."
+        ),
+    ] = False,
+) -> None:
+    """Show each feature's supported range and finalized level, as one node knows them."""
+    if node_id is not None and node_id < 0:
+        fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
+    known = target.glance() if node_id is None and not controller else None
+    if known is None:
+        known = target.run(_describe(target.admin(), node_id, controller))
+    if target.as_json:
+        print_document(document(known, target.dialect))
+    elif target.dialect is not FeatureDialect.RELEASED:
+        print_document(document(known, target.dialect), indent=4)
+    else:
+        print_features(known, target.compat)
+
+
+async def _describe(
+    admin: "FeatureAdmin", node_id: int | None, controller: bool
+) -> FeatureMetadata:
+    async with admin:
+        node = None if node_id is None else NodeId(node_id)
+        return await admin.describe(node_id=node, controller=controller)

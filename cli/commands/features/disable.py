@@ -1,0 +1,53 @@
+"""``featurewatch features disable``: takes features away, as released Kafka or the early draft."""
+
+import typer
+
+from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.commands.features.common.drafts import delete_by_draft
+from featurewatch.cli.commands.features.common.options import (
+    DryRun,
+    NameComma,
+    NameList,
+    Unsafe,
+    Yes,
+    with_target,
+)
+from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.updates import DISABLE, parse_removals
+from featurewatch.cli.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(disable)
+
+
+@with_target
+def disable(
+    target: ClusterTarget,
+    feature: NameList = None,
+    features: NameComma = None,
+    unsafe: Unsafe = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Disable one or more features: the same as a downgrade to level 0."""
+    if target.dialect is FeatureDialect.LATE:
+        raise UsageError("the later draft has no disable: use delete --features")
+    names = [*(feature or ()), *split(features)]
+    if target.dialect is FeatureDialect.EARLY:
+        delete_by_draft(target, names, dry_run=dry_run, yes=yes)
+        return
+    apply_updates(
+        target,
+        DISABLE,
+        lambda _: parse_removals(DISABLE, names, unsafe=unsafe),
+        dry_run=dry_run,
+        yes=yes,
+    )
+
+
+def split(features: str | None) -> list[str]:
+    """The names of the drafts' comma list."""
+    return [name.strip() for name in (features or "").split(",") if name.strip()]

@@ -1,0 +1,51 @@
+"""``featurewatch features downgrade``: lowers levels."""
+
+import typer
+
+from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.commands.features.common.options import (
+    DryRun,
+    LevelList,
+    Metadata,
+    ReleaseVersion,
+    Unsafe,
+    Yes,
+    with_target,
+)
+from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
+from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(downgrade)
+
+
+@with_target
+def downgrade(
+    target: ClusterTarget,
+    feature: LevelList = None,
+    metadata: Metadata = None,
+    release_version: ReleaseVersion = None,
+    unsafe: Unsafe = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Lower the finalized level of one or more features."""
+    target.needs_released("downgrade", "update")
+    apply_updates(
+        target,
+        DOWNGRADE,
+        lambda say: parse_level_updates(
+            KafkaFeaturesTool(target.compat),
+            DOWNGRADE,
+            features=feature,
+            metadata=metadata,
+            release_version=release_version,
+            unsafe=unsafe,
+            say=say,
+        ),
+        dry_run=dry_run,
+        yes=yes,
+    )

@@ -1,0 +1,48 @@
+"""``featurewatch features upgrade``: raises levels."""
+
+import typer
+
+from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.commands.features.common.options import (
+    DryRun,
+    LevelList,
+    Metadata,
+    ReleaseVersion,
+    Yes,
+    with_target,
+)
+from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.updates import UPGRADE, parse_level_updates
+from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(upgrade)
+
+
+@with_target
+def upgrade(
+    target: ClusterTarget,
+    feature: LevelList = None,
+    metadata: Metadata = None,
+    release_version: ReleaseVersion = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Raise the finalized level of one or more features."""
+    target.needs_released("upgrade", "update")
+    apply_updates(
+        target,
+        UPGRADE,
+        lambda say: parse_level_updates(
+            KafkaFeaturesTool(target.compat),
+            UPGRADE,
+            features=feature,
+            metadata=metadata,
+            release_version=release_version,
+            say=say,
+        ),
+        dry_run=dry_run,
+        yes=yes,
+    )

@@ -1,0 +1,221 @@
+"""``featurewatch fleet``: all clusters of a lake, and where they are not as they shall be."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from featurewatch.cli.config.options import AsJson, LakeRoot
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.runtime.lake_reader import open_reader
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.fleet.clusters import ClusterSummary, Fleet
+    from featurewatch.pipeline.fleet.desired import DesiredLevels
+    from featurewatch.pipeline.fleet.drift import Drift
+    from featurewatch.pipeline.fleet.readiness import DailyCounts, TargetReadiness
+
+app = typer.Typer(
+    help="All clusters of a lake: how each is, and where levels are not as they shall be.",
+    no_args_is_help=True,
+)
+
+_NAMED = 5
+"""The nodes of a cluster that are named on its line."""
+
+DesiredFile = Annotated[
+    Path | None,
+    typer.Option("--desired", help="YAML file with environments, their clusters and levels."),
+]
+
+
+@app.command("list")
+def list_clusters(
+    lake: LakeRoot = "", desired: DesiredFile = None, as_json: AsJson = False
+) -> None:
+    """Show each cluster on a line: levels, releases, incompatible nodes, alerts, last heard.
+
+    With `--desired` clusters are called by their names, and their environment is shown.
+    """
+    from featurewatch.pipeline.fleet.clusters import fleet
+    from featurewatch.pipeline.fleet.desired import read_desired
+
+    with _right_usage():
+        wanted = read_desired(desired) if desired else None
+        found = fleet(open_reader(lake))
+        rows = [_line(line, found, wanted) for line in found.clusters.values()]
+    if as_json:
+        from featurewatch.cli.output.rendering import print_json
+
+        for line in found.clusters.values():
+            print_json(line)
+        return
+    title = ("cluster", "environment", "revision", "nodes", "incompatible", "alerts", "heard")
+    _print([(*title, "levels"), *rows])
+
+
+@app.command()
+def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = False) -> None:
+    """Show each level that is not as the file wants it, and each cluster that is not known.
+
+    Exits with 3 if any level differs, with 4 if some cluster's levels cannot be known, else with 0.
+    """
+    if desired is None:
+        raise UsageError("give the levels that clusters shall have with --desired FILE")
+    from featurewatch.pipeline.fleet.clusters import fleet
+    from featurewatch.pipeline.fleet.desired import read_desired
+    from featurewatch.pipeline.fleet.drift import drift as drift_of
+
+    with _right_usage():
+        found = drift_of(fleet(open_reader(lake)), read_desired(desired), datetime.now(UTC))
+    if as_json:
+        from featurewatch.cli.output.rendering import print_json
+
+        for each in found:
+            print_json(each)
+    elif found:
+        _print([("cluster", "environment", "verdict", ""), *map(_drift, found)])
+    else:
+        print("every cluster has the levels that it shall have")
+    if any(each.verdict.known for each in found):
+        raise typer.Exit(ExitCode.NO)
+    if found:
+        raise typer.Exit(ExitCode.UNKNOWN)
+
+
+@app.command()
+def readiness(
+    target: Annotated[
+        str, typer.Option("--target", help="Kafka's release: 4.3.", show_default=False)
+    ] = "",
+    lake: LakeRoot = "",
+    days: Annotated[bool, typer.Option("--by-day", help="Count clusters, day by day.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which clusters can go to a release, and who stands in the way of the others.
+
+    Exits with 3 if any cluster cannot, with 4 if of some it is not known, else with 0.
+    """
+    from featurewatch.controller.kraft import UnknownReleaseError, release_of
+    from featurewatch.pipeline.fleet.readiness import NO, UNKNOWN, by_day, target_readiness
+
+    try:
+        release = release_of(target).name
+    except UnknownReleaseError as error:
+        raise UsageError(f"{error}; give one with --target") from None
+    if days:
+        _show_days(by_day(open_reader(lake), release), as_json=as_json)
+        return
+    found = target_readiness(open_reader(lake), release)
+    if as_json:
+        from featurewatch.cli.output.rendering import print_json
+
+        for each in found:
+            print_json(each)
+    else:
+        title = ("cluster", f"to {release}", "in the way", "way back")
+        _print([(*title, ""), *map(_standing, found)])
+    verdicts = {each.verdict for each in found}
+    if NO in verdicts:
+        raise typer.Exit(ExitCode.NO)
+    if UNKNOWN in verdicts or not verdicts:
+        raise typer.Exit(ExitCode.UNKNOWN)
+
+
+@contextmanager
+def _right_usage() -> Iterator[None]:
+    """A file that is not what it must be is wrong usage."""
+    from featurewatch.pipeline.fleet.desired import DesiredError
+
+    try:
+        yield
+    except DesiredError as error:
+        raise UsageError(str(error)) from None
+
+
+def _line(
+    line: "ClusterSummary", fleet: "Fleet", desired: "DesiredLevels | None"
+) -> tuple[str, ...]:
+    from featurewatch.cli.output.rendering import level
+    from featurewatch.pipeline.history.moments import format_time
+
+    levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
+    releases = ", ".join(
+        f"{release}" if len(line.releases) == 1 else f"{count} {release}"
+        for release, count in line.releases.items()
+    )
+    alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
+    heard = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
+    return (
+        _called(line.cluster, desired.named(line.cluster).name if desired else ""),
+        (desired.environment_of(line.cluster) or "-") if desired else "",
+        str(line.revision),
+        f"{line.nodes} ({releases})" if line.nodes else "0",
+        str(line.incompatible or "-"),
+        alerts or "-",
+        heard.partition(".")[0],
+        levels or "nothing finalized",
+    )
+
+
+_VERDICTS = {"yes": "ready", "no": "not ready", "unknown": "unknown"}
+
+
+def _standing(each: "TargetReadiness") -> tuple[str, ...]:
+    more = each.blockers - min(_NAMED, len(each.named))
+    named = ", ".join(each.named[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    there = each.finalized and each.verdict == "yes"
+    back = "" if each.lossless is None else "without loss" if each.lossless else "none"
+    return (
+        each.cluster,
+        "is there" if there else _VERDICTS[each.verdict],
+        f"{each.blockers}: {named}" if each.blockers else "-",
+        "-" if there else back or "-",
+        " ".join(each.reasons),
+    )
+
+
+def _show_days(found: "Sequence[DailyCounts]", *, as_json: bool) -> None:
+    if as_json:
+        from featurewatch.cli.output.rendering import print_json
+
+        for each in found:
+            print_json(each)
+        return
+    counts = ((each.yes, each.no, each.unknown, each.finalized) for each in found)
+    rows = [(str(day.day), *map(str, of)) for day, of in zip(found, counts, strict=True)]
+    _print([("day", "ready", "not ready", "unknown", "is there"), *rows])
+
+
+def _drift(each: "Drift") -> tuple[str, ...]:
+    from featurewatch.cli.output.rendering import level
+
+    detail = each.detail
+    if each.feature is not None:
+        wanted, found = level(each.feature, each.wanted or 0), level(each.feature, each.found or 0)
+        detail = f"{each.feature} is {found}, shall be {wanted}"
+    return (
+        *(_called(each.cluster, each.name), each.environment or "-", str(each.verdict), detail),
+    )
+
+
+def _called(cluster: str, name: str) -> str:
+    return f"{name} ({cluster})" if name else cluster
+
+
+def _print(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns as wide as they must be, without those in which nothing stands."""
+    from featurewatch.cli.output.rendering import plain
+
+    cells = [[plain(cell) for cell in row] for row in rows]
+    columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    lines: Iterable[str] = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,193 @@
+"""How the history is shown to people."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from featurewatch.cli.output.rendering import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, level, plain
+from featurewatch.pipeline.history.differences import Diff, NodesDiff
+from featurewatch.pipeline.history.moments import format_time
+from featurewatch.pipeline.history.point_in_time import HistoricalState, NodeClass
+from featurewatch.pipeline.lake.reader import Row
+from featurewatch.streams.outputs import Severity
+
+
+def state_parts(state: HistoricalState) -> Iterator[Table | Text]:
+    """A cluster at a moment, on one screen."""
+    head = Text(plain(state.cluster), style="bold")
+    head.append(f"  at {format_time(state.at)} UTC", style="not bold")
+    if not state.moment[:1].isdigit():
+        head.append(f" ({state.moment})", style="not bold")
+    since = f" since {format_time(state.since)}" if state.since else ""
+    head.append(f"  revision {state.revision}{since}", style="not bold")
+    for name, value in (("epoch", state.epoch), ("leader", state.leader_id)):
+        head.append("" if value is None else f", {name} {value}", style="not bold")
+    yield head
+    yield from _matrix(state)
+    for row in state.incompatible[:MAX_ALERTS]:
+        since = f"  (since {format_time(row['since'])})"
+        yield Text(f"  incompatible: {plain(row['why'])}{since}", style="bold red")
+    yield from _more(len(state.incompatible), "incompatible nodes")
+    for row in state.alerts[:MAX_ALERTS]:
+        yield _alert("  ", row)
+    yield from _more(len(state.alerts), "alerts")
+    if not state.alerts and not state.doubt:
+        yield Text("  no alert fired", style="green")
+    if state.digest:
+        place = ", ".join(f"{name} {value}" for name, value in state.provenance.items())
+        yield Text(f"  revision {state.revision} by {plain(place)}; digest {state.digest}", "dim")
+    if state.doubt:
+        yield Text(f"  {state.doubt}", style="bold yellow")
+
+
+def _more(count: int, what: str) -> Iterator[Text]:
+    if count > MAX_ALERTS:
+        yield Text(f"  and {count - MAX_ALERTS:,} more {what}: --json", style="bold red")
+
+
+def _alert(indent: str, row: Row) -> Text:
+    line = Text(indent)
+    line.append(str(row["severity"]), style=STYLES.get(Severity(row["severity"]), ""))
+    line.append(f"  {plain(row['summary'])}  (since {format_time(row['since'])})")
+    return line
+
+
+def _matrix(state: HistoricalState) -> Iterator[Table | Text]:
+    bad = {(row["role"], row["node_id"], row["feature"]) for row in state.incompatible}
+    columns = _columns(state.classes, {(role, node_id) for role, node_id, _ in bad})
+    shown_ones = columns[:MAX_COLUMNS]
+    names = sorted({*state.levels, *(name for each in state.classes for name in each.ranges)})
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("feature", min_width=max(map(len, names), default=0))
+    for title in ("finalized", *(title for title, _ in shown_ones)):
+        table.add_column(Text(title))
+    for name in names:
+        cells = [
+            _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
+            for _, each in shown_ones
+        ]
+        table.add_row(Text(plain(name)), level(name, state.levels.get(name, 0)), *cells)
+    yield table
+    if hidden := columns[MAX_COLUMNS:]:
+        nodes = sum(len(each.nodes) for _, each in hidden)
+        yield Text(f"  and {len(hidden):,} more classes with {nodes:,} nodes: --json", "yellow")
+
+
+def _columns(
+    classes: Iterable[NodeClass], bad: Collection[tuple[str, int]]
+) -> list[tuple[str, NodeClass]]:
+    """A title and the class: combined nodes, alike in both roles, share a column.
+
+    Those with incompatible nodes come first, since not all may be shown, and then the large ones.
+    """
+
+    def order(item: tuple[list[str], NodeClass]) -> tuple[bool, int]:
+        _, each = item
+        return not any((each.role, node_id) in bad for node_id in each.nodes), -len(each.nodes)
+
+    found: dict[Any, tuple[list[str], NodeClass]] = {}
+    for each in classes:
+        key = (each.nodes, each.release, each.complete, str(sorted(each.ranges.items())))
+        found.setdefault(key, ([], each))[0].append(f"{each.role}s")
+    return [
+        (f"{' and '.join(roles)} {ids(each.nodes)} ({_software(each.release)})", each)
+        for roles, each in sorted(found.values(), key=order)
+    ]
+
+
+def _software(release: str | None) -> str:
+    return plain(release) if release else "release unknown"
+
+
+def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
+    said = "-" if bounds is None else f"{bounds[0]}-{bounds[1]}"
+    return Text(f"{said} ✗" if is_bad else said, style="bold red" if is_bad else "")
+
+
+def diff_lines(diff: Diff) -> Iterator[Text]:
+    """What differs, a line each."""
+    ends = [f"{end['moment']} (revision {end['revision']})" for end in (diff.before, diff.after)]
+    head = Text(plain(diff.cluster), style="bold")
+    head.append(f"  {ends[0]} → {ends[1]}", style="not bold")
+    yield head
+    for each in diff.levels:
+        line = Text("  level   ")
+        line.append(plain(each.feature), style="bold")
+        before, after = level(each.feature, each.before), level(each.feature, each.after)
+        yield line.append(f" {before} → {after}", style="green")
+    for nodes in diff.nodes:
+        yield Text(f"  nodes   {nodes.role} {ids(nodes.nodes)}: {_change(nodes)}")
+    groups = ((diff.incompatible_began, "incompatible"), (diff.incompatible_ended, "compatible"))
+    for rows, word in groups:
+        for row in rows[:MAX_ALERTS]:
+            said = f"{row['role']} {row['node_id']}, {row['feature']} {row['level']}"
+            yield Text(f"  {word}: {plain(said)}")
+        yield from _more(len(rows), f"{word} nodes")
+    for rows, sign in ((diff.alerts_began, "+"), (diff.alerts_ended, "-")):
+        for row in rows[:MAX_ALERTS]:
+            yield _alert(f"  alert {sign} ", row)
+        yield from _more(len(rows), "alerts")
+    if diff.empty:
+        yield Text("  nothing differs", style="green")
+    for end in (diff.before, diff.after):
+        if end["doubt"]:
+            yield Text(f"  {end['doubt']}", style="bold yellow")
+
+
+def _change(nodes: NodesDiff) -> str:
+    if nodes.before is None:
+        return f"joined with {_described(nodes.after)}"
+    if nodes.after is None:
+        return f"left, had {_described(nodes.before)}"
+    return f"{_described(nodes.before)} → {_described(nodes.after)}"
+
+
+def _described(said: Mapping[str, Any] | None) -> str:
+    """The release, or else the ranges."""
+    said = said or {}
+    if said.get("release"):
+        return plain(said["release"])
+    ranges = ", ".join(f"{name} {low}-{high}" for name, (low, high) in said["ranges"].items())
+    return plain(ranges) or "no features"
+
+
+def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
+    """A roll: what, when, how long, which levels, and whether there is a way back; its nodes."""
+    line = Text(f"{format_time(roll['started'])}  {plain(roll['cluster'])}  ")
+    line.append(f"{roll['direction']} ", style="bold")
+    releases = (", ".join(roll[name] or ["?"]) for name in ("from_releases", "to_releases"))
+    line.append(plain(" → ".join(releases)))
+    line.append(f"  {roll['state']}", style=_ROLL_STYLES.get(roll["state"], ""))
+    count = len({(each["role"], each["node_id"]) for each in roll["nodes"] or ()})
+    line.append(f"  {count} nodes")
+    if roll["duration_s"] is not None:
+        line.append(f"  in {timedelta(seconds=roll['duration_s'])}")
+    yield line
+    for name in ("rolled", "finalized"):
+        if roll[name]:
+            yield Text(f"    {name:<10}{format_time(roll[name])}")
+    for name, (before, after) in sorted((roll["levels"] or {}).items()):
+        yield Text(f"    level     {plain(name)} {level(name, before)} → {level(name, after)}")
+    if way := roll["way_back"]:
+        yield Text(f"    way back  {_way_back(way)}", style="" if way["lossless"] else "yellow")
+    if nodes:
+        for each in sorted(roll["nodes"] or (), key=_when):
+            said = f"{each['role']} {each['node_id']} on {_software(each['release'])}"
+            yield Text(f"    {format_time(each['at'])}  {said}")
+
+
+_ROLL_STYLES = {"finalized": "green", "rolling": "yellow", "abandoned": "red"}
+
+
+def _when(node: Mapping[str, Any]) -> datetime:
+    at: datetime = node["at"]
+    return at
+
+
+def _way_back(way: Mapping[str, Any]) -> str:
+    to = f" to {plain(way['to'])}" if way["to"] else ""
+    why = f": {plain(way['why'])}" if way["why"] else ""
+    return f"{'without loss' if way['lossless'] else 'not without loss'}{to}{why}"

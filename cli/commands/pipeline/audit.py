@@ -1,0 +1,149 @@
+"""``featurewatch pipeline audit``: what was said live, against what the lake recomputes."""
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+
+from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
+from featurewatch.cli.config.settings import load
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.runtime.lake import Master, _stop_at_signal, default_lake, finite, open_lake
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.audit.audit import AuditReport, OutputDifference, TableCounts
+
+
+def audit(
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    master: Master = "local[*]",
+    late_s: Annotated[
+        float,
+        typer.Option(
+            "--late-s",
+            min=0,
+            max=31_536_000,
+            callback=finite,
+            help="Seconds in which an output must be said after its cause.",
+        ),
+    ] = 10.0,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", min=0, max=1_000_000, help="Differences that are shown one by one."
+        ),
+    ] = 20,
+    save: Annotated[
+        bool, typer.Option("--save", help="Put all differences into the table gold/audit.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until Ctrl-C; a line for each look.")
+    ] = False,
+    every: Annotated[
+        float,
+        typer.Option(
+            "--every",
+            min=1,
+            max=86_400,
+            callback=finite,
+            help="Seconds from one look to the next.",
+        ),
+    ] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """Prove that changes, alerts and epochs on the topics are what the lake recomputes.
+
+    Exits with 3 if anything is missing, extra or different, and with 4 if that cannot be known.
+    """
+    settings = load(config)
+    with open_lake(lake or default_lake(settings), master) as opened:
+        # Here, since Spark has to be there for it.
+        from featurewatch.pipeline.audit.audit import audit as audit_lake
+        from featurewatch.pipeline.audit.audit import follow as follow_lake
+
+        if not follow:
+            report = audit_lake(opened, late_s, limit, save=save, limits=settings.limits())
+            _show(report, as_json=as_json)
+            code = _code(report, report.differ)
+        else:
+            code, differed = ExitCode.UNKNOWN, False
+            for report in follow_lake(opened, every, _stop_at_signal(), late_s, settings.limits()):
+                differed = differed or report.differ
+                code = _code(report, differed)
+                _show_look(report, as_json=as_json)
+    if code is not ExitCode.GOOD:
+        raise typer.Exit(code)
+
+
+def _code(report: "AuditReport", differed: bool) -> ExitCode:
+    if differed:
+        return ExitCode.NO
+    return ExitCode.GOOD if report.known else ExitCode.UNKNOWN
+
+
+def _show(report: "AuditReport", *, as_json: bool) -> None:
+    if as_json:
+        for counts in report.counts:
+            _print({"kind": "table", **counts._asdict()})
+        for difference in report.differences:
+            _print({"kind": "difference", **difference._asdict()})
+        _print({"kind": "audit", **_summary(report), "unknown": report.unknown})
+        return
+    for counts in report.counts:
+        print(f"{counts.table}: {_in_words(counts)}")
+    for difference in report.differences:
+        print(_line(difference))
+    hidden = report.count("different", "missing", "extra") - len(report.differences)
+    if hidden > 0:
+        print(f"and {hidden} more")
+    if report.replayed:
+        print(f"left out: {report.replayed} replayed (of these nothing was said live)")
+    for reason in report.unknown:
+        sys.stderr.write(f"featurewatch: {reason}\n")
+
+
+def _show_look(report: "AuditReport", *, as_json: bool) -> None:
+    """One line for a look of those that follow each other."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    if as_json:
+        _print({"kind": "look", "at": now, **_summary(report), "unknown": report.unknown})
+        return
+    found = _joined({name: report.count(name) for name in _verdicts(report)})
+    why = f" ({'; '.join(report.unknown)})" if report.unknown else ""
+    print(f"{now} folded to round {report.folded}: {found}{why}", flush=True)
+
+
+def _verdicts(report: "AuditReport") -> list[str]:
+    return [*report.counts[0].verdicts] if report.counts else []
+
+
+def _summary(report: "AuditReport") -> dict[str, Any]:
+    verdicts = {name: report.count(name) for name in _verdicts(report)}
+    late, twice = (sum(getattr(each, name) for each in report.counts) for name in ("late", "twice"))
+    found = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
+    found["replayed"] = report.replayed
+    return {**found, "differ": report.differ, "known": report.known}
+
+
+def _in_words(counts: "TableCounts") -> str:
+    found = _joined(counts.verdicts)
+    if counts.late:
+        found += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
+    return f"{found}, {counts.twice} said more than once" if counts.twice else found
+
+
+def _joined(verdicts: Any) -> str:
+    return ", ".join(f"{number} {name}" for name, number in verdicts.items() if number) or "nothing"
+
+
+def _line(found: "OutputDifference") -> str:
+    if found.fields:
+        return f"{found.verdict}: {found.table} {found.id}: in {', '.join(found.fields)}"
+    return f"{found.verdict}: {found.table} {found.id}"
+
+
+def _print(document: dict[str, Any]) -> None:
+    print(orjson.dumps(document).decode(), flush=True)

@@ -1,0 +1,5 @@
+"""``featurewatch rehearse``."""
+
+from featurewatch.cli.commands.rehearse.command import register
+
+__all__ = ["register"]

@@ -1,0 +1,169 @@
+"""How a rehearsal is shown: a paragraph a step for people, one JSON document for programs."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.text import Text
+
+from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
+from featurewatch.cli.output.rendering import ids, plain
+from featurewatch.controller.kraft import Consequence, ControllerState, rules_of
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, all_levels
+from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
+from featurewatch.streams.types import Role
+
+_STYLES = {
+    StepVerdict.ACCEPTED: "green",
+    StepVerdict.REFUSED: "bold red",
+    StepVerdict.UNKNOWN: "yellow",
+}
+_INDENT = "   "
+
+_LEAD = re.compile("becomes active|no majority")
+LONG_RUN = 12
+"""Steps of restarts that are drawn together."""
+
+
+def head(release: str, state: ControllerState) -> list[Text]:
+    """What the steps begin with: the cluster, who is asked, levels, nodes."""
+    levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
+    fenced = [broker.id for broker in state.brokers if broker.fenced]
+    nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
+    nodes += f" (fenced {ids(fenced)})" if fenced else ""
+    registered = ids([controller.id for controller in state.controllers]) or "none"
+    lines = [
+        f"cluster {state.cluster}, asked as controller {state.id} of Kafka {release}",
+        f"levels  {levels or 'none'}",
+        f"nodes   {nodes}, registered controllers {registered}",
+    ]
+    if not rules_of(release).exact:
+        lines.append(
+            f"Kafka {release} is answered as the nearest release would: "
+            "its words may differ (docs/levels.md)"
+        )
+    return [Text(plain(line), style="dim") for line in lines]
+
+
+def runs(outcomes: Sequence[StepOutcome]) -> Iterator[tuple[int, Sequence[StepOutcome]]]:
+    """The steps with the number of the first: long runs of restarts together, others each alone."""
+    number = 1
+    for plain_restart, some in groupby(outcomes, key=_is_restart):
+        run = list(some)
+        together = plain_restart and len(run) >= LONG_RUN
+        for part in [run] if together else [[one] for one in run]:
+            yield number, part
+            number += len(part)
+
+
+def _is_restart(outcome: StepOutcome) -> bool:
+    """Whether a node is lost or started, with nothing else to say than that it works."""
+    silent = outcome.verdict is StepVerdict.ACCEPTED and not (outcome.messages or outcome.notes)
+    return silent and isinstance(outcome.step, StopNode | RegisterNode)
+
+
+def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
+    """Many nodes that are lost and started, in a paragraph."""
+    nodes: dict[Role, set[int]] = {}
+    for outcome in run:
+        if isinstance(outcome.step, RegisterNode):
+            nodes.setdefault(outcome.step.node.role, set()).add(outcome.step.node.node_id)
+    named = " and ".join(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
+    first = Text(f"{number:>2} to {number + len(run) - 1} {named} are lost and register  ")
+    first.append(str(StepVerdict.ACCEPTED), style=_STYLES[StepVerdict.ACCEPTED])
+    leads = [text for outcome in run for text in outcome.effects if _LEAD.search(text)]
+    return [first, *(Text(f"{_INDENT}{plain(text)}") for text in leads)]
+
+
+def paragraph(number: int, outcome: StepOutcome) -> list[Text]:
+    """One step: the verdict, whose words, what happens, what to know."""
+    first = Text(f"{number:>2} {plain(outcome.step.text)}  ")
+    first.append(str(outcome.verdict), style=_STYLES[outcome.verdict])
+    lines = [first]
+    for text in outcome.messages:
+        line = Text(f"{_INDENT}{outcome.responder}: ", style="dim")
+        line.append(plain(text), style=_STYLES[outcome.verdict])
+        lines.append(line)
+    lines += [Text(f"{_INDENT}{plain(text)}") for text in outcome.effects]
+    lines += [Text(f"{_INDENT}{plain(text)}", style="dim") for text in outcome.notes]
+    lines += [Text(f"{_INDENT}{text}", style="yellow") for text in _costs(outcome.consequences)]
+    return lines
+
+
+def _costs(consequences: Sequence[Consequence]) -> list[str]:
+    """What to beware of; changes that cost nothing stand in the JSON."""
+    return [f"{one.feature} {one.level}: {cost}" for one in consequences for cost in one.costs]
+
+
+def difference_lines(compared: ComparedStep) -> list[Text]:
+    """Whether Kafka's own code says and does the same."""
+    if not compared.asked:
+        return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
+    if not compared.differences:
+        said = compared.remarks or ("the real controller says and does the same",)
+        return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in said]
+    return [
+        Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
+        for text in compared.differences
+    ]
+
+
+def document(
+    release: str,
+    state: ControllerState,
+    outcomes: Sequence[StepOutcome],
+    real: RealRehearsal | None,
+) -> dict[str, Any]:
+    """A rehearsal as one JSON document."""
+    found: dict[str, Any] = {
+        "cluster": state.cluster,
+        "controller": state.id,
+        "release": release,
+        "exact": rules_of(release).exact,
+        "levels": dict(all_levels(state)),
+        "verdict": str(overall(outcomes)),
+        "steps": [_step(outcome) for outcome in outcomes],
+    }
+    if real is not None:
+        found["on_real_controller"] = {
+            "release": real.kafka,
+            "unequal": list(real.unequal),
+            "differences": real.differences,
+        }
+        for step, compared in zip(found["steps"], real.steps, strict=True):
+            step["asked"] = compared.asked
+            step["differences"] = list(compared.differences)
+            step["remarks"] = list(compared.remarks)
+    return found
+
+
+def overall(outcomes: Sequence[StepOutcome]) -> StepVerdict:
+    """Refused if any step is; else unknown if any is; else accepted."""
+    verdicts = {outcome.verdict for outcome in outcomes}
+    for verdict in (StepVerdict.REFUSED, StepVerdict.UNKNOWN):
+        if verdict in verdicts:
+            return verdict
+    return StepVerdict.ACCEPTED
+
+
+def _step(outcome: StepOutcome) -> dict[str, Any]:
+    answer = outcome.answer
+    return {
+        "step": outcome.step.text,
+        "verdict": str(outcome.verdict),
+        "by": outcome.responder,
+        "error": answer.error.name if answer else None,
+        "features": {
+            name: {"error": each.error.name, "text": each.text} for name, each in outcome.results
+        },
+        "says": list(outcome.messages),
+        "does": list(outcome.effects),
+        "notes": list(outcome.notes),
+        "consequences": [
+            {"feature": one.feature, "level": one.level, "change": one.change, "costs": one.costs}
+            for one in outcome.consequences
+        ],
+        "levels": dict(all_levels(outcome.after.state)),
+    }

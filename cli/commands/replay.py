@@ -1,0 +1,128 @@
+"""``featurewatch replay``: logs, snapshots and support bundles into the lake, without a cluster."""
+
+import json
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
+from featurewatch.cli.config.settings import load
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.runtime.lake import Master, default_lake, open_lake
+from featurewatch.pipeline.errors import ReplayUsageError
+from featurewatch.pipeline.replay.plan import prepare
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.lake.lake import Lake
+    from featurewatch.pipeline.replay.assembly import ClusterReplay
+    from featurewatch.pipeline.replay.run import Phase
+
+_LOOK_S = 0.2
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(replay)
+
+
+def replay(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Segments, snapshots, directories, archives, or what kafka-dump-log printed.",
+        ),
+    ],
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="The cluster's id, where no meta.properties says it.")
+    ] = "",
+    master: Master = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Take metadata logs, snapshots and support bundles into the lake, offline."""
+    settings = load(config)
+    with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
+        try:
+            plan = prepare(paths, cluster, Path(scratch))
+        except ReplayUsageError as error:
+            raise UsageError(str(error)) from error
+        _say(plan.notes, plan.problems)
+        if not plan.courses:
+            raise typer.Exit(ExitCode.FAILED)
+        # A log of millions of records gives small tables.
+        with open_lake(lake or default_lake(settings), master, brief=True) as opened:
+            # Here, since Spark has to be there for it.
+            from featurewatch.pipeline.replay.run import replay as run
+
+            with _bar(opened) as phase:
+                replayed = run(opened, plan, phase, settings.limits())
+    for told in replayed.clusters:
+        print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
+        _say(told.notes, told.problems)
+    if replayed.problems:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _say(*lines: list[str]) -> None:
+    for line in (line for some in lines for line in some):
+        sys.stderr.write(f"featurewatch: {line}\n")
+
+
+def _document(told: "ClusterReplay") -> dict[str, object]:
+    return {
+        "cluster": told.cluster,
+        "from_offset": told.first if told.end >= 0 else None,
+        "to_offset": told.end - 1 if told.end >= 0 else None,
+        "records": told.records,
+        "messages": told.messages,
+        "problems": told.problems,
+    }
+
+
+def _line(told: "ClusterReplay") -> str:
+    if told.end < 0:
+        return f"cluster {told.cluster}: nothing could be read"
+    offsets = f"offsets {told.first} to {told.end - 1}"
+    return f"cluster {told.cluster}: {offsets}, {told.records} records, {told.messages} messages"
+
+
+@contextmanager
+def _bar(lake: "Lake") -> Iterator["Phase"]:
+    """Shows on a terminal how far the replay is, as Spark's tasks tell it."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    stop = threading.Event()
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("looking", total=None)
+
+        def phase(name: str, total: int) -> None:
+            bar.reset(task, description=name, total=total or None)
+
+        def follow() -> None:
+            tracker = lake.session.sparkContext.statusTracker()
+            while not stop.wait(_LOOK_S):
+                stages = (tracker.getStageInfo(number) for number in tracker.getActiveStageIds())
+                bar.update(task, completed=sum(one.numCompletedTasks for one in stages if one))
+
+        watcher = threading.Thread(target=follow, daemon=True)
+        watcher.start()
+        try:
+            yield phase
+        finally:
+            stop.set()
+            watcher.join()

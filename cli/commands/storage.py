@@ -1,0 +1,235 @@
+"""``featurewatch storage``: formats a node's directory with Kafka's own tool, and reads what is."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from featurewatch.cli.config.options import AsJson
+from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output import rendering
+from featurewatch.cli.runtime.cluster_image import (
+    ClusterNotReadError,
+    NothingCommittedError,
+    read_image,
+)
+from featurewatch.controller.levels import level_name
+from featurewatch.controller.software import start_refusals
+from featurewatch.deploy.java.class_archive import archive_options
+from featurewatch.deploy.java.jars import Cache, default_cache, java_command
+from featurewatch.deploy.kafka.specs import NEWEST_TESTED
+from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
+from featurewatch.streams.kraft.directory.formatted import FormattedDirectory, read_formatted
+from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.tables.image.cluster import ClusterImage
+
+app = typer.Typer(
+    help="Log directories: format one with Kafka's own tool, or see what one was formatted with.",
+    no_args_is_help=True,
+)
+
+Levels = Mapping[FeatureName, FeatureLevel]
+_FILES_S: Final = SETTLE_MS / 1000 + 2
+"""What a node wrote a moment ago has to stand first."""
+"""Files of which nothing could be read for so long cannot be read."""
+
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+"""The tool's own words without the pages that Kafka logs of a configuration."""
+
+
+@app.command(
+    name="format",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="Everything else goes to kafka-storage format of that release: --config, --cluster-id, "
+    "--release-version, --feature, --ignore-formatted and so on; -h shows its own help. "
+    "--metadata-version, as KIP-778 has it, is its --release-version.",
+)
+def format_(
+    context: typer.Context,
+    kafka: Annotated[str, typer.Option(help="Which release's tool.")] = NEWEST_TESTED,
+) -> None:
+    """Format the log directories of a KRaft node; Kafka's tool speaks, and sets the exit code."""
+    cache = Cache(default_cache())
+    command = java_command(
+        cache.class_path(kafka),
+        "kafka.tools.StorageTool",
+        "format",
+        *passed_on(context.args),
+        heap_mb=128,
+        options=[*archive_options(cache, kafka), _QUIET],
+    )
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
+
+
+def passed_on(arguments: Sequence[str]) -> list[str]:
+    """The tool's arguments: KIP-778's ``--metadata-version`` became ``--release-version``."""
+    draft, released = "--metadata-version", "--release-version"
+    return [
+        released + word.removeprefix(draft)
+        if word == draft or word.startswith(f"{draft}=")
+        else word
+        for word in arguments
+    ]
+
+
+@app.command()
+def info(
+    directory: Annotated[Path, typer.Argument(help="One of a node's log.dirs.")],
+    as_json: AsJson = False,
+) -> None:
+    """What a log directory was formatted with, its levels now, and which releases start on it.
+
+    Only its files are read; the node may run or not.
+    """
+    try:
+        found = _read(directory)
+    except NotALogDirectoryError as error:
+        raise UsageError(rendering.plain(error)) from None
+    except (DamagedDirectoryError, ClusterNotReadError) as error:
+        typer.echo(f"featurewatch: {rendering.plain(error)}", err=True)
+        raise typer.Exit(ExitCode.FAILED) from None
+    if as_json:
+        rendering.print_json(found.document())
+        return
+    console = rendering.console()
+    for line in found.lines():
+        console.print(line, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """A log directory; ``now`` is what its log is known to have committed, ``end`` all it has."""
+
+    formatted: FormattedDirectory
+    now: ClusterImage | None
+    end: ClusterImage | None
+
+    @property
+    def levels(self) -> Levels:
+        """The levels that a node which starts on it will read."""
+        if self.end is not None:
+            return dict(self.end.features.levels)
+        kraft = self.formatted.kraft_version
+        quorum = {FeatureName("kraft.version"): kraft} if kraft else {}
+        return {**(self.formatted.levels or {}), **quorum}
+
+    @property
+    def uncommitted(self) -> Levels | None:
+        """The levels at the end of the log, where it is not known that they are committed."""
+        if self.end is None:
+            return None
+        known = self.now.features.levels if self.now is not None else {}
+        changed = dict(known) != dict(self.end.features.levels)
+        return dict(self.end.features.levels) if changed else None
+
+    def document(self) -> dict[str, Any]:
+        """As one JSON document."""
+        found, meta, now = self.formatted, self.formatted.meta, self.now
+        return {
+            "directory": str(found.directory),
+            "meta": {
+                "version": meta.version,
+                "cluster": meta.cluster,
+                "node": meta.node,
+                "directory_id": meta.directory_id,
+            },
+            "formatted": None
+            if found.levels is None
+            else {
+                "levels": dict(found.levels),
+                "kraft_version": found.kraft_version or 0,
+                "voters": list(found.voters),
+            },
+            "now": None
+            if now is None
+            else {
+                "levels": dict(sorted(now.features.levels.items())),
+                "offset": now.log.offset,
+            },
+            "uncommitted": self.uncommitted,
+            "releases": start_refusals(self.levels) if self.levels else {},
+        }
+
+    def lines(self) -> list[Text]:
+        """For people."""
+        found, meta = self.formatted, self.formatted.meta
+        mode = "KRaft" if meta.version else "ZooKeeper mode"
+        node = "no node id" if meta.node is None else f"node {meta.node}"
+        own = f", directory id {meta.directory_id}" if meta.directory_id else ""
+        cluster = meta.cluster or "not named"
+        said = [
+            ("directory", str(found.directory)),
+            ("belongs to", f"cluster {cluster}, {node}{own} ({mode})"),
+            ("formatted", _initial(found)),
+        ]
+        if self.now is not None:
+            at = f"offset {self.now.log.offset}"
+            said.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
+        elif self.end is not None:
+            said.append(("now", "nothing in the metadata log is known to be committed"))
+        elif found.log is not None:
+            said.append(("now", "there is nothing in the metadata log yet"))
+        elif meta.version:
+            said.append(("now", "there is no metadata log yet: the node was never started"))
+        if self.uncommitted is not None:
+            said.append(("after that", f"{_levels(self.uncommitted)}: perhaps not committed"))
+        return [
+            Text(f"{name:<12}{rendering.plain(text)}") for name, text in said
+        ] + self._releases()
+
+    def _releases(self) -> list[Text]:
+        """Which releases start on it, and why others do not: the newest of a run speaks for it."""
+        if not self.levels:
+            return []
+        answers = start_refusals(self.levels)
+        able = [name for name, reason in answers.items() if reason is None]
+        lines = [Text(f"{'starts with':<12}{', '.join(able) or 'no release that is known'}")]
+        for refused, run in groupby(answers.items(), key=lambda one: one[1] is not None):
+            names = dict(run)
+            if refused:
+                first, (last, reason) = next(iter(names)), list(names.items())[-1]
+                which = first if first == last else f"{first} to {last}"
+                lines.append(Text(f"{'not with':<12}{which}: {reason}", style="yellow"))
+        return lines
+
+
+def _initial(found: FormattedDirectory) -> str:
+    if found.levels is None:
+        return "it has no bootstrap.checkpoint, so no initial levels"
+    voters = f"; voters {rendering.ids(found.voters)}" if found.voters else ""
+    kraft = f", kraft.version {found.kraft_version}" if found.kraft_version else ""
+    return f"{_levels(found.levels)}{kraft}{voters}"
+
+
+def _levels(levels: Levels) -> str:
+    said = (f"{name} {level_name(name, level)}" for name, level in sorted(levels.items()))
+    return ", ".join(said) or "no levels"
+
+
+def _read(directory: Path) -> _Info:
+    found = read_formatted(directory.expanduser())
+    if found.log is None or found.meta.cluster is None:
+        return _Info(found, None, None)
+    cluster = ClusterSection(cluster_id=found.meta.cluster, log_directory=found.log)
+    return _Info(found, _image(cluster, None), _image(cluster, 0))
+
+
+def _image(cluster: ClusterSection, settle_ms: int | None) -> ClusterImage | None:
+    """What the log says; None where there is nothing in it that counts."""
+    try:
+        image = read_image(cluster, _FILES_S, settle_ms=settle_ms)
+    except NothingCommittedError:
+        return None
+    if image.unreadable:
+        kind, first = next(iter(image.unreadable.items()))
+        raise ClusterNotReadError(
+            f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}"
+        )
+    return image

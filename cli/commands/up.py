@@ -1,0 +1,67 @@
+"""``featurewatch up``: everything in one process."""
+
+import sys
+
+import typer
+
+from featurewatch.cli.config import options
+from featurewatch.cli.config.options import (
+    AsJson,
+    BusServers,
+    ClusterIdOption,
+    CommandConfig,
+    ConfigFile,
+    Controllers,
+    LogDirectory,
+    Prefix,
+    Servers,
+    Zookeeper,
+    ZookeeperConfig,
+)
+from featurewatch.cli.config.settings import load
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(up)
+
+
+def up(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    controllers: Controllers = "",
+    servers: Servers = "",
+    log_directory: LogDirectory = None,
+    zookeeper: Zookeeper = "",
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run everything here: the sources, a worker, and a bus of its own if none is named.
+
+    Prints the alerts that fire, then changes and alerts as they come.
+    """
+    # Here, so that the other commands start without the engines.
+    from featurewatch.cli.runtime.embedded_bus import run_embedded_bus
+    from featurewatch.cli.runtime.services import run_everything, run_until_signal
+    from featurewatch.cli.runtime.sources import SourceRunner
+
+    clusters = options.cluster_flags(
+        controllers=controllers,
+        servers=servers,
+        log_directory=log_directory,
+        zookeeper=zookeeper,
+        cluster_id=cluster_id,
+        command_config=command_config,
+        zookeeper_config=zookeeper_config,
+    )
+    settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    watch = SourceRunner(settings)
+    with run_embedded_bus(settings):
+        sys.stderr.write(
+            f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
+            "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
+        )
+        run_until_signal(run_everything(watch, settings, as_json=as_json))

@@ -1,0 +1,53 @@
+"""``featurewatch watch``: the sources."""
+
+import typer
+
+from featurewatch.cli.config import options
+from featurewatch.cli.config.options import (
+    BusServers,
+    ClusterIdOption,
+    CommandConfig,
+    ConfigFile,
+    Controllers,
+    LogDirectory,
+    Prefix,
+    Servers,
+    Zookeeper,
+    ZookeeperConfig,
+)
+from featurewatch.cli.config.settings import load
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(watch)
+
+
+def watch(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    controllers: Controllers = "",
+    servers: Servers = "",
+    log_directory: LogDirectory = None,
+    zookeeper: Zookeeper = "",
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
+) -> None:
+    """Follow clusters and publish what happens to them; reads only."""
+    # Here, so that the other commands start without the engines.
+    from featurewatch.cli.runtime.services import run_until_signal, run_watch
+    from featurewatch.cli.runtime.sources import SourceRunner
+
+    clusters = options.cluster_flags(
+        controllers=controllers,
+        servers=servers,
+        log_directory=log_directory,
+        zookeeper=zookeeper,
+        cluster_id=cluster_id,
+        command_config=command_config,
+        zookeeper_config=zookeeper_config,
+    )
+    settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    run_until_signal(run_watch(SourceRunner(settings)))

@@ -1,0 +1,1 @@
+"""What a command is told: settings, shared options, Kafka client properties."""

@@ -1,0 +1,241 @@
+"""Settings: flag over environment (``FEATUREWATCH_…``) over one YAML file."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from featurewatch.agents.settings import WorkerSettings, default_directory
+from featurewatch.cli.config.client_config import read_properties
+from featurewatch.cli.config.validation import ENVIRONMENT, explain_validation_error
+from featurewatch.cli.errors import UsageError
+from featurewatch.controller.readiness.state_timers import Limits
+from featurewatch.streams import yaml_file
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.zookeeper.settings import parse_hosts
+
+
+def _addresses(text: str) -> str:
+    parse_addresses(text)  # raises what is wrong with it
+    return ",".join(part.strip() for part in text.split(",") if part.strip())
+
+
+def _ensemble(text: str) -> str:
+    if text.strip():
+        parse_hosts(text)
+    return text.strip()
+
+
+Addresses = Annotated[str, AfterValidator(_addresses)]
+Ensemble = Annotated[str, AfterValidator(_ensemble)]
+Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=200)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class BusSection(_Section):
+    """The Kafka cluster that featurewatch's own topics stand on."""
+
+    bootstrap_servers: Addresses = ""
+    """host:port,… (empty: the embedded bus, which `featurewatch up` starts)"""
+    command_config: Path | None = None
+    """a properties file for TLS and SASL, as Kafka's tools or librdkafka take it"""
+    prefix: TopicName = "featurewatch"
+    """the first part of all topic names"""
+    partitions: Annotated[int, Field(ge=1)] = 8
+    """partitions of each topic"""
+    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    """-1: the bus' default"""
+
+
+class ClusterSection(_Section):
+    """A watched cluster: one or more of controllers, servers, log_directory and zookeeper."""
+
+    cluster_id: str = ""
+    """its id; it may be left out where brokers or controllers tell it"""
+    controllers: Addresses = ""
+    """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
+    servers: Addresses = ""
+    """host:port,… of brokers: every node is asked for its features (no special rights)"""
+    log_directory: Path | None = None
+    """a mounted __cluster_metadata-0: the log is followed there, read only"""
+    zookeeper: Ensemble = ""
+    """host:port,…/chroot of its ZooKeeper: brokers and features are followed there, read only"""
+    command_config: Path | None = None
+    """a properties file for TLS and SASL towards its nodes"""
+    zookeeper_config: Path | None = None
+    """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
+    records: Literal["features", "all"] = "features"
+    """what is published: records and znodes that features depend on, or all but secrets"""
+
+
+class WorkerSection(_Section):
+    """The worker."""
+
+    id: TopicName = "1"
+    """static member of the consumer group; each running worker has its own"""
+    store: Literal["memory", "rocksdb"] = "memory"
+    """where tables are kept while it runs"""
+    data_directory: Path = Field(default_factory=default_directory)
+    """what outlives a process on this machine"""
+    silent_after_s: Annotated[float, Field(gt=0)] = 20.0
+    """after so many seconds without a word of a source an alert fires"""
+    node_series: Annotated[int, Field(ge=0)] = 200
+    """the metrics name single nodes in clusters of up to so many"""
+
+
+class ReadinessSection(_Section):
+    """How long something may last before it is an alert; the same for worker and pipeline."""
+
+    ghost_after_s: Lasting = 3600.0
+    """a registration without a sign of life of its node"""
+    upgrade_after_s: Lasting = 86_400.0
+    """nodes of two releases beside each other, or levels that could be finalized and are not"""
+    refusal_after_s: Lasting = 60.0
+    """a node that would be refused at its next registration; a restart takes a moment"""
+
+
+class WebSection(_Section):
+    """/metrics, /healthz and /readyz."""
+
+    host: str = "127.0.0.1"
+    """where to listen; there is no authentication"""
+    source_port: Annotated[int, Field(ge=0, le=65535)] = 9584
+    """of the process that watches (0: any free port)"""
+    worker_port: Annotated[int, Field(ge=0, le=65535)] = 9778
+    """of the worker (0: any free port)"""
+
+
+class Settings(BaseSettings):
+    """All settings, with their defaults."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
+    )
+    content: ClassVar[dict[str, Any]] = {}
+    """what stands in the configuration file"""
+
+    bus: BusSection = Field(default_factory=BusSection)
+    clusters: list[ClusterSection] = Field(default_factory=list)
+    worker: WorkerSection = Field(default_factory=WorkerSection)
+    readiness: ReadinessSection = Field(default_factory=ReadinessSection)
+    web: WebSection = Field(default_factory=WebSection)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flag over environment over file."""
+        del dotenv_settings, file_secret_settings
+        file_settings = InitSettingsSource(settings_cls, init_kwargs=cls.content)
+        return init_settings, env_settings, file_settings
+
+    def bus_settings(self) -> BusSettings:
+        """The bus as the streams take it; the embedded one where none is named.
+
+        Raises:
+            UsageError: No bus is named and none is embedded, or a file cannot be read.
+        """
+        servers = self.bus.bootstrap_servers or embedded_bus(self.worker.data_directory)
+        properties: dict[str, Any] = {}
+        if self.bus.command_config is not None:
+            properties.update(read_properties(self.bus.command_config))
+        return BusSettings(
+            servers,
+            properties,
+            self.bus.prefix,
+            self.bus.partitions,
+            self.bus.replication_factor,
+        )
+
+    def worker_settings(self) -> WorkerSettings:
+        """The worker's settings; raises `UsageError`."""
+        worker = self.worker
+        if worker.store == "rocksdb" and find_spec("rocksdict") is None:
+            raise UsageError("the store rocksdb needs: pip install 'featurewatch[rocksdb]'")
+        return WorkerSettings(
+            self.bus_settings(),
+            worker_id=worker.id,
+            store=worker.store,
+            data_directory=worker.data_directory,
+            silent_after_s=worker.silent_after_s,
+            limits=self.limits(),
+            node_series=worker.node_series,
+        )
+
+    def limits(self) -> Limits:
+        """How long something may last, for the worker and for all that judges as it does."""
+        given = self.readiness
+        return Limits(
+            ghost_ms=round(given.ghost_after_s * 1000),
+            upgrade_ms=round(given.upgrade_after_s * 1000),
+            refusal_ms=round(given.refusal_after_s * 1000),
+        )
+
+
+def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> Settings:
+    """The settings from all three places; ``flags`` are sections with what was given by flag.
+
+    Raises:
+        UsageError: Something is wrong with them: the text names the field and what it must be.
+    """
+    named = file or (Path(path) if (path := os.environ.get("FEATUREWATCH_CONFIG")) else None)
+    Settings.content = _read(named) if named is not None else {}
+    try:
+        return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise UsageError(
+            explain_validation_error(error, Settings, named, Settings.content)
+        ) from None
+    except SettingsError as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The sections of a configuration file; raises `UsageError`."""
+    try:
+        content = yaml_file.read(file, typed=True)
+    except yaml_file.YamlError as error:
+        raise UsageError(f"the configuration file {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        sections = ", ".join(Settings.model_fields)
+        raise UsageError(f"{file} must have sections on its first level: {sections}")
+    return content
+
+
+def embedded_bus_file(data_directory: Path) -> Path:
+    """Where a running embedded bus says how it is reached."""
+    return data_directory / "bus" / "bootstrap-servers"
+
+
+def embedded_bus(data_directory: Path) -> str:
+    """The address of the embedded bus; raises `UsageError` if none runs."""
+    file = embedded_bus_file(data_directory)
+    try:
+        return file.read_text().strip()
+    except OSError:
+        raise UsageError(
+            "no bus is named and none is embedded here: give --bus HOST:PORT, set "
+            "FEATUREWATCH_BUS__BOOTSTRAP_SERVERS, or start one with `featurewatch up`"
+        ) from None

@@ -1,0 +1,288 @@
+"""What ``kafka-features`` of a release knows and prints (``FeatureCommand``); pure.
+
+Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last of its line, and
+4.3. They differ in how ``describe`` is laid out, in what they call an unknown release, and in that
+3.9 has neither ``--release-version`` nor the two commands that look levels up.
+"""
+
+import json
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Final
+
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+
+if TYPE_CHECKING:
+    from featurewatch.admin.metadata import FeatureMetadata
+
+if TYPE_CHECKING:
+    from featurewatch.controller.kraft.releases import FeatureVersion, Release
+
+_ORDER: Final = (
+    "kraft.version",
+    "transaction.version",
+    "group.version",
+    "eligible.leader.replicas.version",
+    "share.version",
+    "streams.version",
+)
+"""In which ``Feature.PRODUCTION_FEATURES`` goes through them; a newer one comes last."""
+
+# Releases before KRaft that the tool of 3.9 knows by name, by how many -IV each has.
+_BEFORE_KRAFT: Final = {
+    0: ("0.8.0", "0.8.1", "0.8.2", "0.9.0"),
+    1: ("0.10.2", "1.0", "1.1", "2.5", "2.6", "3.0"),
+    2: ("0.10.0", "2.0", "2.2", "2.3", "2.4", "2.8"),
+    3: ("0.10.1", "0.11.0", "2.1", "2.7"),
+}
+_LOWEST_SHORT, _HIGHEST_SHORT = -(2**15), 2**15 - 1
+
+
+class ToolError(Exception):
+    """The tool ends with 1 and says this on stderr, as it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeLine:
+    """What ``describe`` says of one feature, in names where levels have some."""
+
+    feature: str
+    low: str
+    high: str
+    finalized: str
+    epoch: str
+
+
+class KafkaFeaturesTool:
+    """The tool of a release, ``3.9`` or ``4.3``."""
+
+    def __init__(self, release: str) -> None:
+        self._name = release
+        self._old = release == "3.9"
+
+    @cached_property
+    def _release(self) -> "Release":
+        from featurewatch.controller.kraft.releases import release_of  # describe has no use for it
+
+        return release_of(self._name)
+
+    @property
+    def deprecates_metadata(self) -> bool:
+        """Whether ``--metadata`` is answered with a line that says so."""
+        return not self._old
+
+    def described(self, line: DescribeLine) -> str:
+        """A line of ``describe``."""
+        if self._old:
+            return (
+                f"Feature: {line.feature}\tSupportedMinVersion: {line.low}\t"
+                f"SupportedMaxVersion: {line.high}\tFinalizedVersionLevel: {line.finalized}\t"
+                f"Epoch: {line.epoch}"
+            )
+        return (
+            f"Feature: {line.feature:<40}  SupportedMinVersion: {line.low:<15}  "
+            f"SupportedMaxVersion: {line.high:<15}  FinalizedVersionLevel: {line.finalized:<15}  "
+            f"Epoch: {line.epoch}"
+        )
+
+    def level_text(self, feature: str, level: int) -> str:
+        """How a level is shown; one of metadata.version that the release does not know is so."""
+        if feature != METADATA_VERSION:
+            return str(level)
+        return level_names(self._name).get(level) or f"UNKNOWN {level}"
+
+    def level_of(self, version: str) -> FeatureLevel:
+        """The metadata.version of a release or of a level by name; -1 before KRaft.
+
+        Raises:
+            ToolError: There is none of that name.
+        """
+        parts = _java_split(version)
+        count = 3 if self._old and version.startswith("0.") else 2
+        key = ".".join(parts[:count]) if len(parts) > count else version
+        found = self._versions().get(key)
+        if found is None:
+            raise ToolError(self._unknown_version(version))
+        return found
+
+    def default_levels(self, level: FeatureLevel) -> list[tuple[FeatureName, FeatureLevel]]:
+        """The other features' levels of a new cluster at this metadata.version."""
+        defaults = self._release.defaults(level)
+        return [(name, defaults[name]) for name in self._features()]
+
+    def version_mapping(self, version: str | None) -> Iterator[str]:
+        """What ``version-mapping`` prints; raises `ToolError`."""
+        asked = version or self._release.levels[len(self._production()) - 1].name
+        level = self.level_of(asked)
+        yield f"{METADATA_VERSION}={level} ({asked})"
+        for name, default in self.default_levels(level):
+            yield f"{name}={default}"
+
+    def dependencies(self, wanted: Iterable[str]) -> Iterator[str]:
+        """What ``feature-dependencies`` prints; raises `ToolError` at the first wrong one."""
+        for text in wanted:
+            name, level = parse_level(text)
+            if name == METADATA_VERSION:
+                known = self._release.metadata_level(level)
+                if known is None:
+                    raise ToolError(f"Unknown {METADATA_VERSION} {level}")
+                yield f"{name}={level} ({known.name}) has no dependencies."
+                continue
+            needs = self._version(name, level).dependencies
+            yield f"{name}={level} requires:" if needs else f"{name}={level} has no dependencies."
+            for needed, at_least in needs.items():
+                shown = f" ({self.level_text(needed, at_least)})"
+                yield f"    {needed}={at_least}{shown if needed == METADATA_VERSION else ''}"
+
+    def named_level(self, text: str) -> tuple[FeatureName, FeatureLevel]:
+        """``feature=level``, where metadata.version may have a release or a name for its level.
+
+        The names are ours (KIP-778); for anything else the tool's own words are raised.
+        """
+        try:
+            return parse_level(text)
+        except ToolError:
+            name, _, version = text.partition("=")
+            if name.strip(_TRIMMED) != METADATA_VERSION:
+                raise
+            try:
+                return METADATA_VERSION, self.level_of(version.strip(_TRIMMED))
+            except ToolError:
+                pass
+            raise
+
+    def _version(self, name: str, level: int) -> "FeatureVersion":
+        versions = self._release.features.get(FeatureName(name))
+        if versions is None:
+            raise ToolError(f"Unknown feature: {name}")
+        found = next((version for version in versions if version.level == level), None)
+        if found is None:
+            raise ToolError(f"No feature:{name} with feature level {level}")
+        return found
+
+    def _features(self) -> list[FeatureName]:
+        known = self._release.features
+        first = [FeatureName(name) for name in _ORDER if name in known]
+        return first + sorted(set(known) - set(first))
+
+    def _production(self) -> list[str]:
+        return [level.name for level in self._release.levels if level.since is not None]
+
+    def _versions(self) -> dict[str, FeatureLevel]:
+        """Every name of a level, and every release for its last one in production."""
+        found: dict[str, FeatureLevel] = {}
+        if self._old:
+            for count, releases in _BEFORE_KRAFT.items():
+                for release in releases:
+                    names = [release, *(f"{release}-IV{number}" for number in range(count))]
+                    found |= dict.fromkeys(names, FeatureLevel(-1))
+        for level in self._release.levels:
+            found[level.name] = level.level
+        for level in self._release.levels:
+            if level.since is not None:
+                found[level.release] = level.level
+        return found
+
+    def _unknown_version(self, version: str) -> str:
+        if not self._old:
+            names = ", ".join(level.name for level in self._release.levels)
+            return f"Unknown metadata.version '{version}'. Supported metadata.version are: {names}"
+        names = ", ".join(
+            level.name
+            for level in self._release.levels
+            if level.since is not None and level.level >= self._release.bootstrap
+        )
+        return f"Unsupported metadata.version {version}. Supported metadata.version are {names}"
+
+
+_TRIMMED: Final = "".join(map(chr, range(33)))
+"""What Java's ``trim`` takes away."""
+
+
+def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
+    """``feature=level`` with a number; raises `ToolError`."""
+    name, equals, level = text.partition("=")
+    cannot = f"Can't parse feature=level string {text}:"
+    if not equals:
+        raise ToolError(f"{cannot} equals sign not found.")
+    level = level.strip(_TRIMMED)
+    sign, digits = (level[:1], level[1:]) if level[:1] in ("+", "-") else ("", level)
+    if digits.isdecimal():
+        digits = digits.lstrip("0") or "0"
+    # Python's int refuses thousands of digits with an error of its own.
+    fits = digits.isdecimal() and len(digits) <= len(str(_HIGHEST_SHORT))
+    if not (fits and _LOWEST_SHORT <= (number := int(sign + digits)) <= _HIGHEST_SHORT):
+        raise ToolError(f"{cannot} unable to parse {level} as a short.")
+    return FeatureName(name.strip(_TRIMMED)), FeatureLevel(number)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOutcome:
+    """What came of a feature: the level that was asked for, and the refusal if there is one."""
+
+    feature: str
+    level: int
+    refusal: str | None = None
+
+
+def outcome_lines(
+    operation: str, outcomes: Iterable[FeatureOutcome], *, dry_run: bool, say: Callable[[str], None]
+) -> None:
+    """Says a line for each feature; ``operation`` is upgrade, downgrade, disable or delete.
+
+    Raises:
+        ToolError: Some were refused; it says how many.
+    """
+    told = sorted(outcomes, key=lambda outcome: outcome.feature)
+    removes = operation in ("disable", "delete")
+    past = f"{operation}d"
+    for one in told:
+        if one.refusal is None:
+            to = "." if removes else f" to {one.level}."
+            say(f"{one.feature} {'can be' if dry_run else 'was'} {past}{to}")
+        else:
+            to = "" if removes else f" to {one.level}"
+            cannot = "Can not" if dry_run else "Could not"
+            say(f"{cannot} {operation} {one.feature}{to}. {one.refusal}")
+    failed = sum(one.refusal is not None for one in told)
+    if failed:
+        raise ToolError(f"{failed} out of {len(told)} operation(s) failed.")
+
+
+def _java_split(text: str) -> list[str]:
+    """``String.split``: what is empty at the end does not count."""
+    parts = text.split(".")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def print_features(known: "FeatureMetadata", compat: str) -> None:
+    """A line for each supported feature, as the tool of the release ``compat`` prints them."""
+    speaks = KafkaFeaturesTool(compat)
+    for name, (low, high) in sorted(known.supported.items()):
+        line = DescribeLine(
+            name,
+            speaks.level_text(name, low),
+            speaks.level_text(name, high),
+            speaks.level_text(name, known.finalized.get(name, 0)),
+            "-" if known.epoch is None else str(known.epoch),
+        )
+        print(speaks.described(line))
+
+
+_TABLE: Final = "kraft/features.json"
+
+
+@cache
+def level_names(release: str) -> dict[int, str]:
+    """Level to name, the unstable levels of the release with them."""
+    content = pkgutil.get_data("featurewatch.controller", _TABLE)
+    assert content is not None  # noqa: S101 - the package has its data
+    table = json.loads(content)
+    known = table["releases"][release]
+    low, high = known["supported"]["metadata.version"]
+    stable = [one for one in table["metadata.version"] if low <= one["level"] <= high]
+    return {one["level"]: one["name"] for one in (*stable, *known["unstable_levels"])}

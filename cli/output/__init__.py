@@ -1,0 +1,1 @@
+"""What commands print, and how they read the topics."""

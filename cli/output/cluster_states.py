@@ -1,0 +1,87 @@
+"""The newest state of each cluster, and the alerts that fire, read from their topics."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from confluent_kafka import Message
+
+from featurewatch.cli.output.topic_printer import decode_messages
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.codec.outputs import decode_alert, decode_snapshot
+from featurewatch.streams.outputs import Alert, AlertState, Snapshot
+from featurewatch.streams.topics import ALERTS, STATE
+
+STALE_AFTER_MS: Final = 60_000
+"""A worker that hears of its sources publishes a state every few seconds."""
+
+
+class ClusterStates:
+    """What is said of the clusters now; ``cluster``: only of this one (empty: all).
+
+    Raises what `TopicReader` does.
+    """
+
+    def __init__(self, bus: BusSettings, cluster: str = "") -> None:
+        self.snapshots: dict[str, Snapshot] = {}
+        self.alerts: dict[str, Alert] = {}
+        self._cluster = cluster
+        self._state_topic = bus.topic(STATE)
+        self._reader = TopicReader(bus, STATE, ALERTS)
+        for _ in self._taken(self._reader.read_existing()):
+            pass
+
+    @property
+    def error(self) -> str | None:
+        """Why nothing new can come, if so."""
+        return self._reader.error
+
+    def poll(self, wait_s: float) -> Iterator[Snapshot | Alert]:
+        """What is new within ``wait_s`` seconds; it is on the board then."""
+        return self._taken(self._reader.poll(wait_s))
+
+    def firing(self, cluster: str | None = None) -> list[Alert]:
+        """The alerts that fire, of one cluster or of all."""
+        return [
+            alert
+            for alert in self.alerts.values()
+            if alert.state is AlertState.FIRING and cluster in (None, alert.cluster)
+        ]
+
+    def unknown_reasons(self, now_ms: int) -> list[str]:
+        """Why it cannot be said that all is well, in words; nothing: it can."""
+        if not self.snapshots:
+            what = f"the cluster {self._cluster}" if self._cluster else "any cluster"
+            return [f"nothing is known of {what} yet: is it watched, and does a worker run?"]
+        return [
+            reason
+            for _, snapshot in sorted(self.snapshots.items())
+            if (reason := staleness(snapshot, now_ms))
+        ]
+
+    def close(self) -> None:
+        """Lets go of the bus."""
+        self._reader.close()
+
+    def _taken(self, messages: Iterable[Message]) -> Iterator[Snapshot | Alert]:
+        for message in messages:
+            if message.topic() == self._state_topic:
+                for snapshot in decode_messages([message], decode_snapshot):
+                    if self._cluster in ("", snapshot.cluster):
+                        self.snapshots[snapshot.cluster] = snapshot
+                        yield snapshot
+            else:
+                for alert in decode_messages([message], decode_alert):
+                    if self._cluster in ("", alert.cluster) and self.alerts.get(alert.id) != alert:
+                        self.alerts[alert.id] = alert
+                        yield alert
+
+
+def staleness(snapshot: Snapshot, now_ms: int) -> str | None:
+    """Why a snapshot may not be how the cluster is now, in words."""
+    age_ms = now_ms - snapshot.at_ms
+    if age_ms > STALE_AFTER_MS:
+        return f"{snapshot.cluster}: last heard of {age_ms // 1000:,} s ago: does a worker run?"
+    if not snapshot.ready:
+        return f"{snapshot.cluster}: its source has not caught up"
+    return None

@@ -1,0 +1,158 @@
+"""Reads the output topics: what is there now, and what comes."""
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from featurewatch.cli.errors import UsageError
+from featurewatch.streams.bus import BusError, BusSettings, BusUnavailableError
+from featurewatch.streams.topics import Topic
+
+LOG: Final = logging.getLogger("featurewatch.cli")
+
+_TIMEOUT_S: Final = 10.0
+_FIND_S: Final = 5.0
+_SLICE_S: Final = 0.5
+"""No call into librdkafka takes longer: signals are handled between two of them."""
+
+
+class TopicReader:
+    """Reads topics from their beginning, without a consumer group: nobody else is disturbed.
+
+    Raises:
+        UsageError: The bus' properties are wrong.
+        BusError: The bus does not answer, or lacks one of the topics.
+    """
+
+    def __init__(self, bus: BusSettings, *topics: Topic) -> None:
+        self._names = [bus.topic(topic) for topic in topics]
+        self._bus = bus
+        self._last_error = ""
+        self._trouble: str | None = None
+        try:
+            self._consumer = Consumer(
+                bus.client()
+                | {
+                    "group.id": "featurewatch-cli",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "fetch.wait.max.ms": 100,
+                    "error_cb": self._note,
+                },
+                logger=LOG,
+            )
+        except KafkaException as error:
+            raise UsageError(f"the bus' properties are wrong: {error.args[0].str()}") from None
+        try:
+            self._partitions = [place for name in self._names for place in self._find(name)]
+            self._consumer.assign(self._partitions)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    @property
+    def error(self) -> str | None:
+        """Why nothing can come now, in one line; None: as far as is known it can."""
+        return self._trouble
+
+    def read_existing(self) -> Iterator[Message]:
+        """What stands on the topics now; then it ends."""
+        left = {(place.topic, place.partition) for place in self._partitions}
+        deadline = time.monotonic() + _TIMEOUT_S
+        while left:
+            message = self._consumer.poll(_SLICE_S)
+            if message is None:
+                if time.monotonic() > deadline:
+                    raise BusUnavailableError(
+                        f"{', '.join(self._names)} could not be read to the end within "
+                        f"{_TIMEOUT_S:g} s: look at the bus at {self._bus.bootstrap_servers}"
+                    )
+                continue
+            if message.error() is None:
+                deadline = time.monotonic() + _TIMEOUT_S
+                yield message
+            elif self._is_end(message):
+                left.discard((message.topic() or "", message.partition() or 0))
+
+    def poll(self, wait_s: float) -> Iterator[Message]:
+        """What comes within ``wait_s`` seconds; may be called again and again."""
+        deadline = time.monotonic() + wait_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            message = self._consumer.poll(min(left_s, _SLICE_S))
+            if message is None:
+                continue
+            self._say(None)
+            if message.error() is None:
+                yield message
+            else:
+                self._is_end(message)
+        if self._trouble is not None and self._answers():
+            self._say(None)
+
+    def close(self) -> None:
+        """Lets go of the bus."""
+        self._consumer.close()
+
+    def _is_end(self, message: Message) -> bool:
+        """Whether it says that a partition was read to its end; raises what will not pass."""
+        error = message.error()
+        assert error is not None  # noqa: S101 - both callers have looked
+        if error.code() == KafkaError._PARTITION_EOF:
+            return True
+        if error.fatal() or (error.code() > 0 and not error.retriable()):
+            raise BusError(
+                f"{message.topic()} cannot be read ({error.str()}): is it allowed, does it exist?"
+            )
+        return False
+
+    def _find(self, name: str) -> list[TopicPartition]:
+        """The beginnings of a topic's partitions."""
+        deadline = time.monotonic() + _FIND_S
+        while True:
+            try:
+                found = self._consumer.list_topics(name, timeout=_SLICE_S).topics[name]
+                break
+            except KafkaException as error:
+                if time.monotonic() > deadline:
+                    raise BusUnavailableError(self._unreachable(error.args[0])) from None
+            self._consumer.poll(0)
+        if found.error is not None:
+            raise BusError(
+                f"there is no topic {name} on the bus at {self._bus.bootstrap_servers} "
+                f"({found.error.str()}): has a worker run there, with this prefix?"
+            )
+        return [TopicPartition(name, number, 0) for number in sorted(found.partitions)]
+
+    def _answers(self) -> bool:
+        try:
+            self._consumer.list_topics(self._names[0], timeout=_SLICE_S)
+        except KafkaException:
+            return False
+        return True
+
+    def _unreachable(self, error: KafkaError) -> str:
+        why = self._last_error or error.str()
+        return (
+            f"the bus at {self._bus.bootstrap_servers} does not answer ({why}): "
+            "check its address, and its security settings"
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        """librdkafka's own troubles: it goes on by itself, and the reader waits."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._say(f"{self._unreachable(error)}; waiting for it")
+        else:
+            self._last_error = error.str()
+
+    def _say(self, error: str | None) -> None:
+        if (error is None) == (self._trouble is None):
+            return
+        self._trouble = error
+        # Before the topics are assigned the caller is told, by what is raised.
+        if error is not None and hasattr(self, "_partitions"):
+            LOG.warning("%s", error)
+        elif hasattr(self, "_partitions"):
+            LOG.info("the bus answers again")

@@ -1,0 +1,1 @@
+"""What commands run in: sources, services, the embedded bus, the lake."""

@@ -1,0 +1,263 @@
+"""The image of a cluster as it is now, without a bus and without a worker: read once, then done."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.sources import (
+    api_versions_settings,
+    client_security,
+    cluster_id_in_files,
+    kraft_settings,
+    zookeeper_settings,
+)
+from featurewatch.streams.apiversions.connections import ConnectionPool
+from featurewatch.streams.apiversions.discovery import discover_nodes
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.apiversions.source import ApiVersionsSource
+from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
+from featurewatch.streams.kraft.source import KraftSource
+from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.net.security import Security
+from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.source import ZookeeperSource
+from featurewatch.tables.fold.fold import fold
+from featurewatch.tables.image.cluster import Authority, ClusterImage
+
+TIMEOUT_S: Final = 20.0
+_HEARTBEAT_MS: Final = 500
+_SOURCES: Final = {
+    METADATA_LOG.short_name: Authority.LOG,
+    API_VERSIONS.short_name: Authority.ANSWERS,
+    ZOOKEEPER.short_name: Authority.ZOOKEEPER,
+}
+"""By the topic that a source publishes to."""
+_ANSWER_S: Final = 2.0
+"""Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
+
+
+class ClusterNotReadError(Exception):
+    """The cluster could not be read to its end: one line that says why and what to do."""
+
+
+class NothingCommittedError(ClusterNotReadError):
+    """Nothing went wrong, and nothing of what there is is known to be committed."""
+
+
+def read_image(
+    cluster: ClusterSection, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
+) -> ClusterImage:
+    """What the sources of a watched cluster tell until each has caught up.
+
+    ``timeout_s`` is how long nothing new may be heard of what has not caught up. ``settle_ms`` is
+    for a log directory: how long a record must have stood to count as committed
+    (`streams.kraft.directory.commit_rule`); 0 takes all that is there.
+
+    Raises:
+        UsageError: The cluster is not described so that it could be read.
+        NotSeenError: It did not answer in time, or what it says cannot be read.
+    """
+    return asyncio.run(_read(cluster, timeout_s, settle_ms))
+
+
+async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None) -> ClusterImage:
+    secured = client_security(cluster)
+    cluster_id = await _learn(cluster, secured, timeout_s)
+    into = _FoldingSink(ClusterImage(cluster_id))
+    sources = _sources(cluster, cluster_id, secured, into, settle_ms)
+    tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
+    tasks.append(asyncio.ensure_future(into.settled(frozenset(sources), timeout_s)))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ended:
+        if isinstance(end, Exception):
+            raise end
+    if not into.image.ready:
+        said = (source.report() for source in sources.values())
+        troubles = dict.fromkeys(one.detail or one.last_error for one in said)
+        if why := "; ".join(filter(None, troubles)):
+            raise ClusterNotReadError(f"{_name(cluster)} was not read to its end: {why}")
+        raise NothingCommittedError(f"nothing in {_name(cluster)} is known to be committed")
+    return into.image
+
+
+class _FoldingSink:
+    """A sink that takes what sources say into an image."""
+
+    error: str | None = None
+
+    def __init__(self, image: ClusterImage) -> None:
+        self.image = image
+        self._news = asyncio.Event()
+        self._progress_s = 0.0
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        """Takes in an event."""
+        if isinstance(event, DeadLetter):
+            return  # the source's report has it
+        source = _SOURCES[topic.short_name]
+        before = self.image.sources.get(source)
+        behind = not self.image.ready or source not in self.image.caught_up
+        self.image, _ = fold(self.image, event)
+        if behind and not (isinstance(event, SourceStatus) and before and _same(before, event)):
+            self._progress_s = asyncio.get_running_loop().time()
+        self._news.set()
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+    async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
+        """Waits until each of these sources has caught up or cannot read, while one comes further.
+
+        Whoever has caught up goes on telling: a quiet log has a record twice a second. That counts
+        only while nothing is known: what is at the end of a log directory may have to stand a while
+        before it counts.
+        """
+        now = asyncio.get_running_loop().time
+        self._progress_s = now()
+        while not self._over(wanted) and (left_s := self._progress_s + timeout_s - now()) > 0:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left_s)
+
+    def _over(self, wanted: frozenset[str]) -> bool:
+        stalled = {
+            source
+            for source, status in self.image.sources.items()
+            if status.state is SourceState.STALLED
+        }
+        done = wanted <= stalled | self.image.caught_up
+        return done and (self.image.ready or bool(stalled))
+
+
+def _same(before: SourceStatus, after: SourceStatus) -> bool:
+    """Whether a source is where it was: a heartbeat alone is no news."""
+    return (before.state, before.offset) == (after.state, after.offset)
+
+
+class _Source(Protocol):
+    """What is followed until it has caught up."""
+
+    def run(self) -> Coroutine[Any, Any, None]: ...
+
+    def report(self) -> SourceReport: ...
+
+
+def _sources(
+    cluster: ClusterSection,
+    cluster_id: ClusterId,
+    secured: Security,
+    into: _FoldingSink,
+    settle_ms: int | None,
+) -> dict[str, _Source]:
+    """The sources by name."""
+    found: dict[str, _Source] = {}
+    if cluster.controllers or cluster.log_directory:
+        settings = replace(kraft_settings(cluster, cluster_id, secured), heartbeat_ms=_HEARTBEAT_MS)
+        if settle_ms is not None:
+            settings = replace(settings, log_directory_settle_ms=settle_ms)
+        found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
+    if cluster.servers:
+        found[Authority.ANSWERS] = ApiVersionsSource(
+            api_versions_settings(cluster, cluster_id, secured), into
+        )
+    if cluster.zookeeper:
+        found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
+    return found
+
+
+async def _from_the_beginning() -> None:
+    """Nothing was published before."""
+
+
+async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -> ClusterId:
+    """The cluster's id: from the settings, from its files, or from whoever tells it."""
+    nodes = cluster.controllers or cluster.servers
+    if not (nodes or cluster.log_directory or cluster.zookeeper):
+        raise UsageError(
+            "there is no cluster to read: give --bootstrap-controller, --bootstrap-server or "
+            "--log-directory"
+        )
+    if cluster.cluster_id:
+        return ClusterId(cluster.cluster_id)
+    if cluster.log_directory is not None:
+        if not cluster.log_directory.is_dir():
+            raise UsageError(f"there is no directory {cluster.log_directory}")
+        if found := cluster_id_in_files(cluster.log_directory):
+            return found
+    if nodes:
+        deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
+        return await _ask(cluster, secured, deadline)
+    if cluster.zookeeper:
+        return await _from_znodes(cluster, timeout_s)
+    raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
+
+
+class _NullSink:
+    """A sink for a source of which only the cluster's id is wanted."""
+
+    error: str | None = None
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        """Forgets an event."""
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+
+async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:
+    """The id that ZooKeeper has: without one its source publishes nothing, its state included."""
+    source = ZookeeperSource(zookeeper_settings(cluster), _NullSink())
+    running = asyncio.ensure_future(source.run())
+    now = asyncio.get_running_loop().time
+    deadline = now() + timeout_s
+    try:
+        while source.cluster is None:
+            if running.done():
+                running.result()
+            said = source.report()
+            if said.state is SourceState.STALLED or now() >= deadline:
+                why = said.detail or said.last_error or "it does not answer"
+                raise ClusterNotReadError(f"{_name(cluster)} was not read: {why}")
+            await asyncio.sleep(0.05)
+        return source.cluster
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _ask(cluster: ClusterSection, secured: Security, deadline: float) -> ClusterId:
+    settings = ApiVersionsSettings.parse(cluster.servers, cluster.controllers, security=secured)
+    peers = ConnectionPool(settings)
+    try:
+        while True:
+            found = await discover_nodes(settings, peers, ())
+            if found.cluster is not None:
+                return found.cluster
+            # How to name a controller that shall be asked for its features is not to the point.
+            remarks = [remark for remark in found.warnings if "id@host:port" not in remark]
+            why = "; ".join(remarks) or "nobody tells it"
+            if asyncio.get_running_loop().time() >= deadline:
+                raise ClusterNotReadError(
+                    f"the cluster id of {_name(cluster)} is not known ({why}): give --cluster-id "
+                    "if nobody tells it"
+                )
+            await asyncio.sleep(0.2)
+    finally:
+        await peers.retain(())
+
+
+def _name(cluster: ClusterSection) -> str:
+    if cluster.log_directory is not None:
+        return str(cluster.log_directory)
+    given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
+    return next(filter(None, given))

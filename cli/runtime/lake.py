@@ -1,0 +1,108 @@
+"""Opens the lake with Spark for one command, and ends it in order at a signal."""
+
+import contextlib
+import logging
+import math
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from featurewatch.cli.config.settings import Settings
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.pipeline.errors import LakeError, reason_in
+from featurewatch.pipeline.spark.session import is_submitted, spark_session
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.lake.lake import Lake
+
+
+Master = Annotated[
+    str, typer.Option("--master", help="Spark's master: local[*] runs in this process.")
+]
+
+
+def finite(value: float) -> float:
+    """What an option was given, if it is a number that has an end."""
+    if not math.isfinite(value):
+        raise typer.BadParameter("it must be a finite number")
+    return value
+
+
+def default_lake(settings: Settings) -> str:
+    """Where the lake is if nobody says so."""
+    return str(settings.worker.data_directory / "lake")
+
+
+@contextlib.contextmanager
+def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"]:
+    """The lake, with a Spark session (`spark_session`) that ends with the context.
+
+    Raises:
+        UsageError: No lake is named.
+        LakeError: Its tables are not as they must be: here, or as Spark says of them inside.
+    """
+    if not root.strip():
+        raise UsageError("the lake has no place: give a directory or a URI with --lake")
+    # Spark's SQL takes no relative path for a table's.
+    place = root if "://" in root else str(Path(root).absolute())
+    # Who was submitted has the jars that spark-submit was given; for a session of our own they are
+    # fetched.
+    jars = [] if is_submitted() else spark_jars(Cache(default_cache()))
+    with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
+        with _quiet_stdout():
+            session = spark_session(Path(scratch), master, jars, brief=brief)
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors.exceptions.captured import CapturedException
+
+        from featurewatch.pipeline.bronze.query import check_bronze
+        from featurewatch.pipeline.lake.lake import Lake
+
+        lake = Lake(session, place)
+        try:
+            check_bronze(lake)
+            yield lake
+        except (Py4JJavaError, CapturedException) as error:
+            trace = f"{error}\n{getattr(error, '_stackTrace', '')}"
+            logging.getLogger("pyspark").info("%s", trace)
+            raise LakeError(f"the lake {root} cannot be used: {reason_in(trace)}") from error
+        finally:
+            session.sparkContext.setLogLevel("OFF")  # what it says while it ends is no news
+            session.stop()
+
+
+@contextlib.contextmanager
+def _quiet_stdout() -> Iterator[None]:
+    """Nothing that is started inside writes to our stdout: Delta counts there what it removed, and
+    stdout is for those who read what the command says."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
+
+
+def _stop_at_signal() -> threading.Event:
+    """Set by SIGINT and SIGTERM; the second one ends the process as it is."""
+    stop = threading.Event()
+
+    def ask(number: int, _: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask)
+    return stop

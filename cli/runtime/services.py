@@ -1,0 +1,133 @@
+"""Runs what runs for long: until a signal asks for the end."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final
+
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker, serve_health
+from featurewatch.cli.config.settings import Settings, WebSection
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.output.live_printer import LivePrinter
+from featurewatch.cli.runtime.sources import SourceRunner, run_all
+from featurewatch.streams.bus import BusSettings, ensure_topics
+
+LOG: Final = logging.getLogger("featurewatch.cli")
+
+_END_S: Final = 8.0
+_REACH_S: Final = 15.0
+
+
+def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine; SIGINT and SIGTERM cancel it, and it has time to end in order.
+
+    After eight seconds, or at the second signal, the process ends as it is: what was begun and not
+    committed is done again at the next start.
+    """
+
+    async def run() -> None:
+        task = asyncio.ensure_future(work)
+        with _cancelled_by_signals(task), contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+
+@contextlib.contextmanager
+def _cancelled_by_signals(task: asyncio.Future[Any]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    timer = threading.Timer(_END_S, _give_up, [f"not everything had ended after {_END_S:g} s"])
+    timer.daemon = True
+
+    def end() -> None:
+        if timer.is_alive():
+            _give_up("ended by a second signal")
+        task.cancel()
+        timer.start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    # The timer goes on after this context: ending the event loop can take long, too.
+    yield
+
+
+def _give_up(why: str) -> None:
+    sys.stderr.write(f"featurewatch: {why}; what was not finished is done at the next start\n")
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(ExitCode.FAILED)
+
+
+async def ensure_bus(bus: BusSettings) -> None:
+    """Makes featurewatch's topics where they are missing; does not outlive its cancellation.
+
+    Raises:
+        streams.bus.BusError: The bus does not answer, or cannot be used as it is set up.
+    """
+    await _in_daemon_thread(lambda: ensure_topics(bus, timeout_s=_REACH_S))
+
+
+async def _in_daemon_thread(work: Callable[[], None]) -> None:
+    """Runs work that blocks. asyncio would wait for a thread of its own before the process ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        failure: BaseException | None = None
+        try:
+            work()
+        except BaseException as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, failure)
+
+    threading.Thread(target=run, name="featurewatch-reach", daemon=True).start()
+    await done
+
+
+async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
+    """Runs a worker with its web views until cancelled; then what was begun is finished."""
+    await ensure_bus(settings.bus)
+    worker = Worker(settings)
+    async with serve_health(worker, web.host, web.worker_port) as health:
+        LOG.info("the worker's health and metrics: http://%s:%d", health.host, health.port)
+        running = asyncio.ensure_future(worker.run())
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            worker.stop()
+            await running
+
+
+async def run_watch(watch: SourceRunner) -> None:
+    """Runs the sources until cancelled."""
+    await ensure_bus(watch.settings.bus_settings())
+    await watch.run()
+
+
+async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
+    """Runs the sources and a worker, and tells what they say, until cancelled or one fails."""
+    bus = settings.bus_settings()
+    await ensure_bus(bus)
+    with LivePrinter(bus, as_json=as_json) as teller:
+        await run_all(
+            [
+                watch.run(),
+                run_worker(settings.worker_settings(), settings.web),
+                teller.failure(),
+            ]
+        )

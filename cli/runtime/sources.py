@@ -1,0 +1,257 @@
+"""Runs the sources of all configured clusters in this process."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from featurewatch.cli.config.client_config import read_client_config, read_properties
+from featurewatch.cli.config.settings import ClusterSection, Settings
+from featurewatch.cli.errors import UsageError
+from featurewatch.streams.apiversions.connections import ConnectionPool
+from featurewatch.streams.apiversions.discovery import discover_nodes
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.apiversions.source import ApiVersionsSource
+from featurewatch.streams.bus import Publisher, ensure_topics
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.health import HealthServer, source_views
+from featurewatch.streams.kraft.directory.files import cluster_id_of
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.net.security import Security
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.paths import WatchScope
+from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
+from featurewatch.streams.zookeeper.source import ZookeeperSource
+
+LOG: Final = logging.getLogger("featurewatch.watch")
+
+_RETRY_S: Final = 2.0
+
+
+class WatchedCluster:
+    """One configured cluster: first its id is learned, then its sources run.
+
+    Raises `UsageError` for what can be seen to be wrong before anything is asked.
+    """
+
+    def __init__(self, cluster: ClusterSection) -> None:
+        self._cluster = cluster
+        if not (self._has_nodes or cluster.zookeeper):
+            raise UsageError(
+                "a cluster has neither controllers nor servers nor a log directory nor zookeeper: "
+                "give at least one of them"
+            )
+        if cluster.log_directory is not None:
+            _check_directory(cluster.log_directory, cluster.cluster_id)
+        self._security = client_security(cluster)
+        self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
+        self._trouble = "its cluster id is not known yet"
+        self._learning = self._has_nodes
+        self.sources: list[SourceReporter] = []
+
+    @property
+    def _has_nodes(self) -> bool:
+        """Whether there is more to follow than znodes."""
+        cluster = self._cluster
+        return bool(cluster.controllers or cluster.servers or cluster.log_directory)
+
+    @property
+    def name(self) -> str:
+        """How the cluster is called before its id is known."""
+        cluster = self._cluster
+        given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
+        return next(filter(None, given), str(cluster.log_directory))
+
+    def reports(self) -> Iterable[SourceReporter]:
+        """The sources; this one speaks for those that wait for the cluster's id."""
+        return [*self.sources, *([self] if self._learning else [])]
+
+    def report(self) -> SourceReport:
+        """That nothing can be read yet, and why."""
+        return SourceReport(self.name, "none", SourceState.STALLED, detail=self._trouble)
+
+    async def run(self, publisher: Publisher) -> None:
+        """Follows the cluster until cancelled; raises what the bus cannot mend."""
+        running = []
+        znodes = None
+        if self._znodes is not None:
+            znodes = ZookeeperSource.on_bus(self._znodes, publisher)
+            self.sources.append(znodes)
+            running.append(znodes.run())
+        if self._has_nodes:
+            running.append(self._follow_nodes(publisher, znodes))
+        await run_all(running)
+
+    async def _follow_nodes(self, publisher: Publisher, znodes: ZookeeperSource | None) -> None:
+        """Follows what speaks Kafka's protocol, and the log's files."""
+        cluster = self._cluster
+        cluster_id = await self._learn(znodes)
+        self._learning = False
+        running = []
+        if cluster.controllers or cluster.log_directory:
+            settings = kraft_settings(cluster, cluster_id, self._security)
+            log = KraftSource.on_bus(settings, publisher)
+            self.sources.append(log)
+            running.append(log.run())
+        if cluster.servers:
+            asking = api_versions_settings(cluster, cluster_id, self._security)
+            answers = ApiVersionsSource(asking, publisher)
+            self.sources.append(answers)
+            running.append(answers.run())
+        await run_all(running)
+
+    async def _learn(self, znodes: ZookeeperSource | None) -> ClusterId:
+        """The cluster's id, from the settings or from whoever tells it first."""
+        cluster = self._cluster
+        if cluster.cluster_id:
+            return ClusterId(cluster.cluster_id)
+        if cluster.log_directory is not None:
+            found = cluster_id_in_files(cluster.log_directory)
+            if found is not None:
+                return found
+        settings = ApiVersionsSettings.parse(
+            cluster.servers, cluster.controllers, security=self._security
+        )
+        while True:
+            if znodes is not None and znodes.cluster is not None:
+                return znodes.cluster
+            nodes = await discover_nodes(settings, ConnectionPool(settings), ())
+            if nodes.cluster is not None:
+                return nodes.cluster
+            # How to name a controller that shall be asked for its features is not to the point.
+            remarks = [remark for remark in nodes.warnings if "id@host:port" not in remark]
+            why = "; ".join(remarks) or f"{self.name} does not answer"
+            trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
+            if trouble != self._trouble:
+                LOG.warning("%s: %s", self.name, trouble)
+                self._trouble = trouble
+            await asyncio.sleep(_RETRY_S)
+
+
+def _check_directory(directory: Path, cluster_id: str) -> None:
+    if not directory.is_dir():
+        raise UsageError(
+            f"there is no directory {directory}: give the mounted __cluster_metadata-0"
+        )
+    if not cluster_id and cluster_id_in_files(directory) is None:
+        raise UsageError(
+            f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
+            "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
+        )
+
+
+def cluster_id_in_files(directory: Path) -> ClusterId | None:
+    """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
+    try:
+        found = cluster_id_of(directory)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
+    return ClusterId(found) if found is not None else None
+
+
+def kraft_settings(
+    cluster: ClusterSection, cluster_id: ClusterId, security: Security
+) -> KraftSettings:
+    """How the metadata log of a cluster is followed."""
+    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    if cluster.log_directory is not None:
+        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
+    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
+    return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
+
+
+def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
+    """How the znodes of a cluster are followed; raises `UsageError`."""
+    login = ZookeeperLogin()
+    if cluster.zookeeper_config is not None:
+        try:
+            login = ZookeeperLogin.from_properties(read_properties(cluster.zookeeper_config))
+        except UsageError:
+            raise
+        except ValueError as error:
+            raise UsageError(f"{cluster.zookeeper_config}: {error}") from None
+    everything = cluster.records == "all"
+    return ZookeeperSettings(
+        cluster.zookeeper,
+        cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
+        login=login,
+        wanted=WatchScope(partitions=everything, tasks=everything),
+    )
+
+
+def api_versions_settings(
+    cluster: ClusterSection, cluster_id: ClusterId, security: Security
+) -> ApiVersionsSettings:
+    """How the nodes of a cluster are asked."""
+    return ApiVersionsSettings.parse(cluster.servers, "", cluster=cluster_id, security=security)
+
+
+def client_security(cluster: ClusterSection) -> Security:
+    """TLS and SASL towards a cluster's nodes; logs which keys of the file have no effect.
+
+    Raises:
+        UsageError: The file cannot be read, a key is misspelt, or a value cannot be used.
+    """
+    config = read_client_config(cluster.command_config)
+    for warning in config.warnings:
+        LOG.warning("%s", warning)
+    return config.security
+
+
+class SourceRunner:
+    """All watched clusters of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clusters = [WatchedCluster(cluster) for cluster in settings.clusters]
+        if not self.clusters:
+            raise UsageError(
+                "there is no cluster to watch: give --controllers, --servers, --log-directory or "
+                "--zookeeper, or list clusters in the configuration file"
+            )
+
+    def sources(self) -> Iterable[SourceReporter]:
+        """Every source, for metrics and health."""
+        return [report for cluster in self.clusters for report in cluster.reports()]
+
+    async def run(self) -> None:
+        """Watches until cancelled.
+
+        Raises:
+            streams.bus.BusError: The bus cannot be used as it is set up.
+            streams.health.PortTakenError: Somebody else listens on our port.
+        """
+        bus = self.settings.bus_settings()
+        web = self.settings.web
+        await asyncio.to_thread(ensure_topics, bus)
+        async with (
+            HealthServer(source_views(self.sources), port=web.source_port, host=web.host) as health,
+            Publisher(bus, on_error=_tell) as publisher,
+        ):
+            LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
+            await run_all([cluster.run(publisher) for cluster in self.clusters])
+
+
+async def run_all(running: Iterable[object]) -> None:
+    """Runs coroutines until one fails, and raises what it raised; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in running]  # type: ignore[call-overload]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tell(trouble: str | None) -> None:
+    if trouble:
+        LOG.warning("%s", trouble)
+    else:
+        LOG.info("the bus takes messages again")

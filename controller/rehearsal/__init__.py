@@ -1,0 +1,1 @@
+"""Rehearsals: what controllers would answer to the steps of an upgrade; pure."""

@@ -1,0 +1,1 @@
+"""Java on this machine: the runtime, jars from Maven Central, class archives."""

@@ -1,0 +1,269 @@
+"""Kafka's jars, from Maven Central into a cache directory, once.
+
+The cache holds one Maven repository, so a jar that several releases share is stored once, and for
+each class path a list of its jars with their sizes. The list is written when every jar is there:
+it is the marker that the class path is complete, and with it nothing touches the network.
+"""
+
+import fcntl
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from featurewatch.deploy.errors import ArtifactError
+from featurewatch.deploy.java.progress import Reporter, on_stderr
+from featurewatch.deploy.java.runtime import java
+
+OLDEST, NEWEST = (3, 3), (4, 3)
+"""The range of releases that the stack knows how to configure."""
+
+_DOWNLOADS_AT_A_TIME = 6
+_ATTEMPTS = 3
+_RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_SLF4J_BINDING = "org.slf4j:slf4j-simple:1.7.36"
+"""Releases 3.3 to 4.3 log through slf4j 1.7; this binding needs no configuration file."""
+
+
+class Jars(StrEnum):
+    """Which class path of a release."""
+
+    SERVER = "server"
+    TOOLS = "tools"
+    """The server's, with kafka-tools and kafka-shell."""
+
+
+def parse_release(release: str) -> tuple[int, int, int]:
+    """``"3.9.1"`` as numbers.
+
+    Raises:
+        ArtifactError: if it is not a release from 3.3 to 4.3.
+    """
+    match = _RELEASE.fullmatch(release)
+    if match is None:
+        raise ArtifactError(f"{release!r} is not a Kafka release; write it like 4.3.0")
+    major, minor, patch = (int(part) for part in match.groups())
+    if not OLDEST <= (major, minor) <= NEWEST:
+        raise ArtifactError(f"Kafka {release} is not supported; choose a release from 3.3 to 4.3")
+    return major, minor, patch
+
+
+def default_cache(environment: Mapping[str, str] | None = None) -> Path:
+    """FEATUREWATCH_CACHE, or ``featurewatch`` in the XDG cache directory."""
+    env = os.environ if environment is None else environment
+    if chosen := env.get("FEATUREWATCH_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    base = env.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "featurewatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A directory of jars; several processes may use it at once."""
+
+    directory: Path
+
+    @property
+    def repository(self) -> Path:
+        """Where the jars are, laid out as Maven does."""
+        return self.directory / "maven"
+
+    def class_path(self, release: str, jars: Jars = Jars.SERVER) -> list[Path]:
+        """The jars of a release, fetched if they are not there yet (progress on stderr).
+
+        Raises:
+            ArtifactError: if the release is unknown, or jars are missing and cannot be fetched.
+        """
+        parse_release(release)
+        if complete := self._complete(release, jars):
+            return complete
+        with self.locked():
+            if complete := self._complete(release, jars):  # another process fetched it meanwhile
+                return complete
+            with on_stderr() as reporter:
+                fetched = _fetch(self.repository, release, jars, reporter)
+            self._mark(release, jars, fetched)
+            return fetched
+
+    def _marker(self, release: str, jars: Jars) -> Path:
+        return self.directory / "class-paths" / f"kafka-{release}-{jars}.json"
+
+    def _complete(self, release: str, jars: Jars) -> list[Path] | None:
+        try:
+            listed = json.loads(self._marker(release, jars).read_text())
+        except (OSError, ValueError):
+            return None
+        paths: list[Path] = []
+        for name, size_bytes in listed.items():
+            path = self.repository / name
+            if not path.is_file() or path.stat().st_size != size_bytes:
+                path.unlink(missing_ok=True)  # cut off or altered: fetch it again
+                return None
+            paths.append(path)
+        return paths
+
+    def _mark(self, release: str, jars: Jars, paths: list[Path]) -> None:
+        listed = {str(p.relative_to(self.repository)): p.stat().st_size for p in paths}
+        marker = self._marker(release, jars)
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = marker.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(listed, indent=1))
+        unfinished.replace(marker)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time writes to the cache."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = (self.directory / "lock").open("w")
+        except OSError as error:
+            raise ArtifactError(
+                f"the cache {self.directory} cannot be written ({error.strerror}); "
+                "set FEATUREWATCH_CACHE to a directory that can"
+            ) from error
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def tool_command(
+    release: str, main_class: str, *args: str, cache: Cache | None = None, heap_mb: int = 256
+) -> list[str]:
+    """The command line of one of a release's tools, e.g. ``org.apache.kafka.tools.FeatureCommand``.
+
+    The log dumper is ``kafka.tools.DumpLogSegments`` in 3.x and
+    ``org.apache.kafka.tools.DumpLogSegments`` in 4.3.
+
+    Raises:
+        ArtifactError: if the jars cannot be had.
+        JavaError: if there is no Java.
+    """
+    jars = (cache or Cache(default_cache())).class_path(release, Jars.TOOLS)
+    return java_command(jars, main_class, *args, heap_mb=heap_mb)
+
+
+def java_command(
+    jars: list[Path], main_class: str, *args: str, heap_mb: int, options: Sequence[str] = ()
+) -> list[str]:
+    """A command line for a short-lived Java program: it starts fast rather than runs fast."""
+    small = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return [
+        str(java()),
+        *small,
+        *options,
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+        main_class,
+        *args,
+    ]
+
+
+def _coordinates(release: str, jars: Jars) -> list[str]:
+    group = "org.apache.kafka"
+    found = [f"{group}:kafka_2.13:{release}", _SLF4J_BINDING]
+    if jars is Jars.TOOLS:
+        found += [f"{group}:kafka-tools:{release}", f"{group}:kafka-shell:{release}"]
+    return found
+
+
+def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> list[Path]:
+    try:
+        import requests
+        from jgo.maven import MavenContext
+    except ImportError as error:
+        raise ArtifactError(
+            "fetching Kafka needs the package jgo; run: pip install 'featurewatch[stack]'"
+        ) from error
+    reporter.say(f"Kafka {release}: finding its jars on Maven Central")
+    try:
+        context = MavenContext(resolver=_resolver(repository, reporter), repo_cache=repository)
+        wanted = [context.create_dependency(c) for c in _coordinates(release, jars)]
+        chosen, others = _retried(lambda: context.resolver.resolve(wanted))
+        found = [d.artifact for d in (*chosen, *others) if d.scope in (None, "compile", "runtime")]
+        reporter.say(f"Kafka {release}: fetching {len(found)} jars to {repository.parent}")
+        with ThreadPoolExecutor(_DOWNLOADS_AT_A_TIME) as pool:
+            paths: list[Path] = []
+            for path in pool.map(lambda artifact: _retried(artifact.resolve), found):
+                paths.append(path)
+                reporter.files(len(paths), len(found))
+    except (requests.RequestException, OSError) as error:
+        raise ArtifactError(
+            f"Kafka {release} could not be fetched ({_reason(error)}); Maven Central must be "
+            "reachable once, check the network and run it again"
+        ) from error
+    except RuntimeError as error:
+        raise ArtifactError(
+            f"Maven Central has no complete Kafka {release}: {_reason(error)}"
+        ) from error
+    reporter.say(f"Kafka {release}: ready")
+    return paths
+
+
+def _resolver(repository: Path, reporter: Reporter) -> Any:
+    """A jgo resolver that never leaves half a file where a whole one is expected."""
+    from jgo.maven import MavenContext, PythonResolver
+
+    @contextmanager
+    def received(_name: str, _size_bytes: int) -> Iterator[Callable[[int], None]]:
+        yield reporter.received
+
+    class WholeFiles(PythonResolver):  # type: ignore[misc]  # jgo is not followed by mypy
+        """Downloads beside the repository, checks, and moves."""
+
+        def download(self, artifact: Any) -> Path:
+            target = Path(artifact.cached_path)
+            repository.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".part-", dir=repository) as staging:
+                context = MavenContext(resolver=self, repo_cache=Path(staging))
+                staged = (
+                    context.project(artifact.groupId, artifact.artifactId)
+                    .at_version(artifact.version)
+                    .artifact(artifact.classifier, artifact.packaging)
+                )
+                path = Path(PythonResolver.download(self, staged))
+                if path.suffix == ".jar":
+                    _check_jar(path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+            return target
+
+    return WholeFiles(progress_callback=received)
+
+
+def _check_jar(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as jar:
+            damaged = jar.testzip()
+    except zipfile.BadZipFile as error:
+        raise OSError(f"{path.name} arrived damaged") from error
+    if damaged is not None:
+        raise OSError(f"{path.name} arrived damaged")
+
+
+def _retried(action: Callable[[], Any]) -> Any:
+    """The action's result; a connection that breaks is tried again."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return action()
+        except OSError:  # requests' errors are OSErrors
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause in one line: urllib3 wraps a refused connection four times."""
+    cause: BaseException = error
+    while inner := (getattr(cause, "reason", None) or cause.__cause__ or cause.__context__):
+        if not isinstance(inner, BaseException):
+            break
+        cause = inner
+    return " ".join(str(cause).split())[:200] or type(cause).__name__

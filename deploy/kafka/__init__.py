@@ -1,0 +1,1 @@
+"""Kafka clusters as processes of this machine."""

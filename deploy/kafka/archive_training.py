@@ -1,0 +1,66 @@
+"""Makes a release's archive of loaded classes by starting and stopping a node of it once."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+from featurewatch.deploy.errors import StackError
+from featurewatch.deploy.java.class_archive import archive_path
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.java.progress import on_stderr
+from featurewatch.deploy.kafka.node import KafkaNode
+from featurewatch.deploy.kafka.server_properties import Addresses, node_properties
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import Ports
+
+_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def train_class_archive(cache: Cache, release: str) -> None:
+    """Makes the archive if it is missing; takes a few seconds, once for each Java and release.
+
+    A Java that cannot make one leaves an empty file, so that it is not asked again.
+
+    Raises:
+        ArtifactError, JavaError: if Kafka or Java cannot be had.
+    """
+    path = archive_path(cache, release)
+    if path.exists():
+        return
+    with cache.locked():
+        if path.exists():  # another process made it meanwhile
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with on_stderr() as reporter:
+            reporter.say(f"Kafka {release}: first start, making the next ones faster")
+            with tempfile.TemporaryDirectory(prefix=".training-", dir=cache.directory) as directory:
+                made = Path(directory) / path.name
+                with contextlib.suppress(StackError):
+                    _run_once(cache, release, Path(directory), made)
+                if not made.exists():
+                    made.touch()
+                made.replace(path)
+
+
+def _run_once(cache: Cache, release: str, directory: Path, archive: Path) -> None:
+    ports = Ports()
+    spec = ClusterSpec([NodeSpec(1, release)])
+    addresses = {1: Addresses(broker=ports.take(), controller=ports.take())}
+    home = directory / "node-1"
+    node = KafkaNode(
+        spec.nodes[0],
+        addresses[1],
+        home,
+        node_properties(spec, spec.nodes[0], addresses, home / "data"),
+        cache,
+        spec.heap_mb,
+        temporary=True,
+        java_options=[f"-XX:ArchiveClassesAtExit={archive}"],
+    )
+    try:
+        node.format(_CLUSTER_ID, [])
+        node.start()
+        node.stop()
+    finally:
+        node.kill()
+        ports.release()

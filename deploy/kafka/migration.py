@@ -1,0 +1,106 @@
+"""A cluster in ZooKeeper mode becomes a KRaft cluster (KIP-866), one phase after another.
+
+migration = Migration(cluster)      # brokers of 3.9.1 in ZooKeeper mode
+migration.add_controllers()         # they wait for the brokers: PRE_MIGRATION
+migration.enroll_brokers()          # ZooKeeper's metadata is in the log: MIGRATION, dual write
+migration.move_brokers()            # brokers are KRaft's, ZooKeeper is still written to
+migration.finish()                  # POST_MIGRATION, there is no way back
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from featurewatch.deploy.errors import StackError
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import NodeSpec, Roles
+from featurewatch.deploy.wire.znodes import wait_until_migrated
+
+FIRST_CONTROLLER: Final = 3001
+MIGRATION_TIMEOUT_S: Final = 120.0
+
+
+class ClusterMigration:
+    """The way of one running cluster; each method returns when its phase is reached.
+
+    Every phase can be told from outside: by the znode ``/migration``, the ZkMigrationStateRecords
+    of the metadata log, and what the brokers register as.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def controllers(self) -> list[int]:
+        """The ids of the controllers that were added."""
+        return [node.id for node in self._cluster.spec.nodes if node.roles.is_controller]
+
+    def add_controllers(self, count: int = 1, release: str | None = None) -> None:
+        """Starts KRaft controllers that wait for every broker to enroll.
+
+        They are formatted at the brokers' ``inter.broker.protocol.version``: it is the only level
+        that a broker in ZooKeeper mode supports.
+
+        Raises:
+            StackError: if the cluster is not in ZooKeeper mode, or they do not start.
+        """
+        spec = self._cluster.spec
+        if any(node.roles is not Roles.ZOOKEEPER for node in spec.nodes):
+            raise StackError("only a cluster whose nodes are all in ZooKeeper mode can migrate")
+        of = release or spec.nodes[0].release
+        ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + count)
+        added = [NodeSpec(number, of, Roles.CONTROLLER) for number in ids]
+        level = spec.properties.get("inter.broker.protocol.version", spec.metadata_version)
+        self._cluster.change(
+            replace(spec, nodes=[*spec.nodes, *added], metadata_version=level, migrating=True)
+        )
+        self._cluster.start()
+
+    def enroll_brokers(self, timeout_s: float = MIGRATION_TIMEOUT_S) -> None:
+        """Restarts each broker with migration switched on; then the metadata is copied.
+
+        Raises:
+            StackError: if a broker does not come back, or the copy is not done in time.
+        """
+        self._cluster.roll(ids=self._brokers())
+        wait_until_migrated(self._zookeeper(), timeout_s)
+        self._cluster.wait_ready()
+
+    def move_brokers(self) -> None:
+        """Restarts each broker as a KRaft broker.
+
+        Raises:
+            StackError: if one does not come back.
+        """
+        for broker in self._brokers():
+            self.move_broker(broker)
+
+    def move_broker(self, broker: int) -> None:
+        """Restarts one broker as a KRaft broker.
+
+        Raises:
+            StackError: if it does not come back.
+        """
+        spec = self._cluster.spec
+        nodes = [
+            replace(node, roles=Roles.BROKER) if node.id == broker else node for node in spec.nodes
+        ]
+        self._cluster.change(replace(spec, nodes=nodes))
+        self._cluster.roll(ids=[broker])
+
+    def finish(self) -> None:
+        """Restarts each controller without migration; ZooKeeper is not needed any more.
+
+        Raises:
+            StackError: if a broker is still in ZooKeeper mode, or a controller does not come back.
+        """
+        spec = self._cluster.spec
+        if left := [node.id for node in spec.nodes if node.roles is Roles.ZOOKEEPER]:
+            raise StackError(f"brokers {left} are still in ZooKeeper mode; move them first")
+        self._cluster.change(replace(spec, zookeeper=None, migrating=False))
+        self._cluster.roll(ids=self.controllers)
+
+    def _brokers(self) -> list[int]:
+        return [node.id for node in self._cluster.spec.nodes if node.roles.is_broker]
+
+    def _zookeeper(self) -> str:
+        return str(self._cluster.spec.zookeeper)

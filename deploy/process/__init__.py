@@ -1,0 +1,1 @@
+"""Processes, the groups they belong to, their ports and their logs."""

@@ -1,0 +1,1 @@
+"""The stack of ``featurewatch stack``: its supervisor, its client and its file."""

@@ -1,0 +1,1 @@
+"""A plain Kafka and ZooKeeper client for the stack, which stands alone."""

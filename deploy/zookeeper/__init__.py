@@ -1,0 +1,1 @@
+"""ZooKeeper ensembles as processes of this machine."""

@@ -1,0 +1,1 @@
+"""The audit: do the live outputs agree with what the lake recomputes?"""

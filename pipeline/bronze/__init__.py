@@ -1,0 +1,1 @@
+"""Bronze: the topics as they came."""

@@ -1,0 +1,1 @@
+"""All clusters of a lake side by side."""

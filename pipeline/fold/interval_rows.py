@@ -1,0 +1,120 @@
+"""What is remembered of a cluster's past as rows of its state, and back.
+
+A row of nodes holds `PAGE` neighbours by id, as the rows of the image do.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import orjson
+from immutables import Map
+
+from featurewatch.controller.rolls.roll import Roll, RolledNode, RollHistory
+from featurewatch.controller.rolls.rollback import RollbackPath
+from featurewatch.controller.software import Direction
+from featurewatch.pipeline.fold.intervals import Exclusion, Exclusions, IntervalStart, OpenIntervals
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
+from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
+
+PAGE: Final = 64
+PREFIX: Final = "past/"
+"""What names of these rows begin with."""
+
+_ROLLS: Final = f"{PREFIX}rolls"
+
+
+def interval_rows(past: OpenIntervals) -> Iterator[tuple[str, bytes]]:
+    """All rows of a past, by name."""
+    pages: dict[tuple[Role, int], list[Any]] = {}
+    # A node that left before all was read is not there, and still counted as excluded.
+    for key in {*past.nodes, *past.excluded}:
+        member = (key.node_id, past.nodes.get(key), past.excluded.get(key, {}))
+        pages.setdefault((key.role, key.node_id // PAGE), []).append(member)
+    for (role, page), members in sorted(pages.items()):
+        members.sort(key=lambda member: member[0])
+        yield f"{PREFIX}{role}/{page}", _dumps(members)
+    rolls = past.rolls
+    content = {
+        "current": rolls.current and _roll_fields(rolls.current),
+        "before": rolls.before and _roll_fields(rolls.before),
+        "lowered": rolls.lowered,
+        "last": [(key, _fields(known)) for key, known in rolls.last.items()],
+        "unsaid": past.dirty,
+        "words": past.words,
+    }
+    yield _ROLLS, _dumps(content)
+
+
+def _dumps(content: Any) -> bytes:
+    return orjson.dumps(content, default=list)  # of named tuples
+
+
+def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
+    """The past that some rows hold; the empty one where there are none."""
+    nodes: dict[NodeKey, IntervalStart] = {}
+    excluded: dict[NodeKey, Exclusions] = {}
+    for name, value in rows.items():
+        if name == _ROLLS:
+            continue
+        role = Role(name.removeprefix(PREFIX).partition("/")[0])
+        for node_id, since, found in orjson.loads(value):
+            key = NodeKey(role, NodeId(node_id))
+            if since:
+                nodes[key] = IntervalStart(*since)
+            if found:
+                excluded[key] = {FeatureName(name): _exclusion(one) for name, one in found.items()}
+    content = orjson.loads(rows[_ROLLS]) if _ROLLS in rows else None
+    if content is None:
+        return OpenIntervals(Map(nodes), Map(excluded))
+    last = {NodeKey(Role(key[0]), key[1]): _capabilities(one) for key, one in content["last"]}
+    rolls = RollHistory(
+        current=_roll(content["current"]),
+        before=_roll(content["before"]),
+        lowered=_levels(content["lowered"]),
+        last=last,
+    )
+    return OpenIntervals(Map(nodes), Map(excluded), rolls, content["unsaid"], content["words"])
+
+
+def _exclusion(fields: list[Any]) -> Exclusion:
+    level, bounds, verdict, why, since = fields
+    found = None if bounds is None else (bounds[0], bounds[1])
+    return Exclusion(level, found, verdict, why, IntervalStart(*since))
+
+
+def _fields(known: Capabilities) -> tuple[Any, ...]:
+    return known.ranges, known.complete
+
+
+def _capabilities(fields: list[Any]) -> Capabilities:
+    ranges, complete = fields
+    found = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
+    return intern_capabilities(found, complete=complete)
+
+
+def _roll_fields(roll: Roll) -> dict[str, Any]:
+    content = {name: getattr(roll, name) for name in Roll.__slots__}
+    content["old"] = [_fields(known) for known in roll.old]
+    content["new"] = [_fields(known) for known in roll.new]
+    content["way_back"] = roll.way_back and asdict(roll.way_back)
+    return content
+
+
+def _roll(content: dict[str, Any] | None) -> Roll | None:
+    if content is None:
+        return None
+    back = content["way_back"]
+    typed = {
+        "direction": Direction(content["direction"]),
+        "old": tuple(map(_capabilities, content["old"])),
+        "new": tuple(map(_capabilities, content["new"])),
+        "nodes": tuple(RolledNode(Role(role), *rest) for role, *rest in content["nodes"]),
+        "levels": _levels(content["levels"]),
+        "way_back": None if back is None else RollbackPath(**back),
+    }
+    return Roll(**{**content, **typed})
+
+
+def _levels(content: dict[str, list[int]]) -> Any:
+    return {FeatureName(name): (before, after) for name, (before, after) in content.items()}

@@ -1,0 +1,1 @@
+"""Gold: what the fold makes of the messages, as tables."""

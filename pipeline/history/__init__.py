@@ -1,0 +1,1 @@
+"""What a lake knows of any moment of a cluster."""

@@ -1,0 +1,37 @@
+"""The lake's files that are no tables, wherever they are: by Hadoop's file systems."""
+
+from typing import TYPE_CHECKING, Any
+
+from featurewatch.pipeline.spark.session import jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class HadoopFiles:
+    """Files and directories by URI or path."""
+
+    def __init__(self, session: "SparkSession") -> None:
+        self._jvm = jvm(session)
+        self._hadoop = session._jsc.hadoopConfiguration()
+
+    def has_any(self, directory: str, besides: str = "") -> bool:
+        """Whether a directory is there and holds a file that is no hidden one.
+
+        Files whose names begin with ``besides`` do not count, unless it is empty.
+        """
+        path, system = self._find(directory)
+        if not system.exists(path):
+            return False
+        names = (status.getPath().getName() for status in system.listStatus(path))
+        passed = (".", "_", besides) if besides else (".", "_")
+        return any(not name.startswith(passed) for name in names)
+
+    def remove(self, directory: str) -> None:
+        """Removes a directory and all that is in it, if it is there."""
+        path, system = self._find(directory)
+        system.delete(path, True)
+
+    def _find(self, name: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(name)
+        return path, path.getFileSystem(self._hadoop)

@@ -1,0 +1,1 @@
+"""Silver: the messages as typed rows."""

@@ -1,0 +1,1 @@
+"""The reference controller as a state machine."""

@@ -1,0 +1,114 @@
+"""The three written forms of KIP-584, as data: what differs between them is a field here.
+
+The early draft is the older side-by-side text of KIP-584 (update and delete APIs, integers called
+``version``), the later draft the newer one (``version_level``, all or nothing), and the released
+form is what ZooKeeper-mode Kafka 2.7 to 3.9 does (``KafkaController``, ``FeatureZNode``).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.streams.znodes import FeaturesForm
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One form of KIP-584.
+
+    - ``form``: how the features znode is written, at ``path``;
+    - ``lowest_level``: the lowest level that is one (below it an update asks for deletion, where
+      ``deletes_by_level``);
+    - ``range_keys``: the names of a range's ends in the broker's znode;
+    - ``per_item``: answers an error an item, and applies those that have none;
+    - ``queues``: an update waits for the one before it, or is refused while that is in progress;
+    - ``has_delete``: there is DELETE_FEATURES;
+    - ``defaults``: an absent znode is made with the controller's own maxima, else with nothing;
+    - ``failure``: the code where all was valid and the write failed; in the later draft also where
+      an item is refused;
+    - ``writes_unchanged``: a valid request is written even where it changes no level, so that the
+      epoch grows by 1 all the same;
+    - ``exits_at_lower_epoch``: a broker that reads an epoch below the one it holds exits; else it
+      keeps the higher one;
+    - ``pushes``: the controller sends the levels to its live brokers as well, and tells them in its
+      answers; the epoch stands in the znode too.
+    """
+
+    name: str
+    form: FeaturesForm
+    path: str
+    lowest_level: int
+    range_keys: tuple[str, str]
+    per_item: bool
+    queues: bool
+    has_delete: bool
+    deletes_by_level: bool
+    defaults: bool
+    failure: ErrorCode
+    writes_unchanged: bool
+    exits_at_lower_epoch: bool
+    pushes: bool = False
+
+    @property
+    def released(self) -> bool:
+        """Whether it is a form that Kafka was released with."""
+        return self.form in (FeaturesForm.RELEASED_1, FeaturesForm.RELEASED_2)
+
+
+EARLY_DRAFT: Final = Dialect(
+    name="early-draft",
+    form=FeaturesForm.EARLY_DRAFT,
+    path="/features",
+    lowest_level=0,
+    range_keys=("minVersion", "maxVersion"),
+    per_item=False,
+    queues=True,
+    has_delete=True,
+    deletes_by_level=False,
+    defaults=False,
+    failure=ErrorCode.UNKNOWN_SERVER_ERROR,
+    writes_unchanged=True,
+    exits_at_lower_epoch=False,
+)
+
+EARLY_DRAFT_STRUCK: Final = replace(EARLY_DRAFT, name="early-draft-struck", pushes=True)
+"""With what the early draft's own diff strikes out: its shells must deliver
+`protocol.SendUpdateMetadata`."""
+
+LATER_DRAFT: Final = Dialect(
+    name="later-draft",
+    form=FeaturesForm.LATER_DRAFT,
+    path="/features",
+    lowest_level=1,
+    range_keys=("min_version", "max_version"),
+    per_item=False,
+    queues=False,
+    has_delete=False,
+    deletes_by_level=True,
+    defaults=True,
+    failure=ErrorCode.FEATURE_UPDATES_FAILED,
+    writes_unchanged=True,
+    exits_at_lower_epoch=False,
+)
+
+RELEASED: Final = Dialect(
+    name="released",
+    form=FeaturesForm.RELEASED_2,
+    path="/feature",
+    lowest_level=1,
+    range_keys=("min_version", "max_version"),
+    per_item=True,
+    queues=True,
+    has_delete=False,
+    deletes_by_level=True,
+    defaults=True,
+    failure=ErrorCode.FEATURE_UPDATE_FAILED,
+    writes_unchanged=False,
+    exits_at_lower_epoch=True,
+)
+
+RELEASED_1: Final = replace(RELEASED, name="released-1", form=FeaturesForm.RELEASED_1)
+"""As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""
+
+DIALECTS: Final = {each.name: each for each in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)}
+"""Those that every shell can run."""

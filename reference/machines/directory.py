@@ -1,0 +1,170 @@
+"""Who is in the cluster, for Metadata and DescribeCluster: a machine that only reads and watches.
+
+In Kafka the controller tells this to the brokers by UpdateMetadata; of that the reference system
+has only what KIP-584 needs. One directory serves all nodes of a process.
+"""
+
+import base64
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from featurewatch.reference.machines.encoding import BROKER_IDS, broker_path
+from featurewatch.reference.machines.protocol import (
+    Disconnected,
+    Effect,
+    Event,
+    OperationCompleted,
+    Reconnected,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    WatchFired,
+    WatchKind,
+    ZookeeperRequest,
+)
+from featurewatch.reference.machines.zookeeper import (
+    Create,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
+    NodeExists,
+    NoNode,
+    Operation,
+    OperationResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+    rack: str | None = None
+
+
+CLUSTER_ID: Final = "/cluster/id"
+
+
+class BrokerDirectory:
+    """The brokers whose znodes stand, and the cluster id, which it makes where there is none.
+
+    ``new_id`` is what a new cluster is called. Changes of the list are read at the next `Tick`,
+    so that ten thousand brokers that register one by one do not cost a list each.
+    """
+
+    def __init__(self, new_id: str | None = None) -> None:
+        self.cluster_id: str | None = None
+        self.brokers: dict[int, Endpoint] = {}
+        self._new_id = new_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
+        self._token = 0
+        self._asked: dict[int, Operation] = {}
+        self._known: set[int] = set()
+        self._stale = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was listed is read."""
+        return self.cluster_id is not None and not self._asked and not self._stale
+
+    def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
+        """Take one event."""
+        del now_ms
+        match event:
+            case SessionStarted() | Reconnected():
+                self._known.clear()
+                return [
+                    self._ask(GetData(CLUSTER_ID)),
+                    self._ask(GetChildren(BROKER_IDS, watch=True)),
+                ]
+            case OperationCompleted(token, outcome):
+                operation = self._asked.pop(token, None)
+                return [] if operation is None else self._answered(operation, outcome)
+            case WatchFired(path, kind):
+                return self._fired(path, kind)
+            case Tick() if self._stale:
+                self._stale = False
+                return [self._ask(GetChildren(BROKER_IDS, watch=True))]
+            case Disconnected() | SessionLost():
+                self._asked.clear()
+                self._stale = False
+        return []
+
+    def _ask(self, operation: Operation) -> ZookeeperRequest:
+        self._token += 1
+        self._asked[self._token] = operation
+        return ZookeeperRequest(self._token, operation)
+
+    def _answered(self, operation: Operation, outcome: OperationResult) -> list[Effect]:
+        match operation, outcome:
+            case GetData(path), GetDataResult(data) if path == CLUSTER_ID:
+                self.cluster_id = _cluster_id(data)
+            case GetData(path), NoNode() if path == CLUSTER_ID:
+                content = orjson.dumps({"version": "1", "id": self._new_id})
+                return [self._ask(Create(CLUSTER_ID, content))]
+            case Create(), NodeExists():
+                return [self._ask(GetData(CLUSTER_ID))]
+            case Create(), _:
+                self.cluster_id = self._new_id
+            case GetChildren(), GetChildrenResult(names):
+                return self._listed({int(name) for name in names if name.isdecimal()})
+            case GetData(path), GetDataResult(data):
+                self._read(_broker_id(path), data)
+            case GetData(path), NoNode():
+                self._gone(_broker_id(path))
+        return []
+
+    def _listed(self, there: set[int]) -> list[Effect]:
+        for broker_id in self.brokers.keys() - there:
+            self._gone(broker_id)
+        new = sorted(there - self._known)
+        self._known |= there
+        return [self._ask(GetData(broker_path(broker_id), watch=True)) for broker_id in new]
+
+    def _fired(self, path: str, kind: WatchKind) -> list[Effect]:
+        if path == BROKER_IDS:
+            self._stale = True
+        elif kind is WatchKind.DELETED:
+            self._gone(_broker_id(path))
+        else:
+            return [self._ask(GetData(path, watch=True))]
+        return []
+
+    def _read(self, broker_id: int, data: bytes) -> None:
+        endpoint = _endpoint(data)
+        if endpoint is None:
+            self.brokers.pop(broker_id, None)
+        else:
+            self.brokers[broker_id] = endpoint
+
+    def _gone(self, broker_id: int) -> None:
+        self.brokers.pop(broker_id, None)
+        self._known.discard(broker_id)
+
+
+def _broker_id(path: str) -> int:
+    return int(path.rpartition("/")[2])
+
+
+def _cluster_id(data: bytes) -> str | None:
+    try:
+        return str(orjson.loads(data)["id"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _endpoint(data: bytes) -> Endpoint | None:
+    """Where a broker listens in plain text; none: nowhere, or its znode is unreadable."""
+    try:
+        content = orjson.loads(data)
+        host, port = content["host"], content["port"]
+        if not host or not 0 < port < 1 << 16:
+            return None
+        return Endpoint(str(host), int(port), content.get("rack"))
+    except (ValueError, KeyError, TypeError):
+        return None

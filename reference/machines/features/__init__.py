@@ -1,0 +1,1 @@
+"""How the reference controller decides on, and writes, finalized features."""

@@ -1,0 +1,55 @@
+"""One item of a request, judged, and the situation that it is judged in."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from featurewatch.reference.machines.compatibility import is_compatible
+from featurewatch.reference.machines.dialect import Dialect
+from featurewatch.reference.machines.requests import ErrorCode, ItemResult
+from featurewatch.tables.image.nodes import Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateContext:
+    """What a controller knows when it decides.
+
+    ``levels`` are finalized now, ``accepted`` is the live set grouped by ranges, ``local`` is what
+    the controller itself supports.
+    """
+
+    dialect: Dialect
+    levels: Mapping[str, int]
+    accepted: Mapping[Capabilities, Collection[int]]
+    local: Capabilities
+
+    def incompatible(self, feature: str, level: int) -> list[int]:
+        """The live brokers that do not surely support a level, in order."""
+        return sorted(
+            broker_id
+            for known, group in self.accepted.items()
+            if not is_compatible(self.dialect, known, feature, level)
+            for broker_id in group
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDecision:
+    """A judged item; ``level`` None removes the feature, if the result is without an error."""
+
+    result: ItemResult
+    level: int | None = None
+
+    def refused(self, error: ErrorCode, message: str) -> Self:
+        """The same item, refused."""
+        return type(self)(ItemResult(self.result.feature, error, message))
+
+
+def accept(feature: str, level: int | None) -> ItemDecision:
+    """An item that can be applied."""
+    return ItemDecision(ItemResult(feature), level)
+
+
+def reject(feature: str, message: str) -> ItemDecision:
+    """An item that cannot be applied."""
+    return ItemDecision(ItemResult(feature, ErrorCode.INVALID_REQUEST, message))

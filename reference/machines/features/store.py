@@ -1,0 +1,193 @@
+"""The finalized features as a controller keeps them: set up, read, and written under its fence."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final
+
+from featurewatch.reference.machines import encoding
+from featurewatch.reference.machines.dialect import Dialect
+from featurewatch.reference.machines.protocol import Effect, WriteLog
+from featurewatch.reference.machines.task_queue import Task, perform
+from featurewatch.reference.machines.zookeeper import (
+    BadVersion,
+    CheckVersion,
+    Create,
+    Exists,
+    GetData,
+    GetDataResult,
+    Multi,
+    NodeExists,
+    NoNode,
+    OperationDone,
+    OutcomeUnknown,
+    SetData,
+    Stat,
+    WriteOperation,
+)
+from featurewatch.streams.types import KRAFT_VERSION, Range
+from featurewatch.streams.znodes import FeaturesZnode
+
+FENCE: Final = 0
+"""The place of the check of the controller epoch in each transaction."""
+
+
+class WriteResult(Enum):
+    """What became of a write."""
+
+    WRITTEN = "it is written"
+    DEPOSED = "another controller was elected; nothing is written"
+    DEPOSED_UNKNOWN = "another controller was elected, and nobody knows whether it is written"
+    OVERTAKEN = "somebody else changed the znode; nothing is written"
+    UNKNOWN = "nobody knows whether it is written"
+    REFUSED = "ZooKeeper refused it; nothing is written"
+
+
+class FinalizedFeatureStore:
+    """``levels`` and ``epoch`` as last read or written; ``stale``: a watch has fired since."""
+
+    def __init__(
+        self, dialect: Dialect, supported: Mapping[str, Range], emit: Callable[[Effect], None]
+    ) -> None:
+        self._dialect = dialect
+        self._supported = supported
+        self._emit = emit
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.levels: Mapping[str, int] = {}
+        self._stat: Stat | None = None
+        self._znode: FeaturesZnode | None = None
+        self.stale = False
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is known what is finalized."""
+        return self._znode is not None
+
+    @property
+    def epoch(self) -> int:
+        """The znode's data version; -1 where it is not known to be there."""
+        return -1 if self._stat is None else self._stat.version
+
+    def initialize(self, fence: int) -> Task[WriteResult]:
+        """Make the znode if it is absent, turn it on if it is off; else leave it as it is.
+
+        Start-up waits for it (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An
+        unreadable znode is left alone, and said.
+        """
+        while True:
+            yield from self.read()
+            if self._stat is not None and not self._must_be_rewritten():
+                return WriteResult.WRITTEN
+            made: WriteOperation
+            if self._stat is None:
+                first = encoding.encode_features(self._dialect, self._default())
+                made = Create(self._dialect.path, first)
+            else:
+                again = encoding.encode_features(self._dialect, self.levels)
+                made = SetData(self._dialect.path, again, self._stat.version)
+            outcome = yield from perform(
+                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), made))
+            )
+            match outcome:
+                case BadVersion(index) | NoNode(index) if index == FENCE:
+                    return WriteResult.DEPOSED
+                case OperationDone() | NodeExists() | BadVersion() | NoNode() | OutcomeUnknown():
+                    continue
+                case _:
+                    self._emit(
+                        WriteLog(f"cannot set up {self._dialect.path}: {outcome}", warning=True)
+                    )
+                    return WriteResult.REFUSED
+
+    def read(self) -> Task[None]:
+        """Read the znode and leave a watch, also where there is none."""
+        path = self._dialect.path
+        while True:
+            self.stale = False
+            found = yield from perform(GetData(path, watch=True))
+            if isinstance(found, GetDataResult):
+                self._take(found)
+                return
+            self.forget()
+            if not isinstance(found, NoNode):
+                self._emit(WriteLog(f"cannot read {path}: {found}", warning=True))
+                return
+            again = yield from perform(Exists(path, watch=True))
+            if isinstance(again, NoNode):
+                return
+
+    def write(self, levels: Mapping[str, int], fence: int) -> Task[WriteResult]:
+        """Write the levels if the znode is as last read and nobody was elected since.
+
+        A write whose outcome is lost is asked for again. Its conditions let it happen once at most,
+        and what the second says, tells of the first.
+        """
+        before, znode = self._stat, self._znode
+        if before is None or znode is None:
+            return WriteResult.REFUSED
+        data = encoding.encode_features(
+            self._dialect, levels, encoding.metadata_of(znode), before.version + 1
+        )
+        operation = Multi(
+            (
+                CheckVersion(encoding.CONTROLLER_EPOCH, fence),
+                SetData(self._dialect.path, data, before.version),
+            )
+        )
+        lost = False
+        while True:
+            outcome = yield from perform(operation)
+            match outcome:
+                case OutcomeUnknown():
+                    lost = True
+                case OperationDone():
+                    return WriteResult.WRITTEN
+                case BadVersion(index) | NoNode(index) if index == FENCE:
+                    return (yield from self._deposed(before)) if lost else WriteResult.DEPOSED
+                case BadVersion():
+                    return (
+                        (yield from self._compare(before, data)) if lost else WriteResult.OVERTAKEN
+                    )
+                case _:
+                    return WriteResult.UNKNOWN if lost else WriteResult.REFUSED
+
+    def _compare(self, before: Stat, data: bytes) -> Task[WriteResult]:
+        """Still the controller, and the znode is not as it was: by our own lost write?"""
+        found = yield from perform(GetData(self._dialect.path))
+        if not isinstance(found, GetDataResult):
+            return WriteResult.UNKNOWN
+        ours = (found.stat.czxid, found.stat.version) == (before.czxid, before.version + 1)
+        return WriteResult.WRITTEN if ours and found.data == data else WriteResult.UNKNOWN
+
+    def _deposed(self, before: Stat) -> Task[WriteResult]:
+        """No longer the controller: what is still as it was, our write can no longer change."""
+        found = yield from perform(GetData(self._dialect.path))
+        same = isinstance(found, GetDataResult) and found.stat == before
+        return WriteResult.DEPOSED if same else WriteResult.DEPOSED_UNKNOWN
+
+    def _take(self, found: GetDataResult) -> None:
+        self.forget()
+        self._stat = found.stat
+        try:
+            self._znode = encoding.decode_features(self._dialect, found.data)
+        except encoding.ZnodeDecodeError as error:
+            self._emit(WriteLog(f"cannot read {self._dialect.path}: {error}", warning=True))
+        else:
+            self.levels = encoding.levels_of(self._znode)
+
+    def _must_be_rewritten(self) -> bool:
+        """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
+        znode = self._znode
+        return znode is not None and not (znode.enabled and znode.form is self._dialect.form)
+
+    def _default(self) -> dict[str, int]:
+        """The greatest level of each feature that this controller supports itself.
+
+        Of ``kraft.version`` it is 0, as in ``BrokerFeatures.defaultFinalizedFeatures``, so that it
+        is left out. The early draft speaks of no default, and begins with none.
+        """
+        if not self._dialect.defaults:
+            return {}
+        return {name: high for name, (_, high) in self._supported.items() if name != KRAFT_VERSION}

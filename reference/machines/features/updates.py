@@ -1,0 +1,102 @@
+"""What becomes of a request to change finalized levels: deciding, which is not doing.
+
+`decide` gives the levels to write and the answer if the write succeeds; nothing is changed by it,
+so that a dry run is deciding and stopping there. The rules of an item stand in `released` and
+`drafts`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from featurewatch.reference.machines.features import drafts, released
+from featurewatch.reference.machines.features.items import ItemDecision, UpdateContext
+from featurewatch.reference.machines.requests import (
+    DeleteFeatures,
+    ErrorCode,
+    ItemResult,
+    UpdateFeatures,
+    UpdateResponse,
+)
+
+ALL_FAILED = "The update failed for all features since the following feature had an error: {}"
+"""As Kafka 4.0 answers UpdateFeatures from version 2 on (``QuorumController.updateFeatures``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureDecision:
+    """``levels`` is the whole set to write, None where nothing is written; then ``response``."""
+
+    levels: Mapping[str, int] | None
+    response: UpdateResponse
+
+
+def decide(here: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> FeatureDecision:
+    """What to write and what to answer, by the rules of the dialect."""
+    if isinstance(request, DeleteFeatures):
+        if not here.dialect.has_delete:
+            return _refused(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
+        items: Sequence[ItemDecision] = drafts.check_deletions(here, request)
+    else:
+        items = _judged(here, request)
+    whole = not here.dialect.per_item or (
+        isinstance(request, UpdateFeatures) and request.version >= 2
+    )
+    failed = [item.result for item in items if item.result.error is not ErrorCode.NONE]
+    if whole and failed:
+        return _all_failed(here, failed)
+    results = () if whole else tuple(item.result for item in items)
+    levels = dict(here.levels)
+    for item in items:
+        if item.result.error is not ErrorCode.NONE:
+            continue
+        if item.level is None:
+            levels.pop(item.result.feature, None)
+        else:
+            levels[item.result.feature] = item.level
+    write = bool(items) and here.dialect.writes_unchanged
+    dry = isinstance(request, UpdateFeatures) and request.validate_only
+    changed = not dry and (write or levels != here.levels)
+    return FeatureDecision(levels if changed else None, UpdateResponse(results=results))
+
+
+def not_written(here: UpdateContext, response: UpdateResponse, reason: str) -> UpdateResponse:
+    """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
+    if not response.results:
+        return UpdateResponse(
+            here.dialect.failure, f"The finalized features could not be written: {reason}."
+        )
+    text = "Unable to update finalized features due to an unexpected server error."
+    failed = tuple(
+        replace(item, error=ErrorCode.FEATURE_UPDATE_FAILED, message=text)
+        if item.error is ErrorCode.NONE
+        else item
+        for item in response.results
+    )
+    return UpdateResponse(results=failed)
+
+
+def _judged(here: UpdateContext, request: UpdateFeatures) -> list[ItemDecision]:
+    """Each feature once: of two items for one the first counts, as in Kafka's keyed collection."""
+    judge = released.check_released_update if here.dialect.per_item else drafts.check_draft_update
+    items: dict[str, ItemDecision] = {}
+    for update in request.updates:
+        item = judge(here, update, request.version)
+        if not here.dialect.per_item and item.result.feature in items:
+            item = item.refused(ErrorCode.INVALID_REQUEST, "The feature is named twice.")
+            items[item.result.feature] = item
+        items.setdefault(item.result.feature, item)
+    return [*items.values()]
+
+
+def _all_failed(here: UpdateContext, failed: Sequence[ItemResult]) -> FeatureDecision:
+    first = failed[0]
+    if here.dialect.per_item:
+        return _refused(first.error, ALL_FAILED.format(first.message))
+    if here.dialect.failure is ErrorCode.FEATURE_UPDATES_FAILED:
+        texts = (f"{item.feature}: {item.message}" for item in failed)
+        return _refused(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
+    return _refused(first.error, f"{first.feature}: {first.message}")
+
+
+def _refused(error: ErrorCode, message: str) -> FeatureDecision:
+    return FeatureDecision(None, UpdateResponse(error, message))

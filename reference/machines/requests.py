@@ -1,0 +1,165 @@
+"""What clients ask the reference brokers and controller, and what they are told; plain values.
+
+The released form is UpdateFeatures v0-2 (API key 57) and the feature part of ApiVersions (18, v3+);
+the drafts' forms are those of KIP-584's early and later texts (API key 48, DELETE_FEATURES 49).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from featurewatch.streams.types import UpgradeType
+
+DEFAULT_TIMEOUT_MS: Final = 60_000
+"""How long the server tries, by default of the schema (KIP-584, UpdateFeaturesRequest)."""
+
+
+class ErrorCode(IntEnum):
+    """Error codes as on the wire (``org.apache.kafka.common.protocol.Errors``).
+
+    The later draft's own two were never given a number, so that ours lie beyond all of Kafka's.
+    """
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    REQUEST_TIMED_OUT = 7
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
+    FEATURE_UPDATE_IN_PROGRESS = 30_001
+    FEATURE_UPDATES_FAILED = 30_002
+
+
+class EarlyUpdateType(IntEnum):
+    """``FeatureUpdateType`` of the early draft; DELETE is from the side that its diff strikes."""
+
+    ADD_OR_UPDATE = 0
+    ADD_OR_UPDATE_ALLOW_DOWNGRADE = 1
+    DELETE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedUpdate:
+    """An item of the released UpdateFeatures: v0 has ``allow_downgrade``, later ones the type."""
+
+    feature: str
+    max_version_level: int
+    allow_downgrade: bool = False
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class LaterUpdate:
+    """An item of the later draft's UPDATE_FEATURES; a level below 1 deletes."""
+
+    name: str
+    version_level: int
+    allow_downgrade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyUpdate:
+    """An item of the early draft's UPDATE_FEATURES."""
+
+    name: str
+    version: int
+    update_type: int = EarlyUpdateType.ADD_OR_UPDATE
+
+
+Update = ReleasedUpdate | LaterUpdate | EarlyUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures:
+    """Finalize, change or remove levels; all items are of the dialect's own form.
+
+    From ``version`` 2 on the released form is answered as a whole and applied as a whole (Kafka
+    4.0); ``validate_only`` (released, v1+) decides and writes nothing.
+    """
+
+    updates: tuple[Update, ...]
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    version: int = 1
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFeatures:
+    """Remove features with no check of ranges (early draft)."""
+
+    names: tuple[str, ...]
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """What does this broker support, and what is finalized? Features come with version 3."""
+
+    version: int = 4
+
+
+Request = UpdateFeatures | DeleteFeatures | ApiVersions
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    """What came of one item: no error, or a code and a text."""
+
+    feature: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResponse:
+    """The answer to `UpdateFeatures` and `DeleteFeatures`.
+
+    ``results`` is empty where there is a top-level error, in the drafts, and from version 2 on.
+    ``unknown`` says that nobody knows whether the update was applied (ZooKeeper went away during
+    the write): the state must be read again (KIP-584, guarantees). It is no field of the wire.
+    ``finalized`` is the whole set after a success, with its epoch, where the dialect pushes.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    results: tuple[ItemResult, ...] = ()
+    unknown: bool = False
+    finalized: "UpdateMetadata | None" = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Neither an error as a whole nor one of an item."""
+        return self.error is ErrorCode.NONE and all(
+            item.error is ErrorCode.NONE for item in self.results
+        )
+
+
+NOT_CONTROLLER: Final = UpdateResponse(
+    ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster."
+)
+"""What everybody but the controller answers to a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesResponse:
+    """The feature part of an ApiVersions answer; ``epoch`` -1: no finalized features are known.
+
+    Below version 3 there is no such part, and all of it is empty.
+    """
+
+    supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    finalized: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadata:
+    """The part of UpdateMetadataRequest that the early draft's struck-out side adds to it."""
+
+    epoch: int
+    features: Mapping[str, int]
+
+
+Response = UpdateResponse | FeaturesResponse

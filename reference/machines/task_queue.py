@@ -1,0 +1,141 @@
+"""One thing after the other: the controller's event thread and the broker's, without a thread.
+
+A task is a generator that yields operations and is sent their outcomes. One task runs at a time,
+to its end, so that what it has read still holds for itself when it writes; what comes meanwhile
+waits its turn (KIP-584: updates and joins are handled by one thread).
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Final, TypeVar
+
+from featurewatch.reference.machines.protocol import Effect, Token, ZookeeperRequest
+from featurewatch.reference.machines.zookeeper import (
+    Exists,
+    GetChildren,
+    GetData,
+    Operation,
+    OperationResult,
+    OutcomeUnknown,
+)
+
+_T = TypeVar("_T")
+
+_READS: Final = (GetData, Exists, GetChildren)
+
+Task = Generator[tuple[Operation, ...], tuple[OperationResult, ...], _T]
+"""Yields operations that go out together, and is sent their outcomes in the same order."""
+
+
+def perform(operation: Operation) -> Task[OperationResult]:
+    """One operation of a task: ``outcome = yield from ask(Get(path))``."""
+    (outcome,) = yield (operation,)
+    return outcome
+
+
+class TaskQueue:
+    """Runs tasks in their order.
+
+    Reads whose connection was lost are asked again once it is back, with those that went out beside
+    them and were answered, whose watches are gone. A write that was lost gives its task
+    `OutcomeUnknown` at that time, since only the task can say how to find out what became of it.
+    """
+
+    def __init__(self, emit: Callable[[Effect], None]) -> None:
+        self._emit = emit
+        self._tasks: deque[Task[None]] = deque()
+        self._current: Task[None] | None = None
+        self._operations: tuple[Operation, ...] = ()
+        self._outcomes: list[OperationResult | None] = []
+        self._waiting: dict[Token, int] = {}
+        self._token: Token = 0
+        self._connected = False
+        self._held = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task runs or waits."""
+        return self._current is not None
+
+    def add(self, task: Task[None]) -> None:
+        """Run a task after all others."""
+        self._tasks.append(task)
+        if self._current is None:
+            self._run(None)
+
+    def connected(self) -> None:
+        """A server is reached (again)."""
+        self._connected = True
+        self.retry()
+
+    def disconnected(self) -> None:
+        """No server is reached: what still waits is as lost as what was answered so."""
+        self._connected = False
+        for token in [*self._waiting]:
+            self.answered(token, OutcomeUnknown())
+
+    def cancel_all(self) -> None:
+        """The session is gone: end all tasks where they are."""
+        current, self._current = self._current, None
+        self._tasks.clear()
+        self._waiting.clear()
+        self._held = self._connected = False
+        if current is not None:
+            current.close()
+
+    def answered(self, token: Token, outcome: OperationResult) -> None:
+        """Hand an outcome to the task that waits for it; others are of the past."""
+        place = self._waiting.pop(token, None)
+        if place is None:
+            return
+        self._outcomes[place] = outcome
+        if self._waiting:
+            return
+        if any(isinstance(each, OutcomeUnknown) for each in self._outcomes):
+            self._held = True
+        else:
+            self._deliver()
+
+    def retry(self) -> None:
+        """Go on with what was lost, if a server is reached."""
+        if not self._held or not self._connected:
+            return
+        self._held = False
+        asked = any(each is not None for each in self._outcomes)
+        if asked and not all(isinstance(each, _READS) for each in self._operations):
+            self._deliver()
+            return
+        self._outcomes = [None] * len(self._operations)
+        self._ask(range(len(self._operations)))
+
+    def _deliver(self) -> None:
+        self._run(tuple(each for each in self._outcomes if each is not None))
+
+    def _run(self, outcomes: tuple[OperationResult, ...] | None) -> None:
+        """Take the current task, and those after it, as far as they go without an answer."""
+        while True:
+            if self._current is None:
+                if not self._tasks:
+                    return
+                self._current, outcomes = self._tasks.popleft(), None
+            try:
+                operations = (
+                    next(self._current) if outcomes is None else self._current.send(outcomes)
+                )
+            except StopIteration:
+                self._current = None
+                continue
+            outcomes = ()
+            if operations:
+                self._operations = operations
+                self._outcomes = [None] * len(operations)
+                self._held = not self._connected
+                if self._connected:
+                    self._ask(range(len(operations)))
+                return
+
+    def _ask(self, places: Iterable[int]) -> None:
+        for place in places:
+            self._token += 1
+            self._waiting[self._token] = place
+            self._emit(ZookeeperRequest(self._token, self._operations[place]))

@@ -1,0 +1,1 @@
+"""The reference system's side of Kafka's protocol."""

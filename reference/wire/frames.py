@@ -1,0 +1,156 @@
+"""Requests read from frames, and answers written into them; pure.
+
+What cannot be read closes the connection in Kafka (RequestContext.parseRequest, SocketServer);
+only an unknown version of ApiVersions is answered, in the form of version 0 (KIP-511).
+"""
+
+import io
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+from kio.schema.index import api_key_map
+from kio.serial import entity_writer
+
+from featurewatch.reference.wire import draft_messages
+from featurewatch.reference.wire.api_keys import (
+    API_VERSIONS,
+    DRAFT_DELETE,
+    DRAFT_UPDATE,
+    OFFERED,
+    UPDATE_METADATA,
+    ApiDialect,
+)
+from featurewatch.streams.net.decode import DecodeError, read_entity, skip_header
+
+_START: Final = struct.Struct(">hhi")
+_LENGTH: Final = struct.Struct(">i")
+_ENTITY_NAMES: Final[Mapping[str, str]] = {
+    "metadata": "Metadata",
+    "api_versions": "ApiVersions",
+    "update_features": "UpdateFeatures",
+    "describe_cluster": "DescribeCluster",
+}
+
+
+class MalformedRequestError(ValueError):
+    """Bytes that are no request that this listener takes: one line, for its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """One request: ``body`` is kio's or a draft's message; none: an ApiVersions version unknown."""
+
+    key: int
+    version: int
+    correlation_id: int
+    body: Any
+
+
+def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
+    """The request in a frame (without its length), of a version that ``speech`` offers.
+
+    Raises:
+        BadRequestError: if it is not one.
+    """
+    if len(frame) < _START.size:
+        raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
+    key, version, correlation_id = _START.unpack_from(frame)
+    offered = OFFERED[speech].get(key)
+    if offered is None:
+        raise MalformedRequestError(f"{_named(key)} is not served here")
+    if not offered[0] <= version <= offered[1]:
+        if key == API_VERSIONS:
+            return WireRequest(key, version, correlation_id, None)
+        raise MalformedRequestError(
+            f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
+            f"{offered[1]}"
+        )
+    kind = request_class(speech, key, version)
+    try:
+        start = skip_header(frame, _START.size, flexible=kind.__flexible__)
+        # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
+        body, _ = read_entity(kind, frame, start)
+    except DecodeError as error:
+        raise MalformedRequestError(
+            f"an unreadable {_named(key)} of version {version}: {error}"
+        ) from None
+    return WireRequest(key, version, correlation_id, body)
+
+
+def write_response(correlation_id: int, answer: Any) -> bytes:
+    """The frame of an answer, its length first."""
+    header = answer.__header_schema__
+    buffer = io.BytesIO()
+    buffer.write(bytes(_LENGTH.size))
+    entity_writer(header)(buffer, header(correlation_id=correlation_id))
+    entity_writer(type(answer))(buffer, answer)
+    return _with_length(buffer)
+
+
+def write_request(request: Any, client_id: str) -> bytes:
+    """The frame of a request that a node makes itself, its length first."""
+    header = request.__header_schema__
+    buffer = io.BytesIO()
+    buffer.write(bytes(_LENGTH.size))
+    entity_writer(header)(
+        buffer,
+        header(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=0,
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(request))(buffer, request)
+    return _with_length(buffer)
+
+
+@cache
+def request_class(speech: ApiDialect, key: int, version: int) -> Any:
+    """The class of a request that is offered."""
+    if key == DRAFT_UPDATE:
+        return draft_messages.update_features(speech, version).request
+    if key == DRAFT_DELETE:
+        return draft_messages.delete_features(version).request
+    if key == UPDATE_METADATA:
+        return draft_messages.update_metadata().request
+    name = api_key_map[key]
+    return getattr(_module(name, version, "request"), f"{_ENTITY_NAMES[name]}Request")
+
+
+@cache
+def response_classes(key: int, version: int) -> ModuleType:
+    """kio's module with the response of a released API version and what is nested in it."""
+    return _module(api_key_map[key], version, "response")
+
+
+def build_message(kind: Any, **values: Any) -> Any:
+    """A message of kio's with those of the values that this version of it has."""
+    return kind(**{name: values[name] for name in _field_names(kind) if name in values})
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _with_length(buffer: io.BytesIO) -> bytes:
+    frame = buffer.getbuffer()
+    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
+    return bytes(frame)
+
+
+def _module(name: str, version: int, kind: str) -> ModuleType:
+    return import_module(f"kio.schema.{name}.v{version}.{kind}")
+
+
+def _named(key: int) -> str:
+    name = api_key_map.get(key)
+    if name is None or key in (DRAFT_UPDATE, DRAFT_DELETE):
+        return f"API key {key}"
+    return f"API key {key} ({name})"

@@ -1,0 +1,78 @@
+"""Requests of the wire as what the machines are asked; pure."""
+
+import re
+from typing import Any, Final
+
+from featurewatch.reference.machines.requests import (
+    DeleteFeatures,
+    EarlyUpdate,
+    LaterUpdate,
+    ReleasedUpdate,
+    Update,
+    UpdateFeatures,
+    UpdateMetadata,
+)
+from featurewatch.reference.wire.api_keys import DRAFT_DELETE, DRAFT_UPDATE, ApiDialect
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.streams.types import UpgradeType
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def is_valid_software(body: Any) -> bool:
+    """Whether a client says what it is as KIP-511 wants it, or is too old to say it."""
+    names = (
+        getattr(body, "client_software_name", None),
+        getattr(body, "client_software_version", None),
+    )
+    return all(name is None or _SOFTWARE.fullmatch(name) is not None for name in names)
+
+
+def read_update_features(call: WireRequest, speech: ApiDialect) -> UpdateFeatures | DeleteFeatures:
+    """What an update or a deletion asks of the controller."""
+    body = call.body
+    if call.key == DRAFT_DELETE:
+        return DeleteFeatures(tuple(each.name for each in body.feature), _ms(body))
+    if call.key == DRAFT_UPDATE:
+        return UpdateFeatures(_drafts_updates(body, speech), _ms(body), version=call.version)
+    return UpdateFeatures(
+        tuple(_released(each) for each in body.feature_updates),
+        _ms(body),
+        version=call.version,
+        validate_only=getattr(body, "validate_only", False),
+    )
+
+
+def read_update_metadata(call: WireRequest) -> UpdateMetadata:
+    """What the controller pushes to a broker."""
+    body = call.body
+    features = {each.name: int(each.version) for each in body.features}
+    return UpdateMetadata(int(body.features_epoch), features)
+
+
+def _released(item: Any) -> ReleasedUpdate:
+    return ReleasedUpdate(
+        item.feature,
+        int(item.max_version_level),
+        allow_downgrade=getattr(item, "allow_downgrade", False),
+        upgrade_type=int(getattr(item, "upgrade_type", UpgradeType.UPGRADE)),
+    )
+
+
+def _drafts_updates(body: Any, speech: ApiDialect) -> tuple[Update, ...]:
+    """Each item of the drafts has a list of features, which share how they are updated."""
+    if speech is ApiDialect.LATER_DRAFT:
+        return tuple(
+            LaterUpdate(each.name, int(each.version_level), update.allow_downgrade)
+            for update in body.feature_update
+            for each in update.feature
+        )
+    return tuple(
+        EarlyUpdate(each.name, int(each.version), int(update.feature_update_type))
+        for update in body.feature_update
+        for each in update.feature
+    )
+
+
+def _ms(body: Any) -> int:
+    return int(body.timeout.total_seconds() * 1000)

@@ -1,0 +1,102 @@
+"""An asyncio server for Kafka's wire protocol: frames in, answers out, in order.
+
+Like Kafka's, it takes the next request of a connection when the one before it is answered, and
+closes a connection whose bytes it cannot read.
+"""
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.reference.wire.frames import (
+    MalformedRequestError,
+    WireRequest,
+    read_request,
+    write_response,
+)
+
+MAX_REQUEST_BYTES: Final = 1 << 20
+"""The requests that are served are of some kilobytes at most."""
+
+_LENGTH = struct.Struct(">i")
+_log = logging.getLogger("reference")
+
+Answer = Callable[[WireRequest], Awaitable[Any]]
+"""Gives the message that answers a request; None: the connection is to be closed."""
+
+
+class WireServer:
+    """Listens on ``host:port`` and answers by ``answer``; ``port`` 0 takes a free one."""
+
+    def __init__(
+        self,
+        speech: ApiDialect,
+        answer: Answer,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        name: str = "reference",
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._speech = speech
+        self._answer = answer
+        self._name = name
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Listens; `OSError` if the port cannot be had."""
+        self._server = await asyncio.start_server(
+            self._connected, self.host, self.port, limit=MAX_REQUEST_BYTES
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Closes the listener and every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        self._connections.add(task)
+        try:
+            await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            pass  # the server closes; nobody awaits this task's end but close()
+        except MalformedRequestError as error:
+            peer = writer.get_extra_info("peername")
+            _log.warning("%s: closing the connection of %s: %s", self._name, _text(peer), error)
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client went away
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+            if not 0 <= size <= MAX_REQUEST_BYTES:
+                raise MalformedRequestError(
+                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
+                    "is it a Kafka client without TLS?"
+                )
+            call = read_request(await reader.readexactly(size), self._speech)
+            answer = await self._answer(call)
+            if answer is None:
+                return
+            writer.write(write_response(call.correlation_id, answer))
+            await writer.drain()
+
+
+def _text(peer: Any) -> str:
+    return f"{peer[0]}:{peer[1]}" if peer else "somebody"

@@ -1,0 +1,84 @@
+"""What a controller sends to brokers by itself: UpdateMetadata, in the dialect that has it.
+
+Each message is sent once, and nobody waits for it; one that cannot be delivered is lost, and the
+broker reads the znode all the same. To one address only the newest goes out, when the one before it
+has arrived.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.requests import UpdateMetadata
+from featurewatch.reference.wire import draft_messages
+from featurewatch.reference.wire.frames import write_request
+
+_TIMEOUT_S: Final = 5.0
+_log = logging.getLogger("reference")
+
+
+class UpdateMetadataSender:
+    """Sends for one node; ``endpoint`` gives where a broker listens, none if it is not known."""
+
+    def __init__(self, node_id: int, name: str, endpoint: Callable[[int], Endpoint | None]) -> None:
+        self._node_id = node_id
+        self._name = name
+        self._endpoint = endpoint
+        self._newest: dict[Endpoint, UpdateMetadata] = {}
+        self._running: dict[Endpoint, asyncio.Task[None]] = {}
+
+    def send(self, broker_id: int, message: UpdateMetadata, controller_epoch: int) -> None:
+        """Send this to a broker."""
+        endpoint = self._endpoint(broker_id)
+        if endpoint is None:
+            _log.info("%s: broker %d is not known and not told", self._name, broker_id)
+            return
+        self._newest[endpoint] = message
+        if endpoint not in self._running:
+            work = self._deliver(endpoint, controller_epoch)
+            self._running[endpoint] = asyncio.get_running_loop().create_task(work)
+
+    async def close(self) -> None:
+        """Sends no more."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _deliver(self, endpoint: Endpoint, controller_epoch: int) -> None:
+        try:
+            while (message := self._newest.pop(endpoint, None)) is not None:
+                await self._send(endpoint, self._request(message, controller_epoch))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            where = f"{endpoint.host}:{endpoint.port}"
+            why = str(error) or type(error).__name__
+            _log.info("%s: UpdateMetadata did not reach %s: %s", self._name, where, why)
+        finally:
+            del self._running[endpoint]
+
+    def _request(self, message: UpdateMetadata, controller_epoch: int) -> Any:
+        classes = draft_messages.update_metadata()
+        return classes.request(
+            controller_id=self._node_id,
+            controller_epoch=controller_epoch,
+            broker_epoch=-1,
+            topic_states=(),
+            live_brokers=(),
+            features_epoch=message.epoch,
+            features=tuple(
+                classes.feature(name=name, version=level)
+                for name, level in sorted(message.features.items())
+            ),
+        )
+
+    async def _send(self, endpoint: Endpoint, request: Any) -> None:
+        async with asyncio.timeout(_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+            try:
+                writer.write(write_request(request, self._name))
+                await writer.drain()
+                size = int.from_bytes(await reader.readexactly(4))
+                await reader.readexactly(size)
+            finally:
+                writer.close()

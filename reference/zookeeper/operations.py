@@ -1,0 +1,161 @@
+"""A machine's operations as kazoo's requests, and kazoo's answers as outcomes.
+
+All requests are asynchronous; their results are read in kazoo's own thread, at once, where the
+client's last zxid still is the one of the answer.
+"""
+
+from typing import Any, Final, assert_never
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.protocol.states import EventType, ZnodeStat
+
+from featurewatch.reference.machines.protocol import WatchKind
+from featurewatch.reference.machines.zookeeper import (
+    BadVersion,
+    CheckVersion,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetChildrenResult,
+    GetData,
+    GetDataResult,
+    Multi,
+    NodeExists,
+    NoNode,
+    Operation,
+    OperationDone,
+    OperationRefused,
+    OperationResult,
+    OutcomeUnknown,
+    SetData,
+    Stat,
+)
+
+WATCH_KINDS: Final = {
+    EventType.CREATED: WatchKind.CREATED,
+    EventType.CHANGED: WatchKind.CHANGED,
+    EventType.DELETED: WatchKind.DELETED,
+    EventType.CHILD: WatchKind.CHILDREN,
+}
+
+_LOST: Final = (
+    ConnectionLoss,
+    ConnectionClosedError,
+    SessionExpiredError,
+    OperationTimeoutError,
+)
+
+
+def request(client: KazooClient, operation: Operation, watcher: Any) -> Any:
+    """Sends an operation; kazoo's result to come. ``watcher`` is called where a watch is wanted."""
+    match operation:
+        case GetData(path, watch):
+            return client.get_async(path, watcher if watch else None)
+        case Exists(path, watch):
+            return client.exists_async(path, watcher if watch else None)
+        case GetChildren(path, watch):
+            return client.get_children_async(path, watcher if watch else None)
+        case Create(path, data, ephemeral):
+            return client.create_async(path, data, ephemeral=ephemeral, include_data=True)
+        case SetData(path, data, version):
+            return client.set_async(path, data, version)
+        case Delete(path, version):
+            return client.delete_async(path, version)
+        case Multi(parts):
+            return _transaction(client, parts).commit_async()
+        case _:
+            assert_never(operation)
+
+
+def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
+    transaction = client.transaction()
+    for part in parts:
+        match part:
+            case Create(path, data, ephemeral):
+                transaction.create(path, data, ephemeral=ephemeral)
+            case SetData(path, data, version):
+                transaction.set_data(path, data, version)
+            case Delete(path, version):
+                transaction.delete(path, version)
+            case CheckVersion(path, version):
+                transaction.check(path, version)
+    return transaction
+
+
+def outcome(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
+    """What came of an operation whose kazoo result is there; called in kazoo's thread."""
+    if (error := result.exception) is not None:
+        return _failure(error)
+    value = result.value
+    match operation:
+        case GetData():
+            return GetDataResult(value[0], _stat(value[1]))
+        case Exists():
+            return NoNode() if value is None else OperationDone((_stat(value),))
+        case GetChildren():
+            return GetChildrenResult(tuple(value))
+        case Create():
+            return OperationDone((_stat(value[1]),))
+        case SetData():
+            return OperationDone((_stat(value),))
+        case Delete():
+            return OperationDone()
+        case Multi(parts):
+            return _of_transaction(client, parts, value)
+        case _:
+            assert_never(operation)
+
+
+def _of_transaction(
+    client: KazooClient, parts: tuple[Any, ...], results: list[Any]
+) -> OperationResult:
+    for index, result in enumerate(results):
+        if isinstance(result, Exception) and not isinstance(
+            result, (RolledBackError, RuntimeInconsistency)
+        ):
+            return _failure(result, index)
+    return OperationDone(
+        tuple(_part_stat(client, part, given) for part, given in zip(parts, results, strict=True))
+    )
+
+
+def _part_stat(client: KazooClient, part: Any, given: Any) -> Stat | None:
+    if isinstance(part, SetData):
+        return _stat(given)
+    if not isinstance(part, Create):
+        return None
+    # A transaction's answer has no stat for what it made, but its zxid is known.
+    zxid: int = client.last_zxid
+    return Stat(0, zxid, zxid, client.client_id[0] if part.ephemeral else 0)
+
+
+def _failure(error: BaseException, index: int = 0) -> OperationResult:
+    if isinstance(error, NoNodeError):
+        return NoNode(index)
+    if isinstance(error, NodeExistsError):
+        return NodeExists(index)
+    if isinstance(error, BadVersionError):
+        return BadVersion(index)
+    if isinstance(error, _LOST):
+        return OutcomeUnknown()
+    kind = type(error).__name__
+    if isinstance(error, KazooException):
+        return OperationRefused(f"ZooKeeper says {kind.removesuffix('Error')}")
+    return OperationRefused(f"{kind}: {error}")
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)

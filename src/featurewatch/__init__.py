@@ -1,0 +1,1 @@
+"""featurewatch: follows the feature levels of Apache Kafka clusters live."""

@@ -1,0 +1,73 @@
+"""Connections to nodes, kept open from one round to the next."""
+
+from collections.abc import Iterable
+
+from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import (
+    Connection,
+    NodeError,
+    ResponseTimeoutError,
+    open_connection,
+)
+from featurewatch.streams.net.security import Security
+from featurewatch.streams.types import NodeKey, Role
+
+
+class ConnectionPool:
+    """The open connections of a source, one to an address."""
+
+    def __init__(self, settings: ApiVersionsSettings) -> None:
+        self._settings = settings
+        self._open: dict[tuple[Role, Address], Connection] = {}
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one question may take."""
+        return self._settings.timeout_s
+
+    async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
+        """A node's answer; raises `NodeError` with one line that says why there is none."""
+        kept = self._known(key.role, address)
+        if kept is not None:
+            try:
+                return read_node_features(await kept.request_api_versions(self._settings.timeout_s))
+            except ResponseTimeoutError:
+                raise
+            except NodeError:
+                # A node that was restarted closed what we kept: that alone is no miss.
+                await kept.close()
+        connection = await self.connection(key.role, address)
+        # A new connection begins with the very question that we have.
+        first = connection.last_api_versions
+        return read_node_features(
+            first or await connection.request_api_versions(self._settings.timeout_s)
+        )
+
+    async def connection(self, role: Role, address: Address) -> Connection:
+        """The connection to an address, a new one if need be; raises `NodeError`."""
+        known = self._known(role, address)
+        if known is not None:
+            return known
+        connection = await open_connection(
+            address, self._security(role), timeout_s=self._settings.timeout_s
+        )
+        self._open[role, address] = connection
+        return connection
+
+    async def retain(self, wanted: Iterable[tuple[Role, Address]]) -> None:
+        """Closes the connections to all other addresses."""
+        for place in self._open.keys() - set(wanted):
+            await self._open.pop(place).close()
+
+    def _known(self, role: Role, address: Address) -> Connection | None:
+        connection = self._open.get((role, address))
+        if connection is None or not connection.closed:
+            return connection
+        del self._open[role, address]
+        return None
+
+    def _security(self, role: Role) -> Security:
+        own = self._settings.controllers_security
+        return own if role is Role.CONTROLLER and own is not None else self._settings.security

@@ -1,0 +1,191 @@
+"""What changed between the rounds in which all nodes of a cluster are asked. Pure.
+
+The shell says what the cluster lists, what each node answered, which one did not, and when a round
+is over; each call gives the events to publish. Nothing is published twice, and a new observer
+publishes everything once.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.events import (
+    DeadLetter,
+    Disagreement,
+    FeatureView,
+    NodeAnswer,
+    NodeSilent,
+)
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeKey
+
+TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
+
+Views = tuple[FeatureView, ...]
+
+UNLISTED_BEFORE_GONE = 2
+"""One listing may come from a broker that has itself just lost the controller."""
+
+
+@dataclass(slots=True)
+class _Node:
+    address: str
+    answer: NodeFeatures | None = None
+    """The newest answer that was published; none: nothing, or the node was said to be silent."""
+    misses: int = 0
+    silent: bool = False
+    unlisted: int = 0
+    levels: Mapping[FeatureName, FeatureLevel] | None = None
+    """The finalized levels of this round; none: no answer, or one that does not count."""
+    levels_before: Mapping[FeatureName, FeatureLevel] | None = None
+    faults: frozenset[str] = field(default_factory=frozenset)
+
+
+class NodeTracker:
+    """What is known of the nodes of one cluster; ``misses`` unanswered questions make a silence."""
+
+    def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
+        self._cluster = cluster
+        self._misses = misses
+        self._nodes: dict[NodeKey, _Node] = {}
+        self._views: dict[FeatureName, Views] = {}
+
+    @property
+    def nodes(self) -> Mapping[NodeKey, str]:
+        """Whom to ask, and where."""
+        return {key: node.address for key, node in self._nodes.items()}
+
+    def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
+        """The cluster's nodes and addresses; nodes that it lists no more are gone.
+
+        A node counts as gone at the second listing without it.
+        """
+        said: list[TrackerEvent] = []
+        for key, address in nodes.items():
+            node = self._nodes.setdefault(key, _Node(address))
+            node.unlisted = 0
+            if node.address != address:
+                node.address = address
+                # Published again: where a node answers is part of what it says.
+                node.answer = None
+        for key in [key for key in self._nodes if key not in nodes]:
+            node = self._nodes[key]
+            node.unlisted += 1
+            if node.unlisted < UNLISTED_BEFORE_GONE:
+                continue
+            detail = "the cluster no longer lists it"
+            said.append(self._silence(key, node.address, detail, now_ms, gone=True))
+            del self._nodes[key]
+        return said
+
+    def on_response(self, key: NodeKey, answer: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
+        """A node's answer; published if it says something new, or if the node was silent."""
+        node = self._nodes.get(key)
+        if node is None:
+            return []
+        node.misses, node.silent = 0, False
+        node.levels = answer.finalized if answer.epoch >= 0 else None
+        if node.answer is not None and node.answer.same_features(answer):
+            return []
+        node.answer = answer
+        said: list[TrackerEvent] = [
+            NodeAnswer(
+                cluster=self._cluster,
+                role=key.role,
+                node_id=key.node_id,
+                address=node.address,
+                supported=answer.supported,
+                finalized=answer.finalized,
+                epoch=answer.epoch,
+                complete=answer.complete,
+                seen_ms=now_ms,
+            )
+        ]
+        said += self._new_faults(key, node, answer, now_ms)
+        return said
+
+    def on_no_response(self, key: NodeKey, detail: str, now_ms: int) -> list[TrackerEvent]:
+        """A node that did not answer; ``detail`` says why in one line."""
+        node = self._nodes.get(key)
+        if node is None:
+            return []
+        node.misses += 1
+        node.levels = None
+        if node.misses < self._misses or node.silent:
+            return []
+        node.silent, node.answer = True, None
+        return [self._silence(key, node.address, detail, now_ms, gone=False)]
+
+    def end_round(self, now_ms: int) -> list[TrackerEvent]:
+        """All were asked: the features on which nodes disagree, where that changed.
+
+        Only levels that a node said in this round and in the one before count: a node that is
+        behind by the time that a change needs to travel disagrees with nobody. Epochs are not
+        compared; brokers and controllers count them differently.
+        """
+        views = self._stable_views()
+        said: list[TrackerEvent] = []
+        # A node that missed one question still holds what it said: it is not gone yet.
+        wavering = {
+            str(key) for key, node in self._nodes.items() if node.misses and not node.silent
+        }
+        for feature in sorted(views.keys() | self._views.keys()):
+            now, before = views.get(feature, ()), self._views.get(feature, ())
+            if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
+                continue
+            if now != before and (len(now) > 1 or len(before) > 1):
+                said.append(Disagreement(self._cluster, feature, now, now_ms))
+            self._views[feature] = now
+        self._views = {
+            feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
+        }
+        for node in self._nodes.values():
+            if not node.misses or node.silent:
+                node.levels_before = node.levels
+            node.levels = None
+        return said
+
+    def _stable_views(self) -> dict[FeatureName, Views]:
+        stable = {
+            key: (node.levels_before, node.levels)
+            for key, node in self._nodes.items()
+            if node.levels is not None and node.levels_before is not None
+        }
+        names = self._views.keys() | {name for _, levels in stable.values() for name in levels}
+        views: dict[FeatureName, Views] = {}
+        for name in names:
+            by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
+            for key, (before, now) in stable.items():
+                level = now.get(name, FeatureLevel(0))
+                if before.get(name, FeatureLevel(0)) == level:
+                    by_level[level].append(key)
+            views[name] = tuple(
+                FeatureView(level, tuple(str(key) for key in sorted(by_level[level])))
+                for level in sorted(by_level)
+            )
+        return views
+
+    def _silence(
+        self, key: NodeKey, address: str, detail: str, now_ms: int, *, gone: bool
+    ) -> NodeSilent:
+        return NodeSilent(self._cluster, key.role, key.node_id, address, gone, detail, now_ms)
+
+    def _new_faults(
+        self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
+    ) -> Iterable[DeadLetter]:
+        known, node.faults = node.faults, frozenset(reason for _, reason in answer.invalid)
+        for advertised, reason in answer.invalid:
+            if reason not in known:
+                yield DeadLetter(
+                    cluster=self._cluster,
+                    place=f"ApiVersions answer of {key}, feature {advertised.name!r}",
+                    reason=f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
+                    payload=orjson.dumps(advertised._asdict()),
+                    seen_ms=now_ms,
+                )
+
+
+def _on(views: Views) -> bool:
+    return any(view.level > 0 for view in views)

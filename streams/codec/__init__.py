@@ -1,0 +1,1 @@
+"""Events and outputs as messages: JSON values, CloudEvents headers."""

@@ -1,0 +1,153 @@
+"""Events to Kafka messages and back: JSON values, cluster ids as keys, CloudEvents headers.
+
+A value is the event's fields plus ``kind``, which says what it is; ranges are ``[min, max]``, bytes
+are base64. Decoding checks every field of the envelope. Fields that are not known are passed over,
+so that a newer source and an older worker go together. ``streams/schemas`` says the same to others.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import orjson
+
+from featurewatch.streams.codec import cloudevents
+from featurewatch.streams.codec.checks import brief
+from featurewatch.streams.codec.event_shapes import KINDS
+from featurewatch.streams.events import (
+    ApiVersionsEvent,
+    DeadLetter,
+    Disagreement,
+    Event,
+    LogCommit,
+    LogEvent,
+    LogGap,
+    NodeAnswer,
+    NodeSilent,
+    SnapshotChunk,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+    ZookeeperEvent,
+)
+from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
+
+
+class MalformedEventError(ValueError):
+    """A message that is not JSON, or not of the schema: the text says which field and why."""
+
+
+class Message(NamedTuple):
+    """A Kafka message, ready to be produced; without a value it deletes its key (compaction)."""
+
+    key: bytes
+    value: bytes | None
+    headers: cloudevents.Headers
+
+
+def encode(topic: Topic, event: Event | DeadLetter) -> Message:
+    """The message of an event on a topic.
+
+    Raises `TypeError` if the event holds what JSON cannot say, or does not belong on the topic.
+    """
+    kind = kind_of(event)
+    if kind not in KINDS[topic.short_name]:
+        raise TypeError(f"an event of kind {kind} does not belong on the topic {topic.short_name}")
+    shape = KINDS[topic.short_name][kind]
+    value: dict[str, Any] = {"kind": kind}
+    for name in shape.checks:
+        value[name] = getattr(event, name)
+    if isinstance(event, DeadLetter):
+        _make_printable(value)
+    headers = cloudevents.headers(topic, kind, event.cluster, event.id, event.seen_ms)
+    key = event.cluster.encode(errors="replace")
+    return Message(key, orjson.dumps(value, default=_plain), headers)
+
+
+def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> Event | DeadLetter:
+    """The event of a message's value; raises `MalformedEventError` and nothing else, whatever the
+    bytes.
+
+    With a ``key`` given, the event must be of the cluster that the key names.
+    """
+    if value is None:
+        raise MalformedEventError("the message has no value")
+    try:
+        content = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise MalformedEventError(f"not JSON: {error}") from None
+    if type(content) is not dict:
+        raise MalformedEventError("not a JSON object")
+    kind = content.get("kind")
+    shape = KINDS[topic.short_name].get(kind) if type(kind) is str else None
+    if shape is None:
+        raise MalformedEventError(
+            f"kind is none of {', '.join(KINDS[topic.short_name])}: {brief(kind)}"
+        )
+    try:
+        event = shape.decode(cast("str", kind), content)
+    except ValueError as error:
+        raise MalformedEventError(str(error)) from None
+    if key is not None and key != event.cluster.encode():
+        raise MalformedEventError(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
+    return cast("Event | DeadLetter", event)
+
+
+def decode_log_event(value: bytes | None, key: bytes | None = None) -> LogEvent:
+    """`decode` for ``metadata-log``."""
+    return cast("LogEvent", decode(METADATA_LOG, value, key))
+
+
+def decode_api_versions_event(value: bytes | None, key: bytes | None = None) -> ApiVersionsEvent:
+    """`decode` for ``api-versions``."""
+    return cast("ApiVersionsEvent", decode(API_VERSIONS, value, key))
+
+
+def decode_zookeeper_event(value: bytes | None, key: bytes | None = None) -> ZookeeperEvent:
+    """`decode` for ``zookeeper``."""
+    return cast("ZookeeperEvent", decode(ZOOKEEPER, value, key))
+
+
+def decode_dead_letter(value: bytes | None, key: bytes | None = None) -> DeadLetter:
+    """`decode` for ``dead-letters``."""
+    return cast("DeadLetter", decode(DEAD_LETTERS, value, key))
+
+
+def kind_of(event: Event | DeadLetter) -> str:
+    """The ``kind`` that stands in the value and ends the ``ce_type``."""
+    return str(event.kind) if isinstance(event, LogCommit) else _KIND_NAMES[type(event)]
+
+
+_KIND_NAMES: Final[dict[type, str]] = {
+    SnapshotChunk: "snapshot-chunk",
+    LogGap: "gap",
+    SourceStatus: "status",
+    NodeAnswer: "node-answer",
+    NodeSilent: "node-silent",
+    Disagreement: "disagreement",
+    ZnodeChange: "znode-change",
+    ZnodeSnapshot: "znode-snapshot",
+    DeadLetter: "dead-letter",
+}
+
+
+def _plain(value: object) -> object:
+    """What orjson cannot serialize by itself (it takes dicts, lists, tuples and dataclasses)."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot stand in an event")
+
+
+def _make_printable(value: dict[str, Any]) -> None:
+    """A dead letter must get through: its texts may quote bytes that are no UTF-8."""
+
+    def printable(text: str) -> str:
+        return text.encode(errors="backslashreplace").decode()
+
+    for name in ("cluster", "place", "reason"):
+        value[name] = printable(value[name])
+    value["headers"] = {printable(k): printable(v) for k, v in value["headers"].items()}

@@ -1,0 +1,1 @@
+"""The metadata log read from its files."""

@@ -1,0 +1,156 @@
+"""What a log directory was formatted with, read from its files alone.
+
+``kafka-storage format`` leaves two things: ``meta.properties``, which says whose directory it is,
+and ``bootstrap.checkpoint``, a snapshot with the levels that a new cluster begins with (KIP-778 has
+them in ``meta.properties``). A controller of a quorum of dynamic voters has a second snapshot, with
+the voters and kraft.version, that ends at offset 0 (KIP-853).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from featurewatch.streams.events import RecordJson, SnapshotChunk
+from featurewatch.streams.kraft.directory.files import (
+    META_PROPERTIES,
+    PARTITION_DIRECTORY,
+    read_meta,
+    segments,
+)
+from featurewatch.streams.kraft.errors import (
+    CorruptSnapshotError,
+    DamagedDirectoryError,
+    NotALogDirectoryError,
+)
+from featurewatch.streams.kraft.snapshot import read_snapshot
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
+
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+_VOTERS: Final = "00000000000000000000-0000000000.checkpoint"
+_WANTED: Final = ("FEATURE_LEVEL_RECORD", "KRAFT_VERSION", "KRAFT_VOTERS")
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """The content of ``meta.properties``.
+
+    Version 1 is of KRaft, version 0 of ZooKeeper mode, where the cluster may not be named.
+    ``directory_id`` is there from 3.7 on.
+    """
+
+    version: int
+    cluster: ClusterId | None
+    node: NodeId | None
+    directory_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedDirectory:
+    """A log directory.
+
+    ``levels`` are those it was formatted with, in the order of the file (None: it has no
+    ``bootstrap.checkpoint``; only a controller needs it). ``kraft_version`` and ``voters`` are
+    of a quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
+    metadata log, None where there is none yet.
+    """
+
+    directory: Path
+    meta: MetaProperties
+    levels: Mapping[FeatureName, FeatureLevel] | None
+    kraft_version: FeatureLevel | None
+    voters: tuple[NodeId, ...]
+    log: Path | None
+
+
+def read_formatted(directory: Path) -> FormattedDirectory:
+    """What a log directory (one of ``log.dirs``, or the metadata log's in it) was formatted with.
+
+    Raises:
+        NotALogDirectoryError: it is none.
+        DamagedDirectoryError: a file in it cannot be read, or makes no sense.
+    """
+    given = directory.parent if directory.name == PARTITION_DIRECTORY else directory
+    meta = _meta(given)
+    log = given / PARTITION_DIRECTORY
+    try:
+        begun = log.is_dir() and bool(segments(log))
+    except OSError as error:
+        raise DamagedDirectoryError(f"{log} cannot be read: {error.strerror}") from None
+    initial = _records(given / BOOTSTRAP, meta)
+    quorum = _records(log / _VOTERS, meta) or []
+    levels = None if initial is None else _levels(initial)
+    kraft = [one["data"]["kRaftVersion"] for one in quorum if one["type"] == "KRAFT_VERSION"]
+    voters = [
+        NodeId(voter["voterId"])
+        for one in quorum
+        if one["type"] == "KRAFT_VOTERS"
+        for voter in one["data"]["voters"]
+    ]
+    return FormattedDirectory(
+        given,
+        meta,
+        levels,
+        FeatureLevel(kraft[-1]) if kraft else None,
+        tuple(sorted(voters)),
+        log if begun else None,
+    )
+
+
+def _meta(directory: Path) -> MetaProperties:
+    path = directory / META_PROPERTIES
+    try:
+        found = read_meta(path)
+    except (FileNotFoundError, NotADirectoryError):
+        what = "is not formatted" if directory.is_dir() else "is no directory"
+        raise NotALogDirectoryError(
+            f"{directory} {what}: give one of a node's log.dirs, with a {META_PROPERTIES} in it"
+        ) from None
+    except OSError as error:
+        raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+    version = found.get("version", "")
+    if version not in ("0", "1"):
+        said = f"its version is {version!r}" if version else "it names no version"
+        raise DamagedDirectoryError(f"{path} is damaged: {said}; Kafka writes 0 or 1")
+    node = found.get("node.id" if version == "1" else "broker.id")
+    if node is not None and not re.fullmatch(r"-?\d{1,10}", node):
+        raise DamagedDirectoryError(f"{path} is damaged: {node!r} is no node id")
+    cluster = found.get("cluster.id")
+    if version == "1" and not (cluster and node):
+        absent = "node.id" if cluster else "cluster.id"
+        raise DamagedDirectoryError(f"{path} is damaged: it has no {absent}")
+    return MetaProperties(
+        int(version),
+        ClusterId(cluster) if cluster else None,
+        NodeId(int(node)) if node else None,
+        found.get("directory.id"),
+    )
+
+
+def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
+    """The wanted records of a snapshot file; None if there is none."""
+    found: list[RecordJson] = []
+    try:
+        with path.open("rb") as file:
+            cluster = meta.cluster or ClusterId("")
+            for part in read_snapshot(file, cluster, path.name, 0, _WANTED):
+                if isinstance(part, SnapshotChunk):
+                    found += part.records
+                else:
+                    raise DamagedDirectoryError(f"{path} is damaged: {part.reason}")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
+    except CorruptSnapshotError as error:
+        raise DamagedDirectoryError(f"{path} is damaged: {error}") from None
+    return found
+
+
+def _levels(records: list[RecordJson]) -> dict[FeatureName, FeatureLevel]:
+    return {
+        FeatureName(one["data"]["name"]): FeatureLevel(one["data"]["featureLevel"])
+        for one in records
+        if one["type"] == "FEATURE_LEVEL_RECORD"
+    }

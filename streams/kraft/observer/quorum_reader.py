@@ -1,0 +1,134 @@
+"""The shell round the observer: it owns the connections and the clock, and decides nothing."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from featurewatch.streams.kraft.errors import NotAControllerError
+from featurewatch.streams.kraft.observer import fetch_api
+from featurewatch.streams.kraft.observer.observer import Observer
+from featurewatch.streams.kraft.observer.requests import (
+    FetchRequest,
+    LeaderAndEpoch,
+    ObserverRequest,
+    OffsetAndEpoch,
+    RequestFailure,
+)
+from featurewatch.streams.kraft.observer.states import (
+    DEFAULT_PACE,
+    Backoff,
+    ObserverOutput,
+    ObserverTiming,
+)
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import (
+    AuthenticationError,
+    Connection,
+    NodeError,
+    open_connection,
+)
+from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.source import monotonic_ms
+from featurewatch.streams.source_status import StallReason
+
+_MOST_CONNECTIONS = 8
+"""More open connections than this are not kept: a quorum has three or five controllers."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """Where a cluster's controllers are, how to reach them, and which cluster they must be of."""
+
+    cluster_id: str
+    controllers: tuple[Address, ...]
+    security: Security = PLAINTEXT
+    request_timeout_s: float = 2.0
+    """How long a controller may be silent, on top of the wait that it was asked for."""
+
+    pace: ObserverTiming = DEFAULT_PACE
+
+
+class QuorumReader:
+    """A `LogReader` over the wire."""
+
+    def __init__(self, quorum: QuorumSettings, next_position: OffsetAndEpoch) -> None:
+        self._quorum = quorum
+        self._observer = Observer(
+            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.pace
+        )
+        self._connections: dict[Address, Connection] = {}
+
+    @property
+    def next_position(self) -> OffsetAndEpoch:
+        """The place after the last record that was given out."""
+        return self._observer.next_position
+
+    @property
+    def fetch_position(self) -> OffsetAndEpoch:
+        """The place after the last record that was fetched, committed or not."""
+        return self._observer.fetch_position
+
+    @property
+    def high_watermark(self) -> int:
+        """Where the committed log ends as far as it is known (-1: not at all)."""
+        return self._observer.high_watermark
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        """The leader as far as it is known."""
+        return self._observer.leader
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that the present leader calls committed was given out."""
+        return self._observer.caught_up
+
+    @property
+    def stall_reason(self) -> StallReason | None:
+        """Why nothing can be read at present."""
+        return self._observer.stall_reason
+
+    async def read(self) -> Sequence[ObserverOutput]:
+        """Do what the observer wants done next."""
+        step = self._observer.next_action(monotonic_ms())
+        if isinstance(step, Backoff):
+            await asyncio.sleep(step.ms / 1000)
+            return ()
+        try:
+            return await self._ask(step)
+        except (AuthenticationError, NotAControllerError) as error:
+            failure = RequestFailure(str(error), permanent=True)
+        except NodeError as error:
+            failure = RequestFailure(str(error))
+        self._observer.on_failure(failure, monotonic_ms())
+        return ()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = tuple(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
+
+    async def _ask(self, ask: ObserverRequest) -> Sequence[ObserverOutput]:
+        connection = await self._connected(ask.to)
+        request, answer_class, read = fetch_api.encode_request(
+            ask, self._quorum.cluster_id, connection
+        )
+        wait_ms = ask.max_wait_ms if isinstance(ask, FetchRequest) else 0
+        timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
+        response = await connection.request(request, answer_class, timeout_s)
+        return self._observer.on_response(read(response), monotonic_ms())
+
+    async def _connected(self, address: Address) -> Connection:
+        connection = self._connections.pop(address, None)
+        if connection is None or connection.closed:
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                await self.close()
+            quorum = self._quorum
+            connection = await open_connection(
+                address, quorum.security, timeout_s=quorum.request_timeout_s
+            )
+        self._connections[address] = connection
+        return connection

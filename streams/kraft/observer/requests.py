@@ -1,0 +1,148 @@
+"""What an observer of the metadata log asks and is answered, free of wire versions.
+
+`streams.kraft.observer.fetch_api` turns these values into Fetch and FetchSnapshot of the version at
+hand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from featurewatch.streams.net.address import Address
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetAndEpoch:
+    """A place between two records: the offset that comes next and the epoch of what is before it.
+
+    It is also what names a snapshot: the state just before ``offset``.
+    """
+
+    offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} of epoch {self.epoch}"
+
+
+LOG_START: Final = OffsetAndEpoch(0, 0)
+"""Before the first record (the schema's default epoch -1 is answered INVALID_REQUEST)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndEpoch:
+    """Who leads in which epoch; id -1: nobody, or not known."""
+
+    id: int
+    epoch: int
+
+
+NOBODY: Final = LeaderAndEpoch(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Ask for what follows ``place``, and wait up to ``max_wait_ms`` where nothing does.
+
+    ``high_watermark`` is the one we know (-1: none); a leader of 4.1 or newer answers at once when
+    it knows a higher one.
+    """
+
+    to: Address
+    epoch: int
+    place: OffsetAndEpoch
+    high_watermark: int
+    max_wait_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    """Ask for the bytes of a snapshot from ``position`` on."""
+
+    to: Address
+    epoch: int
+    snapshot: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+ObserverRequest = FetchRequest | FetchSnapshotRequest
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """What a controller says to a `FetchRequest`.
+
+    ``error`` is the request's own or else the partition's code (0: none); ``version`` is the Fetch
+    version that was spoken. A ``high_watermark`` of -1 is not known yet. At most one of
+    ``diverging`` and ``snapshot`` is given, and then no records.
+    """
+
+    error: int
+    version: int
+    leader: LeaderAndEpoch = NOBODY
+    endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
+    high_watermark: int = -1
+    log_start: int = -1
+    diverging: OffsetAndEpoch | None = None
+    snapshot: OffsetAndEpoch | None = None
+    records: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    """What a controller says to a `FetchSnapshotRequest`: ``data`` begins at ``position`` of
+    ``size``."""
+
+    error: int
+    leader: LeaderAndEpoch = NOBODY
+    endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
+    snapshot: OffsetAndEpoch | None = None
+    size: int = -1
+    position: int = -1
+    data: bytes = b""
+
+
+ObserverResponse = FetchResponse | FetchSnapshotResponse
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailure:
+    """No answer came. ``permanent``: it is our configuration and will not mend by itself."""
+
+    message: str
+    permanent: bool = False
+
+
+UNKNOWN_SERVER_ERROR: Final = -1
+NONE: Final = 0
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+NOT_LEADER_OR_FOLLOWER: Final = 6
+CLUSTER_AUTHORIZATION_FAILED: Final = 31
+UNSUPPORTED_VERSION: Final = 35
+INVALID_REQUEST: Final = 42
+FENCED_LEADER_EPOCH: Final = 74
+UNKNOWN_LEADER_EPOCH: Final = 75
+SNAPSHOT_NOT_FOUND: Final = 98
+POSITION_OUT_OF_RANGE: Final = 99
+UNKNOWN_TOPIC_ID: Final = 100
+INCONSISTENT_CLUSTER_ID: Final = 104
+
+ADVICE: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION: "is a broker's listener: give the address of a controller's",
+        UNKNOWN_TOPIC_ID: "is a broker's listener: give the address of a controller's",
+        CLUSTER_AUTHORIZATION_FAILED: (
+            "does not let us read the metadata log: grant CLUSTER_ACTION on the cluster to our "
+            "principal, or watch by ApiVersions instead"
+        ),
+        UNSUPPORTED_VERSION: "is older than Kafka 3.3, which is the oldest that can be followed",
+        INVALID_REQUEST: "calls our request invalid: is it a Kafka controller of 3.3 or newer?",
+        INCONSISTENT_CLUSTER_ID: (
+            "belongs to another cluster than {cluster}: check the address and the cluster id"
+        ),
+    }
+)
+"""Errors that are not the weather: what to say after the node's address."""

@@ -1,0 +1,106 @@
+"""What an observer has fetched and must hold back until it is known to be committed."""
+
+from featurewatch.streams.kraft.errors import MalformedLogError
+from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
+from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
+
+
+class UncommittedLog:
+    """Whole batches in order, of which those below the high watermark are released.
+
+    ``committed`` is the place after the last batch that was released.
+    """
+
+    def __init__(self, committed: OffsetAndEpoch) -> None:
+        self.committed = committed
+        self.size_bytes = 0
+        self._batches: list[RecordBatch] = []
+        self._after_fault = False
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """The place after the last batch held: where to fetch next."""
+        return _after(self._batches[-1]) if self._batches else self.committed
+
+    @property
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """What is held, in order."""
+        return tuple(self._batches)
+
+    def append(self, found: BatchScan, newest_epoch: int) -> list[RecordBatch]:
+        """Hold the batches that follow `end`; gives those that do.
+
+        Batches that lie wholly before `end` are passed over, and one that is cut off at the end is
+        left for the next fetch. Where offsets leave a hole, or an epoch goes back or is newer than
+        ``newest_epoch``, or where there is no batch at all, `MalformedLogError` is raised and
+        nothing is held. A damaged batch is held like any other: who decodes it reports it.
+        """
+        if found.error and not found.batches:
+            raise MalformedLogError(found.error)
+        held: list[RecordBatch] = []
+        end, after_fault = self.end, self._after_fault
+        for batch in found.batches:
+            if batch.last_offset < end.offset:
+                continue
+            # How many offsets a damaged batch has is not known: the next one tells.
+            if batch.base_offset > end.offset and not after_fault:
+                raise MalformedLogError(
+                    f"offsets {end.offset} to {batch.base_offset - 1} are missing"
+                )
+            if not end.epoch <= batch.leader_epoch <= newest_epoch:
+                raise MalformedLogError(
+                    f"the batch at offset {batch.base_offset} has epoch {batch.leader_epoch} after "
+                    f"epoch {end.epoch}, in the leader's epoch {newest_epoch}"
+                )
+            held.append(batch)
+            end, after_fault = _after(batch), bool(batch.error)
+        self._hold(self._batches + held)
+        self._after_fault = after_fault
+        return held
+
+    def release(self, high_watermark: int) -> tuple[RecordBatch, ...]:
+        """Give away the batches that lie wholly below ``high_watermark``."""
+        count = 0
+        while count < len(self._batches) and self._batches[count].last_offset < high_watermark:
+            count += 1
+        released = tuple(self._batches[:count])
+        if released:
+            self._hold(self._batches[count:])
+            self.committed = _after(released[-1])
+        return released
+
+    def truncate(self, diverging: OffsetAndEpoch) -> bool:
+        """Drop what a leader says is not in its log; false: that reaches below `committed`.
+
+        ``diverging`` is the end of the newest epoch, not above the one that was asked for, that the
+        leader has (ReplicatedLog.truncateToEndOffset).
+        """
+        self._hold(
+            [
+                batch
+                for batch in self._batches
+                if batch.leader_epoch <= diverging.epoch and batch.last_offset < diverging.offset
+            ]
+        )
+        return diverging.epoch >= self.committed.epoch and diverging.offset >= self.committed.offset
+
+    def drop(self) -> None:
+        """Forget everything above `committed`."""
+        self._hold([])
+
+    def restart(self, place: OffsetAndEpoch) -> None:
+        """Forget everything and hold on from ``place``."""
+        self.drop()
+        self.committed = place
+        self._after_fault = False
+
+    def _hold(self, batches: list[RecordBatch]) -> None:
+        self._batches = batches
+        self.size_bytes = sum(batch.end - batch.at for batch in batches)
+
+
+def _after(batch: RecordBatch) -> OffsetAndEpoch:
+    return OffsetAndEpoch(batch.last_offset + 1, batch.leader_epoch)

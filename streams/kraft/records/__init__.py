@@ -1,0 +1,1 @@
+"""Record batches and metadata records, decoded by Kafka's schemas."""

@@ -1,0 +1,1 @@
+"""What znodes hold, read out of their bytes."""

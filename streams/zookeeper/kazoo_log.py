@@ -1,0 +1,55 @@
+"""Why there is no connection: kazoo says it only in its log, and we say it with what to do."""
+
+import logging
+from typing import Final
+
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+
+_TLS_HINT: Final = "is it the port for TLS, and may it be trusted?"
+
+_ADVICE: Final = (
+    ("certificate verify failed", "its certificate is not trusted or of another name: {reason}"),
+    ("Connection refused", "nobody listens there: is ZooKeeper up, are address and port right?"),
+    ("Cannot resolve", "{reason}: is the name right?"),
+    ("No host resolved", "none of the names can be resolved: are they right?"),
+    ("RequireSasl", "it takes no session without a login, or not this one: check sasl.username"),
+    ("SASL", "the login is refused: check sasl.username and sasl.password"),
+    ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
+    ("SSL", f"TLS fails, {_TLS_HINT} ({{reason}})"),
+    ("WRONG_VERSION_NUMBER", f"TLS fails, {_TLS_HINT} ({{reason}})"),
+)
+
+
+class KazooLogHandler(logging.Handler):
+    """Listens to kazoo's warnings and keeps the newest one as a line."""
+
+    def __init__(self, settings: ZookeeperSettings) -> None:
+        super().__init__(logging.WARNING)
+        self._where = settings.connect_string
+        self._refused = False
+        self.line = f"connecting to ZooKeeper at {self._where}"
+
+    def login_wanted(self) -> None:
+        """The server refused us by its answer, and now closes the connection."""
+        self._say("RequireSasl")
+        self._refused = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called by kazoo's threads."""
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
+        if text.startswith(("Transition to", "Session has expired", "Failed connecting")):
+            return
+        if not (self._refused and "broken" in text):
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        reason = text.removeprefix("Connection dropped: ").removeprefix("socket connection error: ")
+        reason = " ".join(reason.split())[:200]
+        found = next((advice for sign, advice in _ADVICE if sign in text), None)
+        if found is None:
+            found = "{reason}"
+            if "broken" in text or "time-out" in text:
+                found += ": it takes no sessions; has it lost its quorum, or does it want TLS?"
+        self.line = f"ZooKeeper at {self._where} cannot be used: {found.format(reason=reason)}"

@@ -1,0 +1,1 @@
+"""Follows znodes; pure: session events in, read requests and changes out."""

@@ -1,0 +1,146 @@
+"""The fold: ``image', delta = fold(image, event)``, the one way in which knowledge changes."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from immutables import Map
+
+from featurewatch.streams.events import (
+    Disagreement,
+    Event,
+    LogCommit,
+    LogGap,
+    NodeAnswer,
+    NodeSilent,
+    SnapshotChunk,
+    SourceState,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+)
+from featurewatch.streams.types import NodeKey, Role
+from featurewatch.tables.fold.api_versions import (
+    fold_disagreement,
+    fold_node_answer,
+    fold_node_silent,
+)
+from featurewatch.tables.fold.log import end_resync, fold_chunk, fold_commit, fold_gap
+from featurewatch.tables.fold.znodes import fold_znode, fold_znode_snapshot
+from featurewatch.tables.image.cluster import (
+    NOTHING,
+    SKIPPED,
+    Authority,
+    ClusterDelta,
+    ClusterImage,
+    UnreadableRecords,
+)
+from featurewatch.tables.image.nodes import NO_NODES, Node
+from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER
+
+
+def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
+    """The image after an event, and what the event changed. Pure; the given image stays.
+
+    An event that was taken in before changes nothing. Its cost follows what it changes, not the
+    size of the cluster; only a snapshot costs what it holds, and so does the event with which
+    another source becomes the authority.
+    """
+    after, delta = _fold(image, event)
+    if image.authority is Authority.ANSWERS and after.authority is not Authority.ANSWERS:
+        # What nodes said of themselves stays known, beside what is registered.
+        after = replace(after, answers=image.nodes)
+        delta = replace(delta, answers=image.nodes.nodes)
+    if after.authority is not Authority.LOG:
+        return after, delta
+    if image.authority is Authority.ZOOKEEPER:
+        delta = replace(delta, znodes={**after.znodes.nodes, **delta.znodes})
+    return _with_unregistered(after, delta), delta
+
+
+def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
+    match event:
+        case LogCommit():
+            return fold_commit(image, event)
+        case SourceStatus():
+            return _fold_status(image, event)
+        case NodeAnswer():
+            return fold_node_answer(image, event)
+        case NodeSilent():
+            return fold_node_silent(image, event)
+        case SnapshotChunk():
+            return fold_chunk(image, event)
+        case LogGap():
+            return fold_gap(image, event)
+        case Disagreement():
+            return fold_disagreement(image, event)
+        case ZnodeChange():
+            return fold_znode(image, event)
+        case ZnodeSnapshot():
+            return fold_znode_snapshot(image, event)
+        case _:
+            assert_never(event)
+
+
+def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage:
+    """The image with the brokers counted anew that the delta touches, beside a log."""
+    if not (delta.nodes or delta.znodes) or not (image.znodes.nodes or image.unregistered):
+        return image
+    found = image.unregistered.mutate()
+    for key in {*delta.nodes, *delta.znodes}:
+        if key.role is Role.BROKER and image.is_unregistered(key):
+            found[key.node_id] = None
+        elif key.role is Role.BROKER:
+            found.pop(key.node_id, None)
+    return replace(image, unregistered=found.finish())
+
+
+def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
+    """The image after a message on a topic that could not be read at all."""
+    first = image.unreadable.get("MESSAGE", UnreadableRecords(0, place, reason))
+    found = replace(first, count=first.count + 1)
+    return replace(image, unreadable=image.unreadable.set("MESSAGE", found))
+
+
+def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
+    """A source's word; when the log is read to its end again, a reading from its start is complete.
+
+    The word *following* alone does not say so: a source that was following when the log went
+    backwards may keep the word for a moment while it reads.
+    """
+    if event.state is SourceState.RETIRED:
+        return _without_source(image, event.source)
+    image = image.with_source(event)
+    reading_log = image.resync is not None and image.resync.reads_log
+    at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
+    following = event.state is SourceState.FOLLOWING and at_end
+    if event.source == Authority.LOG and following and reading_log:
+        return end_resync(image)
+    return image, NOTHING
+
+
+def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:
+    """The image without a source that will not come back, and without what only it told.
+
+    What the source of authority told stays as the last that is known; it is not ready then.
+    """
+    if source not in image.sources:
+        return image, SKIPPED
+    after = replace(
+        image, sources=image.sources.delete(source), caught_up=image.caught_up - {source}
+    )
+    if source == image.authority:
+        return after, NOTHING
+    if source == Authority.ZOOKEEPER:
+        gone: dict[NodeKey, Node | None] = dict.fromkeys(image.znodes.nodes)
+        after = replace(
+            after,
+            znodes=NO_NODES,
+            unregistered=Map(),
+            zookeeper=NO_ZOOKEEPER,
+            reading=None,
+        )
+        return after, ClusterDelta(znodes=gone)
+    if source == Authority.ANSWERS:
+        gone = dict.fromkeys(image.answers.nodes)
+        return replace(after, answers=NO_NODES, disagreements=Map()), ClusterDelta(answers=gone)
+    return after, NOTHING

@@ -1,0 +1,209 @@
+"""The fold of what stands on ``featurewatch.metadata-log``."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from immutables import Map
+
+from featurewatch.streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from featurewatch.streams.types import NodeKey
+from featurewatch.tables.fold.records import REPLAYS, RecordReplay, UnregisteredBrokerError
+from featurewatch.tables.image.cluster import (
+    NOTHING,
+    SKIPPED,
+    Authority,
+    ClusterDelta,
+    ClusterImage,
+    Quorum,
+    Resync,
+    UnreadableRecords,
+)
+from featurewatch.tables.image.features import level_changes
+from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
+
+Folded = tuple[ClusterImage, ClusterDelta]
+
+_TOLD: Final = frozenset({*REPLAYS, UNREADABLE})
+"""The types of records that change the image, or what is known to be unreadable."""
+
+
+def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
+    """Takes in a committed batch or transaction, unless its place was passed before."""
+    image = _under_log(image)
+    if event.last_offset <= image.log.offset:
+        return image, SKIPPED
+    provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
+    resync = image.resync
+    if resync is not None and resync.reads_log:
+        resync, replay = _resynced(resync, event.records, provenance)
+        features, nodes, unreadable = image.features, image.nodes, image.unreadable
+        delta = ClusterDelta(pending=replay.nodes)
+    else:
+        # A snapshot that was begun and not ended counts for nothing: its source started over.
+        resync = None
+        replay = RecordReplay(image.nodes, provenance)
+        unreadable = _replay_all(replay, event.records, image.unreadable)
+        features = image.features.with_changes(replay.levels, event.last_offset, provenance)
+        nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
+        levels = level_changes(image.features, features)
+        delta = ClusterDelta(nodes=replay.nodes, levels=levels)
+    after = image.with_parts(
+        features=features,
+        nodes=nodes,
+        log=provenance,
+        log_high=max(image.log_high, event.last_offset),
+        quorum=_quorum(image.quorum, replay, event.leader_epoch),
+        migration=image.migration if replay.migration is None else replay.migration,
+        unreadable=unreadable,
+        resync=resync,
+    )
+    return after, delta
+
+
+def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
+    """Takes in a part of a snapshot; the last one makes it what is known.
+
+    A snapshot that lies behind what is known changes nothing, and neither does a repeated chunk. A
+    chunk that does not follow the one before is counted as unreadable.
+    """
+    image = _under_log(image)
+    if event.end_offset - 1 <= image.log.offset:
+        return image, SKIPPED
+    if event.index == 0:
+        image = image.start_resync(event.end_offset, event.leader_epoch)
+    resync = image.resync
+    if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
+        return _out_of_order(image, event), NOTHING
+    if event.index < resync.next_index:
+        return image, SKIPPED
+    provenance = LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)
+    resync, replay = _resynced(resync, event.records, provenance)
+    after = replace(
+        image,
+        quorum=_quorum(image.quorum, replay, event.leader_epoch),
+        migration=image.migration if replay.migration is None else replay.migration,
+        resync=replace(resync, next_index=event.index + 1),
+    )
+    if not event.last:
+        return after, ClusterDelta(pending=replay.nodes)
+    high = max(image.log_high, provenance.offset)
+    return end_resync(replace(after, log=provenance, log_high=high))
+
+
+def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
+    """Takes in that a stretch of the log is lost, or that the log itself went backwards.
+
+    A stretch that a snapshot has bridged since is not lost.
+    """
+    image = _under_log(image)
+    if event.reset:
+        return replace(image, gap=event.reason, log=NO_PROVENANCE).start_resync(), NOTHING
+    if event.to_offset <= image.log.offset:
+        return image, SKIPPED
+    return replace(image, gap=event.reason), NOTHING
+
+
+def end_resync(image: ClusterImage) -> Folded:
+    """Makes what was read anew the known; the delta holds what really differs."""
+    resync = image.resync
+    if resync is None:
+        return image, NOTHING
+    levels = Map({name: level for name, level in resync.levels.items() if level > 0})
+    features = image.features.with_snapshot(levels, image.log.offset, image.log)
+    after = replace(
+        image,
+        features=features,
+        nodes=resync.nodes,
+        unreadable=resync.unreadable,
+        resync=None,
+        gap="",
+    )
+    delta = ClusterDelta(
+        nodes=resync.nodes.difference(image.nodes),
+        levels=level_changes(image.features, features),
+        from_snapshot=True,
+    )
+    return after, delta
+
+
+def _under_log(image: ClusterImage) -> ClusterImage:
+    """The image with the log as its authority.
+
+    What answers or ZooKeeper told before stays until the log has been read to its end; the brokers
+    that ZooKeeper knows are kept beside it from now on.
+    """
+    if image.authority is Authority.LOG:
+        return image
+    after = replace(image, authority=Authority.LOG, znodes=image.brokers)
+    return after if image.authority is Authority.NONE else after.start_resync()
+
+
+def _resynced(
+    resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
+) -> tuple[Resync, RecordReplay]:
+    replay = RecordReplay(resync.nodes, provenance)
+    unreadable = _replay_all(replay, records, resync.unreadable)
+    after = replace(
+        resync,
+        levels=resync.levels.update(replay.levels),
+        nodes=resync.nodes.with_changes(replay.nodes),
+        unreadable=unreadable,
+    )
+    return after, replay
+
+
+def _replay_all(
+    replay: RecordReplay, records: Sequence[RecordJson], unreadable: Map[str, UnreadableRecords]
+) -> Map[str, UnreadableRecords]:
+    """Replays records, and returns ``unreadable`` with those added that could not be read."""
+    # Most records of a source that passes all on mean nothing here: they are sifted out first.
+    found = [record for record in records if record["type"] in _TOLD]
+    for at, record in enumerate(found):
+        if record["type"] == UNREADABLE:
+            reason = str(record["data"].get("reason", "no reason is given"))
+            unreadable = _count(unreadable, record, reason)
+            continue
+        try:
+            REPLAYS[record["type"]](replay, record["data"])
+        except UnregisteredBrokerError as error:
+            if not _unregisters(found[at + 1 :], error.key):
+                unreadable = _count(unreadable, record, str(error))
+        except (KeyError, TypeError, ValueError) as error:
+            unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")
+    return unreadable
+
+
+def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
+    """Whether a broker leaves by these records: before a crash it may have left already."""
+    return any(
+        record["type"] == "UNREGISTER_BROKER_RECORD"
+        and record["data"].get("brokerId") == key.node_id
+        for record in records
+    )
+
+
+def _count(
+    unreadable: Map[str, UnreadableRecords], record: RecordJson, reason: str
+) -> Map[str, UnreadableRecords]:
+    kind = record["type"]
+    first = unreadable.get(kind, UnreadableRecords(0, f"offset {record['offset']}", reason))
+    return unreadable.set(kind, replace(first, count=first.count + 1))
+
+
+def _belongs(event: SnapshotChunk, resync: Resync) -> bool:
+    return (event.end_offset, event.leader_epoch) == (resync.end_offset, resync.leader_epoch)
+
+
+def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
+    reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
+    found = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
+    return replace(image, unreadable=image.unreadable.set("SNAPSHOT", found))
+
+
+def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:
+    leader_id = before.leader_id if replay.leader_id is None else replay.leader_id
+    voters = before.voters if replay.voters is None else replay.voters
+    if (leader_id, leader_epoch, voters) == (before.leader_id, before.leader_epoch, before.voters):
+        return before
+    return Quorum(leader_id, leader_epoch, voters)

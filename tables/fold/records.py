@@ -1,0 +1,203 @@
+"""What each metadata record does to an image: the table from record type to its replay.
+
+The analogue of the ``replay`` methods of Kafka's image deltas. A record that lacks what it must
+have raises KeyError, TypeError or ValueError, and the fold counts it as unreadable.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Range,
+    Role,
+)
+from featurewatch.tables.image.nodes import Capabilities, Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.provenance import LogProvenance
+
+Data = Mapping[str, Any]
+
+
+class UnregisteredBrokerError(ValueError):
+    """A change of a broker that is not registered: a registration was missed."""
+
+    def __init__(self, key: NodeKey) -> None:
+        super().__init__(f"{key} changes and is not registered")
+        self.key = key
+
+
+@dataclass(slots=True)
+class RecordReplay:
+    """What the records of one event have changed so far, over the nodes known before it."""
+
+    base: NodesImage
+    provenance: LogProvenance
+    nodes: dict[NodeKey, Node | None] = field(default_factory=dict)
+    levels: dict[FeatureName, FeatureLevel] = field(default_factory=dict)
+    leader_id: int | None = None
+    voters: tuple[NodeId, ...] | None = None
+    migration: int | None = None
+
+    def broker(self, data: Data, name: str) -> Node:
+        """The registered broker that a record speaks of.
+
+        Raises:
+            OrphanError: No such broker is registered.
+        """
+        key = _broker_key(data, name)
+        node = self.nodes.get(key)
+        if node is None and key not in self.nodes:
+            node = self.base.nodes.get(key)
+        if node is None:
+            raise UnregisteredBrokerError(key)
+        return node
+
+    def set(self, node: Node) -> None:
+        """Sets a node."""
+        self.nodes[node.key] = node
+
+
+def _int(data: Data, name: str) -> int:
+    """A field that must be a whole number.
+
+    Topics are checked for the form of records and not for their content, and what is no number
+    here would end the process far away, where the image is judged or kept.
+    """
+    value = data[name]
+    if type(value) is int:
+        return value
+    raise TypeError(f"{name} is not a whole number")
+
+
+def _flag(data: Data, name: str) -> bool:
+    value = data.get(name, False)
+    if type(value) is bool:
+        return value
+    raise TypeError(f"{name} is neither true nor false")
+
+
+def _text(data: Data, name: str) -> str:
+    value = data[name]
+    if type(value) is str:
+        return value
+    raise TypeError(f"{name} is not a string")
+
+
+def _broker_key(data: Data, name: str) -> NodeKey:
+    node_id: NodeId = data[name]
+    if type(node_id) is int:
+        return NodeKey(Role.BROKER, node_id)
+    raise TypeError(f"{name} is not a whole number")
+
+
+def _ranges(data: Data) -> Capabilities:
+    ranges: dict[FeatureName, Range] = {
+        FeatureName(_text(item, "name")): (
+            _int(item, "minSupportedVersion"),
+            _int(item, "maxSupportedVersion"),
+        )
+        for item in data["features"]
+    }
+    return intern_capabilities(ranges)
+
+
+def _register_broker(replay: RecordReplay, data: Data) -> None:
+    replay.set(
+        Node(
+            key=_broker_key(data, "brokerId"),
+            capabilities=_ranges(data),
+            incarnation=_text(data, "incarnationId"),
+            epoch=_int(data, "brokerEpoch"),
+            fenced=_flag(data, "fenced"),
+            shutting_down=_flag(data, "inControlledShutdown"),
+            migrating=_flag(data, "isMigratingZkBroker"),
+            silent=False,
+            provenance=replay.provenance,
+        )
+    )
+
+
+def _register_controller(replay: RecordReplay, data: Data) -> None:
+    replay.set(
+        Node(
+            key=NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId"))),
+            capabilities=_ranges(data),
+            incarnation=_text(data, "incarnationId"),
+            epoch=-1,
+            fenced=False,
+            shutting_down=False,
+            migrating=_flag(data, "zkMigrationReady"),
+            silent=False,
+            provenance=replay.provenance,
+        )
+    )
+
+
+def _unregister_broker(replay: RecordReplay, data: Data) -> None:
+    """A broker that is not there may have been removed by this very event, before a crash."""
+    replay.nodes[_broker_key(data, "brokerId")] = None
+
+
+def _fence(replay: RecordReplay, data: Data) -> None:
+    replay.set(replay.broker(data, "id")._replace(fenced=True))
+
+
+def _unfence(replay: RecordReplay, data: Data) -> None:
+    replay.set(replay.broker(data, "id")._replace(fenced=False))
+
+
+def _change_registration(replay: RecordReplay, data: Data) -> None:
+    """Fencing is 1, unfencing -1, neither 0; a controlled shutdown begins with 1 and has no end."""
+    node = replay.broker(data, "brokerId")
+    fencing = data.get("fenced", 0)
+    fenced = node.fenced if fencing == 0 else fencing == 1
+    shutting_down = node.shutting_down or data.get("inControlledShutdown", 0) == 1
+    if fenced is not node.fenced or shutting_down is not node.shutting_down:
+        node = node._replace(fenced=fenced, shutting_down=shutting_down)
+    replay.set(node)
+
+
+def _set_level(replay: RecordReplay, data: Data) -> None:
+    """Kafka skips such records for kraft.version, whose truth is a control record (KAFKA-18979)."""
+    name, level = FeatureName(_text(data, "name")), FeatureLevel(_int(data, "featureLevel"))
+    if name != KRAFT_VERSION:
+        replay.levels[name] = level
+
+
+def _kraft_version(replay: RecordReplay, data: Data) -> None:
+    replay.levels[KRAFT_VERSION] = FeatureLevel(_int(data, "kRaftVersion"))
+
+
+def _leader_change(replay: RecordReplay, data: Data) -> None:
+    leader_id = _int(data, "leaderId")
+    _voters(replay, data)
+    replay.leader_id = leader_id
+
+
+def _voters(replay: RecordReplay, data: Data) -> None:
+    replay.voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
+
+
+def _migration(replay: RecordReplay, data: Data) -> None:
+    replay.migration = _int(data, "zkMigrationState")
+
+
+REPLAYS: Final[Mapping[str, Callable[[RecordReplay, Data], None]]] = {
+    "REGISTER_BROKER_RECORD": _register_broker,
+    "UNREGISTER_BROKER_RECORD": _unregister_broker,
+    "FENCE_BROKER_RECORD": _fence,
+    "UNFENCE_BROKER_RECORD": _unfence,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _change_registration,
+    "REGISTER_CONTROLLER_RECORD": _register_controller,
+    "FEATURE_LEVEL_RECORD": _set_level,
+    "ZK_MIGRATION_STATE_RECORD": _migration,
+    "LEADER_CHANGE": _leader_change,
+    "KRAFT_VERSION": _kraft_version,
+    "KRAFT_VOTERS": _voters,
+}
+"""Every record type that the image depends on; all others leave it as it is."""

@@ -1,0 +1,1 @@
+"""The image of a cluster: frozen, compared by value."""

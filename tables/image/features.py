@@ -1,0 +1,85 @@
+"""The finalized levels, and the three numbers that must not be mixed up: level, epoch, revision."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from immutables import Map
+
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.tables.image.provenance import NO_PROVENANCE, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesImage:
+    """The finalized levels of a cluster; a feature that is not there is not finalized.
+
+    ``epoch`` is what the cluster says of the set: for a metadata log the offset of the last commit
+    that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the features
+    znode (-1: there is none, or it is disabled). ``revision`` is ours and counts the commits that
+    changed a level. Neither is the level of any feature (KIP-584).
+    """
+
+    levels: Map[FeatureName, FeatureLevel]
+    epoch: int
+    revision: int
+    provenance: Provenance
+
+    def with_changes(
+        self, changes: Mapping[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
+    ) -> Self:
+        """This image after a commit that sets levels (0 removes a feature).
+
+        The same image comes back, object for object, where nothing changes by it.
+        """
+        if not changes:
+            return self
+        levels = self.levels.mutate()
+        for name, level in changes.items():
+            if level > 0:
+                levels[name] = level
+            else:
+                levels.pop(name, None)
+        after = levels.finish()
+        if after == self.levels:
+            return self
+        return type(self)(after, epoch, self.revision + 1, provenance)
+
+    def with_snapshot(
+        self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
+    ) -> Self:
+        """This image after the whole set was read anew: the delta against what was known counts."""
+        gone = {name: FeatureLevel(0) for name in self.levels if name not in levels}
+        return self.with_changes({**gone, **levels}, epoch, provenance)
+
+    def with_znode(
+        self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
+    ) -> Self:
+        """This image after the whole set was read with an epoch of its own, as a znode's version.
+
+        The epoch then moves also where no level changes; the revision does not.
+        """
+        after = self.with_snapshot(levels, epoch, provenance)
+        return replace(after, epoch=epoch, provenance=provenance) if after is self else after
+
+
+NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NO_PROVENANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChange:
+    """What a commit did to one finalized level; 0 stands for *not finalized*."""
+
+    feature: FeatureName
+    before: FeatureLevel
+    after: FeatureLevel
+
+
+def level_changes(before: FeaturesImage, after: FeaturesImage) -> tuple[LevelChange, ...]:
+    """The levels that differ between two images, by feature name."""
+    if before.levels is after.levels:
+        return ()
+    off = FeatureLevel(0)
+    names = sorted({*before.levels, *after.levels})
+    pairs = ((name, before.levels.get(name, off), after.levels.get(name, off)) for name in names)
+    return tuple(LevelChange(name, old, new) for name, old, new in pairs if old != new)

@@ -1,0 +1,151 @@
+"""What the nodes of a cluster support: registrations, and the classes of nodes that are alike."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
+from weakref import WeakValueDictionary
+
+from immutables import Map
+
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Range, Role
+from featurewatch.tables.image.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Capabilities:
+    """The supported ranges that one or many nodes advertise.
+
+    Interned by `intern_capabilities`: equal capabilities are one object, so that ten thousand
+    brokers of two releases share two of them, and comparing them is comparing identities.
+
+    ``complete`` is false where the answer left out features whose minimum is 0 (ApiVersions below
+    version 4, KAFKA-17492): a feature that is missing may then be supported all the same.
+    ``broken`` says that some range is none, and nothing can be concluded from it.
+    """
+
+    ranges: Mapping[FeatureName, Range]
+    complete: bool = True
+    broken: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        broken = not all(is_valid_range(bounds) for bounds in self.ranges.values())
+        object.__setattr__(self, "broken", broken)
+
+
+def is_valid_range(bounds: Range) -> bool:
+    """Whether 0 ≤ minimum ≤ maximum, as KIP-584 asks of a supported range."""
+    return 0 <= bounds[0] <= bounds[1]
+
+
+def intern_capabilities(
+    ranges: Mapping[FeatureName, Range], *, complete: bool = True
+) -> Capabilities:
+    """The one object for these supported ranges."""
+    key = (tuple(sorted(ranges.items())), complete)
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _KNOWN[key] = Capabilities(dict(key[0]), complete)
+    return known
+
+
+_KNOWN: Final[
+    WeakValueDictionary[tuple[tuple[tuple[FeatureName, Range], ...], bool], Capabilities]
+] = WeakValueDictionary()
+"""Never fewer than some node has: of two objects for equal ranges, one would be a change."""
+
+
+class Node(NamedTuple):
+    """One registered node; a tuple, since a fencing storm makes ten thousand of them a second.
+
+    ``epoch`` is the broker epoch (-1 for controllers and for nodes known by ApiVersions only);
+    ``incarnation`` changes with every start of its process. ``fenced`` and ``shutting_down`` are
+    for brokers. ``silent`` says that it does not answer ApiVersions.
+    """
+
+    key: NodeKey
+    capabilities: Capabilities
+    incarnation: str
+    epoch: int
+    fenced: bool
+    shutting_down: bool
+    migrating: bool
+    silent: bool
+    provenance: Provenance
+
+
+class CapabilityKey(NamedTuple):
+    """Nodes of one role with the same supported ranges."""
+
+    role: Role
+    capabilities: Capabilities
+
+
+_NO_NODES: Final[Map[NodeId, None]] = Map()
+
+
+@dataclass(frozen=True, slots=True)
+class NodesImage:
+    """All registered nodes, and the same by class.
+
+    ``classes`` follows from ``nodes``: an event that touches one node touches one or two of them,
+    whatever the size of the cluster.
+    """
+
+    nodes: Map[NodeKey, Node]
+    classes: Map[CapabilityKey, Map[NodeId, None]]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def get(self, key: NodeKey) -> Node | None:
+        """The node, or None if it is not registered."""
+        return self.nodes.get(key)
+
+    def members(self, key: CapabilityKey) -> Iterator[Node]:
+        """The nodes of one class."""
+        return (self.nodes[NodeKey(key.role, node_id)] for node_id in self.classes.get(key, ()))
+
+    def with_changes(self, changes: Mapping[NodeKey, Node | None]) -> Self:
+        """This image with nodes set, or removed where the value is None."""
+        nodes, classes = self.nodes.mutate(), self.classes
+        for key, node in changes.items():
+            before = nodes.get(key)
+            if node is not None:
+                nodes[key] = node
+            elif before is not None:
+                del nodes[key]
+            if before is None or node is None or before.capabilities is not node.capabilities:
+                classes = _moved(classes, key, before, node)
+        return type(self)(nodes.finish(), classes)
+
+    def difference(self, before: Self) -> dict[NodeKey, Node | None]:
+        """What turns ``before`` into this image; the cost is that of reading both."""
+        gone: dict[NodeKey, Node | None] = {
+            key: None for key in before.nodes if key not in self.nodes
+        }
+        set_ = {key: node for key, node in self.nodes.items() if before.nodes.get(key) != node}
+        return {**gone, **set_}
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> Self:
+        """The image of these nodes."""
+        return cls(Map(), Map()).with_changes({node.key: node for node in nodes})
+
+
+def _moved(
+    classes: Map[CapabilityKey, Map[NodeId, None]],
+    key: NodeKey,
+    before: Node | None,
+    after: Node | None,
+) -> Map[CapabilityKey, Map[NodeId, None]]:
+    if before is not None:
+        old = CapabilityKey(key.role, before.capabilities)
+        rest = classes[old].delete(key.node_id)
+        classes = classes.set(old, rest) if rest else classes.delete(old)
+    if after is not None:
+        new = CapabilityKey(key.role, after.capabilities)
+        classes = classes.set(new, classes.get(new, _NO_NODES).set(key.node_id, None))
+    return classes
+
+
+NO_NODES: Final = NodesImage(Map(), Map())

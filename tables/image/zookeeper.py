@@ -1,0 +1,132 @@
+"""What is known from ZooKeeper beside brokers: single znodes, and what is to be said of some."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from immutables import Map
+
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.znodes import (
+    ControllerEpochZnode,
+    ControllerZnode,
+    FeaturesZnode,
+    MigrationZnode,
+    UnreadableZnode,
+    Znode,
+)
+from featurewatch.tables.image.nodes import NO_NODES, NodesImage
+
+FEATURES_PATHS: Final = ("/feature", "/features")
+"""Where finalized features may stand, the path of released Kafka first: it counts if both exist."""
+
+CONTROLLER_PATH: Final = "/controller"
+CONTROLLER_EPOCH_PATH: Final = "/controller_epoch"
+MIGRATION_PATH: Final = "/migration"
+
+HELD_PATHS: Final = frozenset(
+    {*FEATURES_PATHS, CONTROLLER_PATH, CONTROLLER_EPOCH_PATH, MIGRATION_PATH, "/cluster/id"}
+)
+"""The single znodes that the image holds; brokers are nodes, and all others pass by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeIssue:
+    """What is to be said of one znode until it is read without a remark, or is gone.
+
+    ``missed`` versions of the features before ``version`` were seen by nobody; ``unreadable`` is
+    the reason why the newest one could not be read.
+    """
+
+    missed: int = 0
+    version: int = -1
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperImage:
+    """The single znodes of a cluster as they were last read, by path.
+
+    ``reading`` names the last whole reading (empty: there was none yet) and ``zxid`` is the
+    transaction up to which the source has told. ``max_versions`` has the highest version that each
+    features znode ever had, over all its lives. ``erased`` are the levels that went when the
+    features were disabled; they come back by no later enabling.
+    """
+
+    held: Map[str, Znode] = field(default_factory=Map)
+    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
+    max_versions: Map[str, int] = field(default_factory=Map)
+    erased: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
+    reading: str = ""
+    zxid: int = -1
+
+    @property
+    def features(self) -> Znode | None:
+        """The features znode that counts (None: there is none)."""
+        return next((self.held[path] for path in FEATURES_PATHS if path in self.held), None)
+
+    @property
+    def disabled(self) -> Znode | None:
+        """The features znode that counts, if it says that the feature versioning is off."""
+        znode = self.features
+        off = znode and isinstance(znode.content, FeaturesZnode) and not znode.content.enabled
+        return znode if off else None
+
+    @property
+    def controller(self) -> ControllerZnode | None:
+        """The controller (None: there is none now, or its znode cannot be read)."""
+        znode = self.held.get(CONTROLLER_PATH)
+        content = znode and znode.content
+        return content if isinstance(content, ControllerZnode) else None
+
+    @property
+    def controller_epoch(self) -> int:
+        """The controller epoch (-1: not known)."""
+        znode = self.held.get(CONTROLLER_EPOCH_PATH)
+        content = znode and znode.content
+        return content.epoch if isinstance(content, ControllerEpochZnode) else -1
+
+    @property
+    def migration(self) -> MigrationZnode | None:
+        """How far a KRaft controller has taken the metadata over (None: no migration began)."""
+        znode = self.held.get(MIGRATION_PATH)
+        content = znode and znode.content
+        return content if isinstance(content, MigrationZnode) else None
+
+    def regressed(self) -> Iterator[tuple[Znode, int]]:
+        """The features znodes whose version is below one they once had, with that one.
+
+        Of one that cannot be read it is not said: where reading is forbidden its numbers are 0.
+        """
+        for path, peak in sorted(self.max_versions.items()):
+            znode = self.held.get(path)
+            if znode is None or isinstance(znode.content, UnreadableZnode):
+                continue
+            if znode.version < peak:
+                yield znode, peak
+
+
+NO_ZOOKEEPER: Final = ZookeeperImage()
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeResync:
+    """All that is watched in ZooKeeper being read anew; it becomes the image at its last chunk.
+
+    ``name`` tells one reading from another and ``next_index`` is the chunk that must come next.
+    ``serial`` is for rows, as in `tables.image.cluster.Resync`.
+    """
+
+    serial: int = field(compare=False)
+    name: str
+    next_index: int = 0
+    nodes: NodesImage = NO_NODES
+    held: Map[str, Znode] = field(default_factory=Map)
+    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
+
+
+def issue_of(znode: Znode, missed: int) -> ZnodeIssue | None:
+    """What is to be said of a znode as it was read (None: nothing)."""
+    content = znode.content
+    reason = content.reason or "no reason is given" if isinstance(content, UnreadableZnode) else ""
+    return ZnodeIssue(missed, znode.version, reason) if missed or reason else None

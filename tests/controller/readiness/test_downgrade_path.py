@@ -1,0 +1,76 @@
+"""The point of no return: what can start afterwards, and what leads back."""
+
+import pytest
+
+from featurewatch.controller.kraft import release_of
+from featurewatch.controller.readiness import (
+    downgrade_path,
+    format_releases,
+    release_levels,
+    release_of_capabilities,
+    startable_releases,
+)
+from featurewatch.streams.types import FeatureLevel
+from featurewatch.tables.image.nodes import intern_capabilities
+from tests.simulation.records import KV, MV
+
+
+def levels(name: str) -> dict[str, int]:
+    """The levels of a release without kraft.version."""
+    return {k: v for k, v in release_levels(release_of(name)).items() if k != KV}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "lossless", "after", "to"),
+    [
+        ("3.7", "3.9", True, "3.9 to 4.3", "3.7 to 4.3"),
+        ("3.9", "4.0", False, "4.0 to 4.3", "4.0 to 4.3"),
+        ("4.0", "4.2", True, "4.2 to 4.3", "4.0 to 4.3"),
+        ("4.2", "4.3", False, "4.3", "4.3"),
+    ],
+)
+def test_the_way_back_of_an_upgrade(
+    low: str, high: str, lossless: bool, after: str, to: str
+) -> None:
+    """Lossless where no level in between changed what is stored (M-52)."""
+    found = downgrade_path(levels(low), levels(high))  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.lossless, format_releases(found.after), format_releases(found.to)) == (
+        lossless,
+        after,
+        to,
+    )
+    assert ("There is no way back" in found.why) is not lossless
+
+
+def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
+    """From 3.7 with it no way leads back to 3.7, from 4.0 one does."""
+    found = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
+    assert found is not None
+    assert not found.lossless
+    assert "3.7 to 3.8 cannot start any more" in found.why
+    found = downgrade_path(levels("4.0"), release_levels(release_of("4.2")))  # type: ignore[arg-type]
+    assert found is not None
+    assert found.lossless
+    assert "it cannot be lowered" in found.why
+
+
+def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
+    """It is shown as such and is no error."""
+    found = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
+    assert found is not None
+    assert (found.lossless, found.after) == (False, ())
+    assert downgrade_path({}, {}) is None
+
+
+def test_software_is_told_by_its_ranges() -> None:
+    """Stable before unstable; one level alone, as of a migrating broker, tells nothing."""
+    for name in ("3.3", "3.9", "4.0", "4.3"):
+        release = release_of_capabilities(intern_capabilities(release_of(name).ranges()))
+        assert release is not None
+        assert release.name == name
+    unstable = release_of_capabilities(intern_capabilities({MV: (7, 31)}))
+    assert unstable is not None
+    assert unstable.name == "4.3"
+    assert release_of_capabilities(intern_capabilities({MV: (14, 14)})) is None
+    assert startable_releases({MV: FeatureLevel(20)})[0] == "3.8"

@@ -1,0 +1,30 @@
+"""What is kept from event to event, against what follows from the image alone."""
+
+from random import Random
+
+import pytest
+
+from featurewatch.controller.readiness.refusals import is_restart_refused
+from featurewatch.controller.readiness.state_timers import CLUSTER, is_offline
+from featurewatch.controller.readiness.upgrade_state import upgrade_state_of
+from tests.simulation.engine import Engine
+from tests.simulation.world import World
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_what_is_kept_is_what_is_so(seed: int) -> None:
+    """States, who is away and who would be refused: after each event as if judged from scratch."""
+    engine = Engine()
+    for event in World(Random(seed)).history(steps=60):
+        if engine.take(event).delta.skipped:
+            continue
+        image, times = engine.state.image, engine.state.times
+        stands = upgrade_state_of(image)
+        wanted = {name: one.state for name, one in stands.features.items()}
+        assert {name: one.state for name, one in times.states.items()} == {
+            **wanted,
+            CLUSTER: stands.state,
+        }, event
+        keys = {*image.nodes.nodes, *image.answers.nodes}
+        assert {*times.offline} == {key for key in keys if is_offline(image, key)}, event
+        assert {*times.refused} == {key for key in keys if is_restart_refused(image, key)}, event

@@ -1,0 +1,385 @@
+"""What the controllers of a cluster would say and do, step by step."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featurewatch.controller.kraft import (
+    ControllerState,
+    Errors,
+    RegisteredBroker,
+    RegisteredController,
+    release_of,
+    releases,
+)
+from featurewatch.controller.rehearsal.rehearse import (
+    StepOutcome,
+    StepVerdict,
+    all_levels,
+    rehearse,
+)
+from featurewatch.controller.rehearsal.steps import (
+    GRAMMAR,
+    StepSyntaxError,
+    UpdateLevels,
+    parse,
+    parse_document,
+)
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+)
+
+
+def cluster(
+    release: str, level: int, nodes: int = 3, *, fenced: Sequence[int] = ()
+) -> ControllerState:
+    """Combined nodes of one release; controller 1 is active."""
+    ranges = release_of(release).ranges()
+    ids = [NodeId(one) for one in range(1, nodes + 1)]
+    registered = level >= 15
+    return ControllerState(
+        ids[0],
+        ranges,
+        {METADATA_VERSION: FeatureLevel(level)},
+        tuple(
+            RegisteredBroker(
+                one,
+                ranges,
+                fenced=one in fenced,
+                session=one not in fenced,
+                epoch=one,
+                incarnation=f"first-{one}",
+            )
+            for one in ids
+        ),
+        tuple(RegisteredController(one, ranges) for one in ids) if registered else (),
+        tuple(ids),
+        "c",
+    )
+
+
+def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcome]:
+    """The outcomes of steps as they are written."""
+    return rehearse(release, state, [parse(step) for step in steps])
+
+
+def told(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
+    """Step, verdict, and the words of a refusal or of what happens first."""
+    return [
+        (one.step.text, str(one.verdict), (one.messages or one.effects or ("",))[0])
+        for one in outcomes
+    ]
+
+
+def test_a_roll_from_beginning_to_end() -> None:
+    """Too early is refused; after each node the level goes through, and old nodes do not."""
+    outcomes = played(
+        "3.9",
+        cluster("3.9", 19),
+        "upgrade:metadata.version=4.3-IV0",
+        "restart:controllers@4.3",
+        "upgrade:metadata.version=4.3-IV0",
+        "restart:brokers@4.3",
+        "upgrade:metadata.version=4.3-IV0",
+        "downgrade:metadata.version=4.2",
+        "lose:broker-2",
+        "register:broker-2@3.9",
+        "register:controller-2@3.9",
+    )
+    lines = told(outcomes)
+    assert lines[0][1:] == (
+        "refused",
+        "Invalid update version 30 for feature metadata.version. Local controller 1 only supports "
+        "versions 1-21",
+    )
+    assert [words for words, _, _ in lines[1:7]] == [
+        *("lose:controller-2", "register:controller-2@4.3"),
+        *("lose:controller-3", "register:controller-3@4.3"),
+        *("lose:controller-1", "register:controller-1@4.3"),
+    ]
+    assert (
+        lines[5][2] == "controller 2 (Kafka 4.3) becomes active (assumed: another voter could be)"
+    )
+    assert lines[7][1:] == (
+        "refused",
+        "The update failed for all features since the following feature had an error: Invalid "
+        "update version 30 for feature metadata.version. Broker 2 only supports versions 1-21",
+    )
+    assert {verdict for _, verdict, _ in lines[8:14]} == {"accepted"}
+    assert lines[14][1:] == ("accepted", "writes metadata.version: 19 (3.7-IV4) -> 30 (4.3-IV0)")
+    assert any("no way back" in note for note in outcomes[14].notes)
+    assert "nodes of Kafka 3.7 to 4.2 do not start any more" in outcomes[14].notes
+    assert {one.level for one in outcomes[14].consequences} == set(range(20, 31))
+    assert "Unsupported metadata.version downgrade from 30 to 29." in lines[15][2]
+    assert lines[17][1:] == (
+        "refused",
+        "Unable to register because the broker does not support finalized version 30 of "
+        "metadata.version. The broker wants a version between 1 and 21, inclusive.",
+    )
+    assert outcomes[18].responder == "controller-2 itself (Kafka 3.9), as it reads the log"
+    assert outcomes[18].answer is None
+    assert lines[18][2].startswith("Tried to apply FeatureLevelRecord")
+
+
+def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
+    """Its registration blocks a level that it does not support; without it there is no block."""
+    state = cluster("3.9", 19)
+    outcomes = played(
+        "3.9",
+        state,
+        "add-broker:9@3.7",
+        "lose:broker-9",
+        "upgrade:metadata.version=3.9",
+        "unregister:broker-9",
+        "upgrade:metadata.version=3.9",
+    )
+    assert [one.verdict for one in outcomes] == [
+        *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED, StepVerdict.REFUSED),
+        *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED),
+    ]
+    assert outcomes[2].messages == (
+        "Invalid update version 21 for feature metadata.version. Broker 9 only supports versions "
+        "1-19",
+    )
+    lost = outcomes[1].after.broker(NodeId(9))
+    assert lost is not None
+    assert lost.fenced
+    assert all_levels(outcomes[-1].after.state) == {METADATA_VERSION: 21}
+
+
+def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
+    """A process with a living broker's id is a duplicate; after a loss it takes the id over."""
+    outcomes = played(
+        "4.3", cluster("4.3", 30), "register:broker-2", "lose:broker-2", "register:broker-2"
+    )
+    assert [one.answer.error if one.answer else None for one in outcomes] == [
+        Errors.DUPLICATE_BROKER_REGISTRATION,
+        None,
+        Errors.NONE,
+    ]
+    assert outcomes[0].before == outcomes[0].after
+
+
+def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
+    """Each for itself in 3.9, all or nothing in 4.3."""
+    step = "upgrade:metadata.version=21,foo=1"
+    ((old,), (new,)) = (
+        played("3.9", cluster("3.9", 19), step),
+        played("4.3", cluster("4.3", 19), step),
+    )
+    assert (old.verdict, new.verdict) == (StepVerdict.REFUSED, StepVerdict.REFUSED)
+    assert all_levels(old.after.state)[METADATA_VERSION] == 21
+    assert all_levels(new.after.state)[METADATA_VERSION] == 19
+    assert old.effects == ("writes metadata.version: 19 (3.7-IV4) -> 21 (3.9-IV0)",)
+
+
+def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
+    """Raft has written it before another feature is refused, for good (4.1 and newer)."""
+    (outcome,) = played("4.3", cluster("4.3", 30), "upgrade:kraft.version=1,share.version=7")
+    assert outcome.verdict is StepVerdict.REFUSED
+    assert all_levels(outcome.after.state)[KRAFT_VERSION] == 1
+    assert outcome.effects == ("raft writes kraft.version 1, although the request is refused",)
+
+
+def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
+    """Those of 4.1 and later tell each new leader; one that is away tells when it is back."""
+    raising = "upgrade:kraft.version=1"
+    state = cluster("4.3", 30)
+    verdicts = [one.verdict for one in played("4.3", state, "lose:controller-2", raising)]
+    assert verdicts[-1] is StepVerdict.ACCEPTED, "the leader remembers"
+    steps = ("lose:controller-1", raising, "register:controller-1", raising)
+    verdicts = [one.verdict for one in played("4.3", state, *steps)]
+    assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
+    steps = ("register:controller-2@4.0", raising, "register:controller-2@4.1", raising)
+    verdicts = [one.verdict for one in played("4.3", cluster("4.3", 25), *steps)]
+    assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
+
+
+def test_without_a_majority_nothing_is_answered() -> None:
+    """Two of three voters lost: unknown, until one is back."""
+    outcomes = played(
+        "4.3",
+        cluster("4.3", 29),
+        "lose:controller-3",
+        "lose:controller-1",
+        "upgrade:metadata.version=30",
+        "lose:broker-1",
+        "register:broker-9@4.3",
+        "register:controller-1",
+        "upgrade:metadata.version=30",
+    )
+    assert [str(one.verdict) for one in outcomes] == [
+        *("accepted", "accepted", "unknown", "unknown", "unknown", "accepted", "accepted"),
+    ]
+    assert "controller 1 (Kafka 4.3) becomes active" in outcomes[5].effects
+
+
+def test_controllers_below_15_do_not_register() -> None:
+    """3.7-IV0 is the first level with their registrations: before it none is asked."""
+    outcomes = played(
+        "3.9", cluster("3.9", 14), "add-controller:9@3.6", "upgrade:metadata.version=3.9"
+    )
+    assert [one.verdict for one in outcomes] == [StepVerdict.ACCEPTED, StepVerdict.ACCEPTED]
+    assert outcomes[0].answer is None
+    assert not outcomes[1].after.state.controllers
+
+
+def test_what_makes_no_sense_is_said() -> None:
+    """A node that is not there, one of no known release, a controller's registration to remove."""
+    outcomes = played(
+        "4.3",
+        cluster("4.3", 30),
+        "lose:broker-9",
+        "register:broker-9",
+        "register:controller-9",
+        "unregister:broker-9",
+        "unregister:controller-3",
+        "lose:broker-3",
+        "lose:broker-3",
+    )
+    assert [one.messages[0] if one.messages else one.effects[0] for one in outcomes] == [
+        "broker-9 is not there, and cannot be lost",
+        "broker-9 has no registration: say of which release it is, register:broker-9@4.3",
+        "controller-9 has not registered: say of which release it is, register:controller-9@4.3",
+        "Broker ID 9 is not currently registered",
+        "up to Kafka 4.3 nothing removes the registration of a controller (KIP-1312 does, from "
+        "metadata.version 4.4 on): start a controller 3 that supports the level",
+        "fences broker 3 when its session ends",
+        "broker-3 was lost before",
+    ]
+
+
+def test_where_not_all_registrations_are_known_nothing_is_surely_accepted() -> None:
+    """By the answers of nodes alone an accepted level is unknown; a refusal stays one."""
+    state = cluster("4.3", 29)
+    steps = [parse("upgrade:metadata.version=30"), parse("upgrade:metadata.version=99")]
+    outcomes = rehearse("4.3", state, steps, whole=False)
+    assert [one.verdict for one in outcomes] == [StepVerdict.UNKNOWN, StepVerdict.REFUSED]
+
+
+STEPS = st.sampled_from(
+    [
+        *(
+            f"{verb}:metadata.version={level}"
+            for verb in ("upgrade", "downgrade")
+            for level in (19, 21, 25, 29, 30)
+        ),
+        *("upgrade:release=4.3", "upgrade:transaction.version=2", "disable:transaction.version"),
+        *(f"add-broker:{node}@{release}" for node in (2, 7) for release in ("3.8", "4.0", "4.3")),
+        *(f"lose:{role}-{node}" for role in ("broker", "controller") for node in (1, 2, 7)),
+        *(f"register:broker-{node}@{release}" for node in (1, 7) for release in ("3.9", "4.2")),
+        *(f"register:controller-{node}@{release}" for node in (1, 2) for release in ("3.9", "4.3")),
+        *("unregister:broker-2", "unregister:broker-7", "restart:all@4.3", "restart:brokers"),
+    ]
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(STEPS, max_size=12), st.sampled_from(["3.9", "4.0", "4.3"]))
+def test_whatever_happens_finalized_levels_are_supported_by_all(
+    steps: list[str], release: str
+) -> None:
+    """No order of steps finalizes a level that a registered node excludes (KIP-584)."""
+    outcomes = played(release, cluster(release, 21), *steps)
+    for outcome in outcomes:
+        state = outcome.after.state
+        for broker in state.brokers:
+            for feature, level in state.levels.items():
+                low, high = broker.ranges.get(feature, (0, 0))
+                assert low <= level <= high, (outcome.step.text, broker.id, feature, level)
+        if outcome.verdict is StepVerdict.REFUSED and not isinstance(outcome.step, UpdateLevels):
+            assert outcome.before == outcome.after
+
+
+def test_every_step_of_the_grammar_is_read() -> None:
+    """Each line of the list that the help shows is a step once its placeholders are filled in."""
+    lines = (
+        GRAMMAR.replace("FEATURE=LEVEL,…", "a=1").replace(":…", ":a=1").replace("FEATURE,…", "a")
+    )
+    for line in lines.splitlines():
+        assert parse(line.split()[0]).text == line.split()[0]
+
+
+def test_levels_by_name_and_by_release() -> None:
+    """A release stands for its newest level; ``release=`` for all features that it starts with."""
+    (name, release, every) = (
+        parse(f"upgrade:{one}")
+        for one in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
+    )
+    assert isinstance(name, UpdateLevels)
+    assert isinstance(release, UpdateLevels)
+    assert isinstance(every, UpdateLevels)
+    assert [one.updates[0].level for one in (name, release)] == [17, 19]
+    assert {one.feature: one.level for one in every.updates} == {
+        "metadata.version": 25,
+        "group.version": 1,
+        "kraft.version": 1,
+        "transaction.version": 2,
+    }
+    assert {parse(f"upgrade:metadata.version={one}").updates[0].level for one in releases()} == {  # type: ignore[union-attr]
+        one.newest(METADATA_VERSION) for one in releases().values()
+    }
+
+
+def test_a_document_of_steps() -> None:
+    """A list, or a mapping with ``steps``; an entry is written as in a shell or as a mapping."""
+    listed = [
+        "lose:broker-2",
+        {"upgrade": {"metadata.version": "4.3-IV0", "share.version": 1}},
+        {"disable": ["a", "b"]},
+        {"restart": "all@4.3"},
+    ]
+    words = [
+        "lose:broker-2",
+        "upgrade:metadata.version=4.3-IV0,share.version=1",
+        "disable:a,b",
+        "restart:all@4.3",
+    ]
+    assert [one.text for one in parse_document({"steps": listed})] == words
+    assert parse_document(listed) == parse_document({"steps": listed})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lose", "'lose' is no step"),
+        ("melt:broker-1", "there is no 'melt', but upgrade, downgrade,"),
+        ("lose:2", "'2' is no node: write broker-2 or controller-2"),
+        ("upgrade:metadata.version", "'metadata.version' is not feature=level"),
+        ("upgrade:metadata.version=nine", "'nine' is no level of metadata.version"),
+        ("upgrade:share.version=4.3", "'4.3' is no level of share.version: write a number"),
+        ("upgrade:share.version=40000", "'40000' is no level"),
+        ("upgrade:release=9.9", "Kafka '9.9' has no level"),
+        ("add-broker:7", "names no release: write add-broker:7@4.3"),
+        ("register:broker-7@2.8", "Kafka '2.8' is not in the table of levels"),
+    ],
+)
+def test_what_is_no_step_is_explained(text: str, said: str) -> None:
+    """One line says what is wrong and what to write."""
+    with pytest.raises(StepSyntaxError) as error:
+        parse(text)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", [None, {}, [], {"steps": "lose:broker-1"}, [3], [{"a": 1, "b": 2}]]
+)
+def test_what_is_no_document_of_steps_is_refused(content: object) -> None:
+    """Neither nothing nor anything else passes for a list of steps."""
+    with pytest.raises(StepSyntaxError):
+        parse_document(content)
+
+
+def test_an_unknown_feature_is_refused_up_and_down() -> None:
+    """Raising what no node supports, and disabling it, each in Kafka's words."""
+    up, down = played("4.3", cluster("4.3", 30), "upgrade:foo=1", "disable:foo")
+    assert "Local controller 1 does not support this feature." in up.messages[0]
+    assert "Feature foo not found." in down.messages[0]
+    assert FeatureName("foo") not in down.after.state.levels

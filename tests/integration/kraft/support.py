@@ -1,0 +1,155 @@
+"""What the tests of the metadata log source share: a source whose events stay in a list."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.node import KafkaNode
+from featurewatch.streams.bus import LogPosition
+from featurewatch.streams.events import (
+    DeadLetter,
+    Event,
+    LogCommit,
+    LogGap,
+    SnapshotChunk,
+    SourceState,
+    SourceStatus,
+)
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import ClusterId
+
+WANTED = frozenset(
+    {"REGISTER_BROKER_RECORD", "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "REGISTER_CONTROLLER_RECORD"}
+)
+
+
+class Heard:
+    """A sink that keeps what is published, with the time."""
+
+    error: str | None = None
+
+    def __init__(self) -> None:
+        self.events: list[Event | DeadLetter] = []
+        self.times: list[float] = []
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
+        """Keep an event."""
+        self.events.append(event)
+        self.times.append(time.time())
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""
+
+    @property
+    def commits(self) -> list[LogCommit]:
+        """The commits, in order."""
+        return [event for event in self.events if isinstance(event, LogCommit)]
+
+    @property
+    def chunks(self) -> list[SnapshotChunk]:
+        """The chunks of snapshots, in order."""
+        return [event for event in self.events if isinstance(event, SnapshotChunk)]
+
+    @property
+    def gaps(self) -> list[LogGap]:
+        """The gaps, in order."""
+        return [event for event in self.events if isinstance(event, LogGap)]
+
+    @property
+    def statuses(self) -> list[SourceStatus]:
+        """The states, in order."""
+        return [event for event in self.events if isinstance(event, SourceStatus)]
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of created topics as they came, from commits and snapshots."""
+        return [
+            record["data"]["name"]
+            for event in self.events
+            if isinstance(event, LogCommit | SnapshotChunk)
+            for record in event.records
+            if record["type"] == "TOPIC_RECORD"
+        ]
+
+    def following(self) -> bool:
+        """Whether the last word is that the source follows."""
+        return bool(self.statuses) and self.statuses[-1].state is SourceState.FOLLOWING
+
+    def assert_in_order(self) -> None:
+        """No commit comes twice, and none before another that it follows."""
+        last = -1
+        for commit in self.commits:
+            assert commit.first_offset > last, commit
+            last = commit.last_offset
+
+
+def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
+    """How to follow a running cluster."""
+    cluster_id = ClusterId(cluster.cluster_id)
+    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers))
+    options = {"quorum": quorum, "wanted": WANTED, "heartbeat_ms": 500, **changes}
+    return KraftSettings(cluster_id, **options)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def running(
+    settings: KraftSettings, heard: Heard, resume: LogPosition | None = None
+) -> AsyncIterator[KraftSource]:
+    """A source that runs in the background; what it raises fails the test."""
+
+    async def resumed() -> LogPosition | None:
+        return resume
+
+    source = KraftSource(settings, heard, resumed)
+    task = asyncio.create_task(source.run())
+    try:
+        yield source
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(holds: Callable[[], object], timeout_s: float = 30) -> None:
+    """Wait until something holds, and fail after a time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s"
+        await asyncio.sleep(0.02)
+
+
+async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float = 30) -> None:
+    """Create topics, and try again while there is no controller to do it."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    left = set(names)
+    deadline = time.monotonic() + timeout_s
+    while left:
+        futures = admin.create_topics([NewTopic(name, 1, 1) for name in left], request_timeout=10)
+        for name, future in futures.items():
+            with suppress(KafkaException):
+                await asyncio.wrap_future(future)
+                left.discard(name)
+        left -= set(await asyncio.to_thread(lambda: admin.list_topics(timeout=10).topics))
+        assert time.monotonic() < deadline, f"{left} could not be created"
+
+
+def pause(node: KafkaNode) -> None:
+    """Stop a node's process where it stands."""
+    assert node.pid is not None
+    os.kill(node.pid, signal.SIGSTOP)
+
+
+def resume(node: KafkaNode) -> None:
+    """Let a paused node go on."""
+    assert node.pid is not None
+    os.kill(node.pid, signal.SIGCONT)

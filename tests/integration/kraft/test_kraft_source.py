@@ -1,0 +1,240 @@
+"""The metadata log source on real quorums of both tested releases."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from statistics import median
+
+import pytest
+from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v7.request import CreatableTopic
+from kio.schema.describe_quorum.v2 import DescribeQuorumRequest, DescribeQuorumResponse
+from kio.schema.describe_quorum.v2.request import PartitionData, TopicData
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.node import KafkaNode
+from featurewatch.deploy.kafka.specs import ClusterSpec, combined
+from featurewatch.streams.bus import LogPosition
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.net.connection import ResponseTimeoutError, open_connection
+from tests.integration.kraft.support import (
+    Heard,
+    create_topics,
+    pause,
+    resume,
+    running,
+    settings_for,
+    until,
+)
+
+pytestmark = pytest.mark.stack
+MakeCluster = Callable[[ClusterSpec], Cluster]
+RELEASES = ("3.9.1", "4.3.0")
+
+
+@pytest.fixture(params=RELEASES)
+def quorum(request: pytest.FixtureRequest) -> Cluster:
+    """A shared quorum of each tested release."""
+    return request.getfixturevalue("quorum_391" if request.param == "3.9.1" else "quorum_430")
+
+
+async def observers_of(cluster: Cluster) -> tuple[set[int], int]:
+    """The replica ids that the quorum knows as observers, and its high watermark."""
+    (leader,) = parse_addresses(cluster.leader().controller or "")
+    connection = await open_connection(leader)
+    asked = DescribeQuorumRequest(
+        topics=(
+            TopicData(
+                topic_name=TopicName("__cluster_metadata"),
+                partitions=(PartitionData(partition_index=i32(0)),),
+            ),
+        )
+    )
+    answer = await connection.request(asked, DescribeQuorumResponse, 5)
+    await connection.close()
+    partition = answer.topics[0].partitions[0]
+    return {replica.replica_id for replica in partition.observers}, partition.high_watermark
+
+
+async def test_the_log_is_followed_from_its_beginning(quorum: Cluster) -> None:
+    """All committed records come in order, `following` is said at their end, nobody notices us.
+
+    Shows M-35: the level that the log was begun with is what it says until it is raised.
+    """
+    heard = Heard()
+    async with running(settings_for(quorum), heard) as source:
+        await until(heard.following)
+        await create_topics(quorum, ["followed-1", "followed-2"])
+        await until(lambda: {"followed-1", "followed-2"} <= set(heard.topics))
+        observers, watermark = await observers_of(quorum)
+        await until(lambda: source.report().offset >= watermark - 1)
+    assert observers == set()
+    heard.assert_in_order()
+    assert [status.state for status in heard.statuses[:2]] == [
+        SourceState.CATCHING_UP,
+        SourceState.FOLLOWING,
+    ]
+    levels = [
+        r["data"] for c in heard.commits for r in c.records if r["type"] == "FEATURE_LEVEL_RECORD"
+    ]
+    assert levels[0]["name"] == "metadata.version"
+    assert heard.gaps == []
+
+
+async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) -> None:
+    """Resuming at any offset of the log gives the rest of it, the same commits, none twice."""
+    whole = Heard()
+    async with running(settings_for(quorum), whole):
+        await until(whole.following)
+    for seen in whole.commits[:6]:
+        rest = Heard()
+        at = LogPosition(seen.last_offset, seen.leader_epoch)
+        async with running(settings_for(quorum), rest, at):
+            await until(rest.following)
+        ids = [commit.id for commit in whole.commits if commit.first_offset > seen.last_offset]
+        assert [commit.id for commit in rest.commits][: len(ids)] == ids
+        assert rest.gaps == []
+
+
+async def test_a_commit_is_published_about_when_its_client_hears_of_it(quorum: Cluster) -> None:
+    """The source is not later than the client whose request was committed by much."""
+    heard, late_ms = Heard(), []
+    async with running(settings_for(quorum), heard):
+        await until(heard.following)
+        for number in range(10):
+            name = f"timed-{number}"
+            await create_topics(quorum, [name])
+            told = asyncio.get_running_loop().time()
+            await until(lambda name=name: name in heard.topics, 5)
+            late_ms.append((asyncio.get_running_loop().time() - told) * 1000)
+    assert median(late_ms) < 50
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_killed_leader_loses_and_repeats_nothing(
+    release: str, make_cluster: MakeCluster
+) -> None:
+    """The leader is killed twice: each change comes once, and the source follows again."""
+    cluster = make_cluster(combined([release] * 3))
+    heard = Heard()
+    async with running(settings_for(cluster), heard) as source:
+        await until(heard.following)
+        for round_ in range(2):
+            await create_topics(cluster, [f"before-{round_}"])
+            leader = await asyncio.to_thread(cluster.leader)
+            leader.kill()
+            await create_topics(cluster, [f"after-{round_}"], timeout_s=60)
+            await until(lambda round_=round_: f"after-{round_}" in heard.topics)
+            await asyncio.to_thread(leader.start)
+            assert source.report().state is SourceState.FOLLOWING
+        await until(heard.following)
+    assert heard.topics == ["before-0", "after-0", "before-1", "after-1"]
+    heard.assert_in_order()
+    assert heard.gaps == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_what_an_isolated_leader_wrote_is_never_published(
+    release: str, make_cluster: MakeCluster
+) -> None:
+    """A leader without followers creates a topic, another is elected without it: it never was."""
+    cluster = make_cluster(combined([release] * 3))
+    heard = Heard()
+    async with running(settings_for(cluster), heard) as source:
+        await until(heard.following)
+        leader = await asyncio.to_thread(cluster.leader)
+        others = [node for node in cluster.nodes if node is not leader]
+        before = source.report().high_watermark
+        for node in others:
+            pause(node)
+        try:
+            # The fetches under way take the next record to the followers' sockets.
+            await until(lambda: source.fetched_offset > before + 1)
+            await write_alone(leader, "never")
+            await until(lambda: b"never" in leader_log(leader))
+            written = source.fetched_offset
+            pause(leader)
+            assert written > source.report().high_watermark
+            for node in others:
+                resume(node)
+            await until(lambda: source.report().high_watermark > before + 3, 30)
+            assert heard.gaps == []
+        finally:
+            for node in cluster.nodes:
+                resume(node)
+        await asyncio.to_thread(cluster.wait_ready)
+        await create_topics(cluster, ["healed"], timeout_s=60)
+        await until(lambda: "healed" in heard.topics)
+    assert heard.topics == ["healed"]
+    heard.assert_in_order()
+    assert heard.gaps == []
+
+
+def leader_log(leader: KafkaNode) -> bytes:
+    """What stands in a node's metadata log."""
+    return b"".join(path.read_bytes() for path in sorted(leader.metadata_log.glob("*.log")))
+
+
+async def write_alone(leader: KafkaNode, topic: str) -> None:
+    """Ask a controller itself for a topic, and do not wait for the answer that cannot come."""
+    (address,) = parse_addresses(leader.controller or "")
+    connection = await open_connection(address)
+    wanted = CreatableTopic(
+        name=TopicName(topic),
+        num_partitions=i32(1),
+        replication_factor=i16(1),
+        assignments=(),
+        configs=(),
+    )
+    request = CreateTopicsRequest(topics=(wanted,), timeout=timedelta(seconds=60))
+    with pytest.raises(ResponseTimeoutError):
+        await connection.request(request, CreateTopicsResponse, 0.5)
+
+
+async def test_another_clusters_id_is_one_clear_line(quorum: Cluster) -> None:
+    """Controllers of another cluster: stalled, with both what is wrong and what to check."""
+    controllers = parse_addresses(quorum.controllers)
+    wrong = "AAAAAAAAAAAAAAAAAAAAAA"
+    heard = Heard()
+    async with running(settings_for(quorum, quorum=QuorumSettings(wrong, controllers)), heard):
+        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
+    assert f"belongs to another cluster than {wrong}" in heard.statuses[-1].detail
+    assert heard.commits == []
+
+
+async def test_a_brokers_listener_is_one_clear_line(quorum: Cluster) -> None:
+    """A broker's address given for a controller's: stalled, and told which to give."""
+    brokers = parse_addresses(quorum.bootstrap_servers)
+    heard = Heard()
+    async with running(
+        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, brokers)), heard
+    ):
+        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
+    assert "is a broker's listener: give the address of a controller's" in heard.statuses[-1].detail
+
+
+async def test_one_right_controller_is_enough(quorum: Cluster) -> None:
+    """Of the given addresses one is a controller, one a broker and one nobody: it follows."""
+    given = (
+        parse_addresses("127.0.0.1:1")[0],
+        parse_addresses(quorum.bootstrap_servers)[0],
+        parse_addresses(quorum.controllers)[0],
+    )
+    heard = Heard()
+    async with running(
+        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, given)), heard
+    ):
+        await until(heard.following)
+
+
+async def test_nobody_listening_is_one_clear_line(quorum: Cluster) -> None:
+    """No listener at all: stalled, with the address, and tried again."""
+    nobody = QuorumSettings(quorum.cluster_id, parse_addresses("127.0.0.1:1"))
+    heard = Heard()
+    async with running(settings_for(quorum, quorum=nobody), heard):
+        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
+    assert "nobody listens at 127.0.0.1:1" in heard.statuses[-1].detail

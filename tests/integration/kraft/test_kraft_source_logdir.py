@@ -1,0 +1,116 @@
+"""The source on mounted log directories of real nodes."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.kraft.source import KraftSettings
+from featurewatch.streams.types import ClusterId
+from tests.integration.kraft.support import (
+    WANTED,
+    Heard,
+    create_topics,
+    running,
+    settings_for,
+    until,
+)
+
+pytestmark = pytest.mark.stack
+RELEASES = ("3.9.1", "4.3.0")
+
+
+@pytest.fixture(params=RELEASES)
+def quorum(request: pytest.FixtureRequest) -> Cluster:
+    """A shared quorum of each tested release."""
+    return request.getfixturevalue("quorum_391" if request.param == "3.9.1" else "quorum_430")
+
+
+def from_directory(cluster: Cluster, directory: Path, **changes: object) -> KraftSettings:
+    """How to follow a node's files."""
+    options = {"wanted": WANTED, "heartbeat_ms": 500, "log_directory": directory, **changes}
+    return KraftSettings(ClusterId(cluster.cluster_id), **options)  # type: ignore[arg-type]
+
+
+async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:
+    """Every node's directory gives the same commits as the wire, later by the settling time."""
+    wire = Heard()
+    name = "seen-by-files"
+    async with running(settings_for(quorum), wire):
+        await until(wire.following)
+        await create_topics(quorum, [name])
+        await until(lambda: name in wire.topics)
+    for node in quorum.nodes:
+        files = Heard()
+        async with running(from_directory(quorum, node.data), files):
+            await until(lambda files=files: name in files.topics)
+        ids = [commit.id for commit in wire.commits]
+        found = [commit.id for commit in files.commits]
+        assert found[: len(ids)] == ids
+        assert [commit.records for commit in files.commits][: len(ids)] == [
+            commit.records for commit in wire.commits
+        ]
+        assert files.gaps == []
+
+
+async def test_a_directory_is_followed_live(quorum: Cluster) -> None:
+    """A record comes out when the log is settled past it, and not before."""
+    files = Heard()
+    settings = from_directory(quorum, quorum.node(2).metadata_log, log_directory_settle_ms=3000)
+    async with running(settings, files) as source:
+        await until(files.following)
+        await create_topics(quorum, ["settling"])
+        await until(lambda: "settling" in files.topics)
+        assert source.report().state is SourceState.FOLLOWING
+    commit = next(c for c in files.commits if any(_is(r, "settling") for r in c.records))
+    assert commit.seen_ms - commit.append_ms >= 3000
+    files.assert_in_order()
+
+
+def _is(record: object, name: str) -> bool:
+    return isinstance(record, dict) and record["data"].get("name") == name
+
+
+async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path: Path) -> None:
+    """A copy of a real log loses committed records: reset, and its content from the start."""
+    await create_topics(quorum, ["to-be-cut"])
+    await asyncio.sleep(1.2)
+    shutil.copytree(quorum.node(1).metadata_log, tmp_path / "__cluster_metadata-0")
+    copy = tmp_path / "__cluster_metadata-0"
+    files = Heard()
+    settings = from_directory(quorum, tmp_path, log_directory_settle_ms=500)
+    async with running(settings, files) as source:
+        await until(lambda: "to-be-cut" in files.topics)
+        (segment,) = copy.glob("*.log")
+        content = segment.read_bytes()
+        with segment.open("r+b") as file:
+            file.truncate(content.index(b"to-be-cut"))
+        await until(lambda: files.gaps)
+        await until(lambda: files.statuses[-1].state is SourceState.FOLLOWING)
+        assert source.report().offset < files.gaps[0].to_offset
+    (gap,) = files.gaps
+    assert gap.reset
+    after = files.events[files.events.index(gap) :]
+    topics = [
+        r["data"]["name"]
+        for e in after
+        if hasattr(e, "records")
+        for r in e.records
+        if r["type"] == "TOPIC_RECORD"
+    ]
+    assert "to-be-cut" not in topics
+
+
+async def test_the_directory_of_another_cluster_is_one_clear_line(
+    quorum_391: Cluster, quorum_430: Cluster
+) -> None:
+    """meta.properties tells: stalled, with both cluster ids."""
+    heard = Heard()
+    async with running(from_directory(quorum_391, quorum_430.node(1).data), heard):
+        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
+    assert quorum_430.cluster_id in heard.statuses[-1].detail
+    assert quorum_391.cluster_id in heard.statuses[-1].detail
+    assert heard.commits == []

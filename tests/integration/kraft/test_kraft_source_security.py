@@ -1,0 +1,106 @@
+"""The source against a controller that asks who we are: TLS no, SASL yes, and what we may."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.server_properties import Addresses
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.security import Security, from_properties
+from tests.integration.kraft.support import Heard, running, settings_for, until
+
+pytestmark = pytest.mark.stack
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+USERS = 'user_watch="may-read" user_guest="may-not";'
+
+
+def properties(own: Addresses, guarded: int) -> dict[str, str]:
+    """A second controller listener, with logins; nodes themselves stay with the first."""
+    return {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
+        f",GUARDED://{LOOPBACK}:{guarded}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "GUARDED:SASL_PLAINTEXT",
+        "controller.listener.names": "CONTROLLER,GUARDED",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.guarded.plain.sasl.jaas.config": f"{JAAS} {USERS}",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:watch",
+    }
+
+
+@pytest.fixture(scope="module", params=["3.9.1", "4.3.0"])
+def guarded(
+    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, Address]]:
+    """A cluster of one node whose controller has a listener with logins; and that listener."""
+    with_ports = Ports()
+    own = Addresses(with_ports.take(), with_ports.take())
+    port = with_ports.take()
+    spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, port))])
+    directory: Path = tmp_path_factory.mktemp("guarded") / "cluster"
+    with Cluster(spec, directory, cache=stack_cache, temporary=True, addresses={1: own}) as cluster:
+        yield cluster, Address(LOOPBACK, port)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def login(username: str, password: str) -> Security:
+    """SASL PLAIN, as properties say it."""
+    return from_properties(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": username,
+            "sasl.password": password,
+        }
+    )
+
+
+async def stalled_with(cluster: Cluster, listener: Address, security: Security) -> str:
+    """What the source says when it gets no further."""
+    heard = Heard()
+    quorum = QuorumSettings(cluster.cluster_id, (listener,), security)
+    async with running(settings_for(cluster, quorum=quorum), heard):
+        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
+    assert heard.commits == []
+    return heard.statuses[-1].detail
+
+
+async def test_a_login_that_may_read_follows(guarded: tuple[Cluster, Address]) -> None:
+    """With SASL PLAIN and the right to read, the log is followed like any other."""
+    cluster, listener = guarded
+    heard = Heard()
+    quorum = QuorumSettings(cluster.cluster_id, (listener,), login("watch", "may-read"))
+    async with running(settings_for(cluster, quorum=quorum), heard):
+        await until(heard.following)
+    assert heard.commits
+
+
+async def test_no_authorization_is_one_clear_line(guarded: tuple[Cluster, Address]) -> None:
+    """A login without CLUSTER_ACTION: stalled, with what to grant or to do instead."""
+    line = await stalled_with(*guarded, login("guest", "may-not"))
+    assert "grant CLUSTER_ACTION on the cluster" in line
+    assert "or watch by ApiVersions instead" in line
+
+
+async def test_a_wrong_password_is_one_clear_line(guarded: tuple[Cluster, Address]) -> None:
+    """A refused login: stalled, with what to check and without the password."""
+    line = await stalled_with(*guarded, login("watch", "guessed"))
+    assert "refused the SASL login" in line
+    assert "check sasl.username and sasl.password" in line
+    assert "guessed" not in line
+
+
+async def test_a_missing_login_is_one_clear_line(guarded: tuple[Cluster, Address]) -> None:
+    """A listener that wants a login closes on who has none: told to set security.protocol."""
+    line = await stalled_with(*guarded, from_properties({}))
+    assert "security.protocol" in line

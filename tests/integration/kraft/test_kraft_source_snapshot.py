@@ -1,0 +1,106 @@
+"""The source on clusters whose log is cut short by snapshots."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, combined
+from featurewatch.streams.bus import LogPosition
+from featurewatch.streams.kraft.directory.files import segments, snapshots
+from tests.integration.kraft.support import Heard, create_topics, running, settings_for, until
+
+pytestmark = pytest.mark.stack
+MakeCluster = Callable[[ClusterSpec], Cluster]
+RELEASES = ("3.9.1", "4.3.0")
+
+SHORT_LOG = {
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    "metadata.max.retention.bytes": "4000",
+    "metadata.max.idle.interval.ms": "200",
+}
+"""A snapshot for every few records, and a log of a few kilobytes behind it."""
+
+SHORT_SEGMENTS = {
+    "3.9.1": {"metadata.log.segment.min.bytes": "1000", "metadata.log.segment.bytes": "4000"},
+    "4.3.0": {"internal.metadata.log.segment.bytes": "4000"},
+}
+"""Segments below 8 MiB are for tests only, and each release has its own name for that."""
+
+CLEANED_WITHIN_S = 100
+"""Kafka looks once a minute for what it may delete (RaftMetadataLogCleanerManager)."""
+
+
+async def cut_short(cluster: Cluster) -> int:
+    """Wait until the log no longer begins at 0; gives where it begins."""
+    directory = cluster.node(1).metadata_log
+    await until(lambda: segments(directory)[0] > 0, CLEANED_WITHIN_S)
+    return segments(directory)[0]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_paused_source_goes_through_the_snapshot(
+    release: str, make_cluster: MakeCluster
+) -> None:
+    """The log was cut while the source was down: gap, whole snapshot, and on; as from nothing.
+
+    Shows M-65: who is too far behind is sent a snapshot that replaces what it knew.
+    """
+    cluster = make_cluster(combined([release], properties=SHORT_LOG | SHORT_SEGMENTS[release]))
+    early = Heard()
+    async with running(settings_for(cluster), early) as source:
+        await until(early.following)
+        await create_topics(cluster, ["early"])
+        await until(lambda: "early" in early.topics)
+        seen = source.report().offset
+    names = [f"meanwhile-{number:03}" for number in range(60)]
+    for at in range(0, len(names), 6):
+        await create_topics(cluster, names[at : at + 6])
+    log_start = await cut_short(cluster)
+    assert log_start > seen + 1
+    for directory in (None, cluster.node(1).metadata_log):
+        await resumes(cluster, seen, names, directory)
+
+
+async def resumes(cluster: Cluster, seen: int, names: list[str], directory: Path | None) -> None:
+    """Resume at an offset that is gone, and begin from nothing; by quorum or by directory."""
+    source: dict[str, object] = (
+        {} if directory is None else {"quorum": None, "log_directory": directory}
+    )
+    epoch = 1
+    resumed, anew = Heard(), Heard()
+    async with running(settings_for(cluster, **source), resumed, LogPosition(seen, epoch)) as live:
+        await until(resumed.following)
+        await create_topics(cluster, [f"late-{directory is None}"])
+        await until(lambda: f"late-{directory is None}" in resumed.topics)
+        assert live.report().lag <= 1
+    (gap,) = resumed.gaps
+    assert (gap.from_offset, gap.reset) == (seen + 1, False)
+    assert [chunk.index for chunk in resumed.chunks] == list(range(len(resumed.chunks)))
+    assert [chunk.last for chunk in resumed.chunks][-1]
+    assert gap.to_offset == resumed.chunks[-1].end_offset - 1
+    assert resumed.commits[0].first_offset >= resumed.chunks[-1].end_offset
+    assert {"early", *names} <= set(resumed.topics)
+    async with running(settings_for(cluster, **source), anew):
+        await until(anew.following)
+        await until(lambda: set(resumed.topics) <= set(anew.topics))
+    assert anew.gaps == []
+    assert anew.chunks[-1].last
+
+
+async def test_from_nothing_a_cluster_with_a_snapshot_begins_with_it(
+    make_cluster: MakeCluster,
+) -> None:
+    """Since 3.6 a leader that has a snapshot names it to whoever begins at 0: no gap is said."""
+    cluster = make_cluster(combined(["3.9.1"], properties=SHORT_LOG))
+    for number in range(6):
+        await create_topics(cluster, [f"snapped-{number}-{n}" for n in range(5)])
+    await until(lambda: bool(snapshots(cluster.node(1).metadata_log)))
+    heard = Heard()
+    async with running(settings_for(cluster), heard):
+        await until(heard.following)
+        await until(lambda: len(heard.topics) >= 30)
+    assert heard.chunks
+    assert heard.gaps == []
+    heard.assert_in_order()

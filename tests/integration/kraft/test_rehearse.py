@@ -1,0 +1,194 @@
+"""Rehearsals of real clusters, and of the model against Kafka's own controllers.
+
+The second is a conformance test: each step is asked of a real controller, and its answers, texts
+and registrations are compared with the model's.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from featurewatch.cli.commands.rehearse.real_controller import (
+    ComparedStep,
+    rehearse_on_real_controller,
+)
+from featurewatch.cli.config.settings import ClusterSection as Watched
+from featurewatch.cli.runtime.cluster_image import read_image
+from featurewatch.controller.kraft import (
+    ControllerState,
+    RegisteredBroker,
+    controller_state,
+    release_of,
+)
+from featurewatch.controller.rehearsal.rehearse import StepVerdict, all_levels
+from featurewatch.controller.rehearsal.steps import parse
+from featurewatch.deploy.java.jars import Cache
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+)
+from tests.cli.commands import featurewatch
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def live(quorum_391: Cluster) -> ControllerState:
+    """What the controller of a real 3.9.1 cluster knows."""
+    return controller_state(read_image(Watched(controllers=quorum_391.controllers)))
+
+
+def test_all_ways_to_a_cluster_give_the_same_image(quorum_391: Cluster) -> None:
+    """The log over the wire, its files, and the nodes' own answers agree on levels and ranges."""
+    node = quorum_391.leader()
+    ways = [
+        Watched(controllers=quorum_391.controllers),
+        Watched(log_directory=node.data),
+        Watched(servers=quorum_391.bootstrap_servers),
+    ]
+    images = [read_image(way, settle_ms=0) for way in ways]
+    assert len({image.cluster for image in images}) == 1
+    assert len({image.features.levels for image in images}) == 1
+    for image in images:
+        assert image.ready
+        known = {
+            key: one.capabilities.ranges[METADATA_VERSION] for key, one in image.nodes.nodes.items()
+        }
+        assert len(known) == 6
+        assert set(known.values()) == {(1, 21)}
+
+
+def test_a_live_cluster_is_rehearsed_and_stays_as_it_is(
+    quorum_391: Cluster, tmp_path: Path
+) -> None:
+    """The command exits with 3 for a refused step and with 0 if all go through; nothing changes."""
+    at = ("rehearse", "--bootstrap-controller", quorum_391.controllers)
+    steps = ("--step", "restart:all@4.3", "--step", "upgrade:release=4.3")
+    ahead = featurewatch(tmp_path, *at, "--step", "upgrade:metadata.version=4.3-IV0")
+    assert (ahead.returncode, ahead.stderr) == (3, "")
+    assert "only supports versions 1-21" in ahead.stdout
+    done = featurewatch(tmp_path, *at, *steps, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert len(found["steps"]) == 13
+    assert found["steps"][-1]["levels"]["metadata.version"] == 30
+    image = read_image(Watched(controllers=quorum_391.controllers))
+    assert dict(image.features.levels) == {METADATA_VERSION: 21}
+
+
+def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
+    """Exit code 4, and one line that says who does not answer."""
+    done = featurewatch(
+        tmp_path, "rehearse", "--bootstrap-controller", "127.0.0.1:1", "-s", "lose:broker-1"
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "nobody listens at 127.0.0.1:1" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def told(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
+    """The differences at each step, and where another node in the way is named."""
+    found = {one.outcome.step.text: (*one.differences, *one.remarks) for one in steps}
+    return {words: said for words, said in found.items() if said}
+
+
+ON_391 = (
+    "upgrade:metadata.version=4.3-IV0",
+    "upgrade:metadata.version=3.9,foo=1",
+    "upgrade:kraft.version=1,metadata.version=99,metadata.version=20",
+    "downgrade:metadata.version=3.6",
+    "downgrade-unsafe:metadata.version=3.6",
+    "downgrade:metadata.version=3.8",
+    "add-broker:7@4.0",
+    "add-broker:8@3.6",
+    "register:broker-1",
+    "lose:broker-2",
+    "register:broker-2@4.3",
+    "register:broker-2@3.9",
+    "unregister:broker-9",
+    "unregister:broker-3",
+    "add-controller:9@3.8",
+    "upgrade:metadata.version=3.9",
+    "disable:foo",
+)
+
+
+def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cache) -> None:
+    """A fenced broker in the way, partial success, duplicates, ghosts: word for word the same."""
+    lost = {"fenced": True, "session": False}
+    brokers = tuple(one._replace(**lost) if one.id == 3 else one for one in live.brokers)
+    asked = replace(live, brokers=brokers)
+    found = rehearse_on_real_controller(
+        "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
+    )
+    assert told(found.steps) == {}
+    assert [one.outcome.step.text for one in found.steps if not one.asked] == []
+    (only,) = found.unequal
+    assert "do not run: that one has not registered" in only
+    verdicts = {one.outcome.step.text: one.outcome.verdict for one in found.steps}
+    accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
+    assert accepted == {
+        *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "lose:broker-2"),
+        *("register:broker-2@4.3", "unregister:broker-3", "add-controller:9@3.8", "disable:foo"),
+    }
+
+
+ON_430 = (
+    "upgrade:metadata.version=4.3-IV0",
+    "upgrade:metadata.version=4.2-IV0,share.version=1,foo=1",
+    "unregister:broker-5",
+    "upgrade:metadata.version=4.2-IV1,share.version=1,streams.version=1",
+    "upgrade:kraft.version=1,share.version=7",
+    "add-broker:7@4.0",
+    "add-broker:7@4.2",
+    "add-controller:9@4.2",
+    "upgrade:release=4.3",
+    "register:controller-9@4.3",
+    "unregister:broker-7",
+    "upgrade:release=4.3",
+    "downgrade:metadata.version=4.2",
+    "disable:share.version",
+    "register:controller-1@4.2",
+    "unregister:controller-9",
+)
+
+
+def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
+    """All or nothing, dependencies, kraft.version raised by a refused request, controllers asked.
+
+    The levels that the storage tool does not set are brought by updates before the first step.
+    """
+    ranges = {name: release_of(name).ranges() for name in ("3.9", "4.3")}
+    state = ControllerState(
+        NodeId(1),
+        ranges["4.3"],
+        {METADATA_VERSION: FeatureLevel(25), FeatureName("group.version"): FeatureLevel(1)},
+        (
+            RegisteredBroker(NodeId(4), ranges["4.3"], epoch=4, session=True),
+            RegisteredBroker(NodeId(5), release_of("4.0").ranges(), epoch=5, session=True),
+            RegisteredBroker(NodeId(6), ranges["3.9"], epoch=6, session=True),
+        ),
+        (),
+        (NodeId(1),),
+    )
+    found = rehearse_on_real_controller("4.3", state, [parse(step) for step in ON_430], stack_cache)
+    assert told(found.steps) == {}
+    assert [one.outcome.step.text for one in found.steps if not one.asked] == [
+        *("register:controller-1@4.2", "unregister:controller-9"),
+    ]
+    assert found.unequal == ("brokers 6 could not be registered at the finalized levels",)
+    assert all_levels(found.staged) == dict(state.levels)
+    raised = next(one for one in found.steps if "share.version=7" in one.outcome.step.text)
+    assert raised.outcome.verdict is StepVerdict.REFUSED
+    assert all_levels(raised.outcome.after.state)[KRAFT_VERSION] == 1
+    assert [str(one.outcome.verdict) for one in found.steps] == [
+        *("refused", "refused", "accepted", "accepted", "refused", "refused", "accepted"),
+        *("accepted", "refused", "accepted", "accepted", "accepted", "refused", "accepted"),
+        *("unknown", "refused"),
+    ]

@@ -1,0 +1,58 @@
+"""Which versions of requests a broker of a mixed cluster offers, and when a client sees that."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from featurewatch.admin.features import FeatureUpdate, update_features
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.net.connection import Connection, open_connection
+from featurewatch.streams.net.security import PLAINTEXT
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+
+FORWARDED = {19, 20, 30, 31, 37, 43, 44, 45, 57}
+"""Creating and deleting topics and ACLs, partitions, elections, configurations, reassignments and
+features: requests that a broker passes on to the active controller."""
+
+
+async def connected(servers: str) -> Connection:
+    """An open connection to the one server of a list."""
+    (address,) = parse_addresses(servers)
+    return await open_connection(address, PLAINTEXT, timeout_s=10)
+
+
+@pytest.mark.stack
+async def test_forwarded_requests_have_versions_of_both(
+    make_cluster: Callable[[ClusterSpec], Cluster],
+) -> None:
+    """A broker offers the versions of forwarded requests that the active controller has too, once
+    it has forwarded one (M-51). Connections stay open then and tell of it when they are asked: the
+    client on one goes on with what it was told first, as released Kafka lets it (M-50).
+    """
+    nodes = [NodeSpec(1, "4.3.0", Roles.CONTROLLER), NodeSpec(11, "3.9.1", Roles.BROKER)]
+    cluster = await asyncio.to_thread(make_cluster, ClusterSpec(nodes, "3.7-IV4"))
+    controller = await connected(cluster.controllers)
+    kept = await connected(cluster.bootstrap_servers)
+    own = dict(kept.api_versions)
+    asked = (FeatureUpdate(METADATA_VERSION, FeatureLevel(20)),)
+    await update_features(kept.address, asked, dry_run=True)
+    new = await connected(cluster.bootstrap_servers)
+    try:
+        for key in FORWARDED:
+            low, high = own[key], controller.api_versions[key]
+            both = (max(low[0], high[0]), min(low[1], high[1]))
+            assert new.api_versions[key] == both, key
+        assert any(new.api_versions[key] != own[key] for key in FORWARDED)
+        assert new.api_versions[1] == own[1] != controller.api_versions[1]
+        assert not kept.closed
+        assert kept.api_versions == own
+        await kept.request_api_versions(10)
+        assert {key: kept.api_versions[key] for key in FORWARDED} == {
+            key: new.api_versions[key] for key in FORWARDED
+        }
+    finally:
+        for connection in (controller, kept, new):
+            await connection.close()

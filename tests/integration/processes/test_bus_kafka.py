@@ -1,0 +1,258 @@
+"""The bus on real Kafka: topics, delivery while the broker is away, and long topics."""
+
+import asyncio
+import os
+import signal
+import time
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.streams.bus import (
+    BusError,
+    BusSettings,
+    LogPosition,
+    Publisher,
+    PublishError,
+    TopicMismatchError,
+    ensure_topics,
+    last_log_position,
+    partition_of,
+)
+from featurewatch.streams.codec.events import decode_log_event, encode
+from featurewatch.streams.events import CommitKind, LogCommit
+from featurewatch.streams.topics import ALERTS, ALL, METADATA_LOG, STATE
+from featurewatch.streams.types import ClusterId
+
+pytestmark = pytest.mark.stack
+
+CLUSTER = ClusterId("followed")
+
+
+def commit(offset: int, cluster: ClusterId = CLUSTER) -> LogCommit:
+    """An empty batch at an offset."""
+    return LogCommit(cluster, CommitKind.BATCH, offset, offset, 3, 0, [], {}, 1)
+
+
+@pytest.fixture
+def settings(bus) -> BusSettings:
+    """The shared bus, with a prefix of the test's own."""
+    return BusSettings(bus.bootstrap_servers, prefix=f"t-{uuid.uuid4().hex[:8]}", partitions=3)
+
+
+@pytest.fixture
+def admin(bus) -> AdminClient:
+    """Kafka's admin client on the shared bus."""
+    return AdminClient({"bootstrap.servers": bus.bootstrap_servers})
+
+
+def read_all(settings: BusSettings, topic: str) -> list[bytes]:
+    """Every value on a topic, each partition in order."""
+    consumer = Consumer(settings.client(group_id="reader", enable_partition_eof=True))
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(settings.partitions)])
+    values, ends = [], 0
+    while ends < settings.partitions:
+        message = consumer.poll(30)
+        assert message is not None, "the bus gave nothing for 30 s"
+        if message.error() is None:
+            values.append(message.value())
+        else:
+            ends += 1
+    consumer.close()
+    return values
+
+
+def test_topics_are_made_once_with_equal_partitions(settings, admin):
+    """Also changelogs; compacted where they must be; a second call changes nothing."""
+    ensure_topics(settings, changelogs=[f"{settings.prefix}-nodes-changelog"])
+    ensure_topics(settings, changelogs=[f"{settings.prefix}-nodes-changelog"])
+    there = admin.list_topics(timeout=10).topics
+    names = {settings.topic(topic) for topic in ALL} | {f"{settings.prefix}-nodes-changelog"}
+    assert names <= there.keys()
+    assert {len(there[name].partitions) for name in names} == {3}
+    assert all(p.leader >= 0 for name in names for p in there[name].partitions.values())
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    policies = {
+        resource.name: future.result()["cleanup.policy"].value
+        for resource, future in admin.describe_configs(resources).items()
+    }
+    compacted = {name for name, policy in policies.items() if policy == "compact"}
+    assert compacted == {
+        settings.topic(ALERTS),
+        settings.topic(STATE),
+        f"{settings.prefix}-nodes-changelog",
+    }
+
+
+def test_a_topic_with_other_partitions_is_refused(settings, admin):
+    """The line names the topic, both counts, and what to do."""
+    name = settings.topic(METADATA_LOG)
+    for future in admin.create_topics([NewTopic(name, 2, 1)]).values():
+        future.result(30)
+    with pytest.raises(TopicMismatchError, match=f"{name} has 2 partitions and must have 3"):
+        ensure_topics(settings)
+
+
+def test_a_topic_that_would_lose_what_it_holds_is_refused(settings, admin):
+    """An input topic that is compacted forgets all but the newest event of a cluster."""
+    name = settings.topic(METADATA_LOG)
+    compacted = NewTopic(name, 3, 1, config={"cleanup.policy": "compact"})
+    for future in admin.create_topics([compacted]).values():
+        future.result(30)
+    with pytest.raises(TopicMismatchError, match=r"cleanup policy compact and must have delete"):
+        ensure_topics(settings)
+
+
+async def test_a_missing_topic_is_an_error_of_its_own(settings):
+    """Looking for a position on a topic that nobody made says to create it."""
+    with pytest.raises(BusError, match="create it"):
+        await last_log_position(settings, CLUSTER)
+
+
+async def test_nothing_published_is_no_position(settings):
+    """An empty topic, and one with other clusters only."""
+    await asyncio.to_thread(ensure_topics, settings)
+    assert await last_log_position(settings, CLUSTER) is None
+    async with Publisher(settings) as publisher:
+        for number in range(10):
+            await publisher.publish(METADATA_LOG, commit(1, ClusterId(f"other-{number}")))
+    assert await last_log_position(settings, CLUSTER) is None
+
+
+async def test_topics_that_were_made_this_moment_can_be_asked(bus):
+    """A leader that metadata names before it knows of it is waited for, not taken for absence."""
+    for _ in range(15):
+        new = BusSettings(bus.bootstrap_servers, prefix=f"t-{uuid.uuid4().hex[:8]}", partitions=3)
+        await asyncio.to_thread(ensure_topics, new)
+        assert await last_log_position(new, CLUSTER) is None
+
+
+async def test_a_position_that_retention_took_is_gone_and_a_later_one_is_found(settings, admin):
+    """Only what is still on the topic counts, wherever the topic begins."""
+    await asyncio.to_thread(ensure_topics, settings)
+    async with Publisher(settings) as publisher:
+        for offset in range(100):
+            await publisher.publish(METADATA_LOG, commit(offset))
+    partition = partition_of(CLUSTER.encode(), 3)
+    for keep_from, expected in ((60, LogPosition(99, 3)), (100, None)):
+        place = TopicPartition(settings.topic(METADATA_LOG), partition, keep_from)
+        for future in admin.delete_records([place]).values():
+            future.result(30)
+        assert await last_log_position(settings, CLUSTER) == expected
+
+
+async def test_a_position_behind_half_a_million_messages_of_others(settings, record_property):
+    """One pass over the partition finds it, in seconds."""
+    await asyncio.to_thread(ensure_topics, settings)
+    topic, partition = settings.topic(METADATA_LOG), partition_of(CLUSTER.encode(), 3)
+    async with Publisher(settings) as publisher:
+        await publisher.publish(METADATA_LOG, commit(17))
+    other = encode(METADATA_LOG, commit(1, ClusterId("another")))
+    producer = Producer(settings.client(linger_ms=50, queue_buffering_max_messages=600_000))
+    for _ in range(500_000):
+        producer.produce(topic, other.value, other.key, partition=partition)
+    assert producer.flush(120) == 0
+    started = time.monotonic()
+    assert await last_log_position(settings, CLUSTER) == LogPosition(17, 3)
+    took_s = time.monotonic() - started
+    record_property("found_behind_500000_s", took_s)
+    assert took_s < 30
+
+
+async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
+    """The broker is killed with messages in flight and comes back: each is there once, in order."""
+    cluster = make_cluster(single_bus())
+    settings = BusSettings(cluster.bootstrap_servers, prefix="away", partitions=1)
+    await asyncio.to_thread(ensure_topics, settings)
+    said: list[str | None] = []
+    async with Publisher(settings, max_in_flight=50, on_error=said.append) as publisher:
+
+        async def publish_all() -> None:
+            for offset in range(2000):
+                await publisher.publish(METADATA_LOG, commit(offset))
+                await asyncio.sleep(0.001)
+
+        publishing = asyncio.create_task(publish_all())
+        async with asyncio.timeout(60):
+            while publisher.published < 300:
+                await asyncio.sleep(0.01)
+        await asyncio.to_thread(cluster.node(1).kill)
+        async with asyncio.timeout(60):
+            while not said:
+                await asyncio.sleep(0.01)
+        assert publisher.in_flight <= 50
+        await asyncio.to_thread(cluster.node(1).start)
+        async with asyncio.timeout(120):
+            await publishing
+            await publisher.flush()
+    values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
+    assert [decode_log_event(value).last_offset for value in values] == list(range(2000))
+    assert said[0] is not None
+    assert said[0].startswith("the bus at")
+    assert said[-1] is None
+
+
+async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
+    """Stopped in its tracks the broker acknowledges nothing: said after seconds, unsaid after."""
+    cluster = make_cluster(single_bus())
+    settings = BusSettings(cluster.bootstrap_servers, prefix="hangs", partitions=1)
+    await asyncio.to_thread(ensure_topics, settings)
+    said: asyncio.Queue[str | None] = asyncio.Queue()
+    async with Publisher(settings, on_error=said.put_nowait) as publisher:
+        await (await publisher.publish(METADATA_LOG, commit(1)))
+        os.kill(cluster.node(1).pid, signal.SIGSTOP)
+        try:
+            # The signal takes a moment to stop every thread: the first message may get through.
+            async with asyncio.timeout(30):
+                sent = 1
+                while said.empty():
+                    sent += 1
+                    await publisher.publish(METADATA_LOG, commit(sent))
+                    await asyncio.sleep(0.1)
+            line = said.get_nowait()
+            assert line is not None
+            assert "has acknowledged nothing for 5 s" in line
+            assert publisher.error == line
+        finally:
+            os.kill(cluster.node(1).pid, signal.SIGCONT)
+        await asyncio.wait_for(publisher.flush(), 60)
+        assert publisher.error is None
+    values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
+    assert [decode_log_event(v).last_offset for v in values] == list(range(1, sent + 1))
+
+
+async def test_nothing_gets_past_a_message_that_the_bus_refuses(settings, admin):
+    """The topic takes only small messages: after the large one no other is on the topic."""
+    topic = NewTopic(settings.topic(METADATA_LOG), 3, 1, config={"max.message.bytes": "2000"})
+    for future in admin.create_topics([topic]).values():
+        future.result(30)
+    large = LogCommit(CLUSTER, CommitKind.BATCH, 1, 1, 3, 0, [], {"X" * 5000: 1}, 1)
+    publisher = Publisher(settings)
+    await publisher.start()
+    await (await publisher.publish(METADATA_LOG, commit(0)))
+    with pytest.raises(PublishError):
+        await publisher.publish(METADATA_LOG, large)
+        for offset in range(2, 50):
+            await publisher.publish(METADATA_LOG, commit(offset))
+        await publisher.flush()
+    with pytest.raises(PublishError):
+        await publisher.close()
+    values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
+    assert [decode_log_event(value).last_offset for value in values] == [0]
+
+
+async def test_one_event_is_acknowledged_within_milliseconds(settings, record_property):
+    """From publish to acknowledged, one at a time: the median stays far below a heartbeat."""
+    await asyncio.to_thread(ensure_topics, settings)
+    times = []
+    async with Publisher(settings) as publisher:
+        for offset in range(300):
+            started = time.perf_counter()
+            await (await publisher.publish(METADATA_LOG, commit(offset)))
+            times.append((time.perf_counter() - started) * 1000)
+    times.sort()
+    record_property("publish_to_acknowledged_p50_ms", times[150])
+    assert times[150] < 50

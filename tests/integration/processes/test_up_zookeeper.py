@@ -1,0 +1,374 @@
+"""``featurewatch up`` on clusters in ZooKeeper mode, good ones and bad ones, as a user runs it.
+
+One `up` follows them all by one configuration file; each test looks at, and changes, one of them.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kazoo.client import KazooClient
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+
+from featurewatch.deploy.java.jars import Cache, Jars, tool_command
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, reference_nodes
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.reference.machines.dialect import RELEASED
+from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
+from featurewatch.streams.outputs import Alert, AlertState, Severity, Snapshot
+from featurewatch.streams.types import ClusterId, NodeId
+from tests.cli.commands import ROOT, environment, featurewatch
+from tests.integration.published import Said
+from tests.integration.zookeeper.support import chroot, features, register, writer
+from tests.processes import free_port
+
+pytestmark = pytest.mark.stack
+
+GROUP, SCHEMA, TRANSACTION = "group_coordinator", "offsets_schema", "transaction_coordinator"
+SUPPORTED = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
+BROKEN, CLOSED, ASTRAY = "broken-json", "closed-znode", "wrong-chroot"
+"""Ids of clusters of which something is wrong."""
+
+BYTES = b'{"version":2,"status":1,"features":'
+DEADLINE_S = 120.0
+
+
+@dataclass
+class World:
+    """What is watched, by whom, and what was said of it."""
+
+    process: subprocess.Popen[bytes]
+    directory: Path
+    said: Said
+    ports: tuple[int, int]
+    zk: KazooClient
+    roots: dict[str, str]
+    nodes: list[ReferenceProcess]
+    reference: str
+    kafka: Cluster
+    absent: str
+
+    def until(self, cluster: str, wished: Callable[[Snapshot, set[str]], object]) -> Snapshot:
+        """The cluster's state, once it is as wished with the rules that fire."""
+        assert self.process.poll() is None, self.log
+        return self.said.state(cluster, wished, [])
+
+    def alert(self, cluster: str, rule: str, state: AlertState = AlertState.FIRING) -> Alert:
+        """The newest word of a rule about a cluster."""
+        found = [each for each in self.said.alerts if (each.cluster, each.rule) == (cluster, rule)]
+        assert found
+        assert found[-1].state is state
+        return found[-1]
+
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command on the same topics."""
+        return featurewatch(self.directory, *arguments, *self.said.flags)
+
+    def get(self, port: int, path: str) -> tuple[int, str]:
+        """Status and text of one of the web views."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def waiting(self) -> dict[str, str]:
+        """The clusters whose sources do not follow, and why."""
+        status, text = self.get(self.ports[0], "/readyz")
+        found = {each["cluster"]: each["reason"] for each in json.loads(text)["waiting"]}
+        assert status == (503 if found else 200)
+        return found
+
+    def until_waiting(self, **whys: str) -> dict[str, str]:
+        """Why clusters do not follow, once it is these for these reasons."""
+        deadline = time.monotonic() + DEADLINE_S
+        while (found := self.waiting()).keys() != whys.keys() or not all(
+            why in found[cluster] for cluster, why in whys.items()
+        ):
+            assert time.monotonic() < deadline, (found, self.log)
+            time.sleep(0.1)
+        return found
+
+    @property
+    def log(self) -> str:
+        """What `up` has logged."""
+        return (self.directory / "err").read_text()
+
+    @property
+    def printed(self) -> list[dict[str, Any]]:
+        """What `up` has printed."""
+        return [json.loads(line) for line in (self.directory / "out").read_text().splitlines()]
+
+
+@contextmanager
+def started(
+    said: Said, directory: Path, ports: tuple[int, int]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """``up`` with the configuration file in a directory."""
+    own = {
+        "FEATUREWATCH_WEB__SOURCE_PORT": str(ports[0]),
+        "FEATUREWATCH_WEB__WORKER_PORT": str(ports[1]),
+    }
+    config = ["--config", str(directory / "featurewatch.yaml")]
+    with (directory / "out").open("w") as out, (directory / "err").open("w") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "featurewatch", "up", "--json", *config, *said.flags],
+            cwd=ROOT,
+            env=environment(directory, **own),
+            stdout=out,
+            stderr=err,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def bad_clusters(zk: KazooClient) -> dict[str, str]:
+    """Makes the znodes of clusters of which something is wrong; their chroots by id."""
+    roots = {name: chroot() for name in (BROKEN, CLOSED, ASTRAY)}
+    for name in (BROKEN, CLOSED):
+        register(zk, roots[name], name, brokers=1)
+    zk.set(f"{roots[BROKEN]}/feature", BYTES)
+    zk.set_acls(f"{roots[CLOSED]}/feature", [make_digest_acl("owner", "secret", all=True)])
+    return roots
+
+
+@pytest.fixture(scope="module")
+def world(
+    ensemble: Ensemble, bus: Cluster, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """All clusters, and an `up` that has seen each good one and the first of each bad one."""
+    directory = tmp_path_factory.mktemp("up-zookeeper")
+    connect, absent = ensemble.connect_string, f"127.0.0.1:{free_port()}"
+    with ExitStack() as stack:
+        zk = stack.enter_context(writer(connect))
+        # The owner of what others may not read.
+        zk.add_auth("digest", "owner:secret")
+        roots = bad_clusters(zk) | {"reference": chroot(), "kafka": chroot()}
+        options = [f"{name}={low}-{high}" for name, (low, high) in SUPPORTED.items()]
+        nodes = reference_nodes(
+            3, directory, connect + roots["reference"], ("--features", *options), temporary=True
+        )
+        spec = zookeeper_mode(1, connect + roots["kafka"])
+        kafka = Cluster(spec, directory / "kafka", cache=stack_cache, temporary=True)
+        stack.callback(kafka.close)
+        for node in nodes:
+            stack.callback(node.kill)
+        with ThreadPoolExecutor(1) as pool:
+            starting = pool.submit(kafka.start)
+            for node in nodes:
+                node.start()
+            starting.result()
+        reference = json.loads(zk.get(roots["reference"] + "/cluster/id")[0])["id"]
+        clusters = [{"zookeeper": connect + roots[name]} for name in roots if name != ASTRAY]
+        clusters += [
+            {"zookeeper": connect + roots[ASTRAY], "cluster_id": ASTRAY},
+            {"zookeeper": absent},
+        ]
+        config = directory / "featurewatch.yaml"
+        config.write_text(yaml.safe_dump({"clusters": clusters}))
+        said, ports = Said(bus, f"zookeeper-{time.time_ns()}"), (free_port(), free_port())
+        process = stack.enter_context(started(said, directory, ports))
+        yield World(process, directory, said, ports, zk, roots, nodes, reference, kafka, absent)
+
+
+def test_a_reference_cluster_is_followed(world: World) -> None:
+    """Its brokers, levels, epoch and controller stand in the state, and each level was told once,
+    by the znode it was read from."""
+    state = world.until(
+        world.reference,
+        lambda now, firing: now.ready and len(now.classes) == 1 and len(now.classes[0].nodes) == 3,
+    )
+    assert (state.authority, state.epoch, state.revision) == ("zookeeper", 0, 1)
+    assert dict(state.finalized) == {name: high for name, (_, high) in SUPPORTED.items()}
+    assert dict(state.classes[0].ranges) == SUPPORTED
+    assert (state.controller.node_id, state.controller.kraft_epoch) == (1, -1)
+    assert state.controller.epoch >= 1
+    mine = [each for each in world.said.changes if each.cluster == world.reference]
+    assert {each.feature: (each.before, each.after) for each in mine} == {
+        name: (0, high) for name, (_, high) in SUPPORTED.items()
+    }
+    assert len(mine) == len(SUPPORTED)
+    assert {(each.epoch, each.revision, each.from_snapshot) for each in mine} == {(0, 1, True)}
+    assert {each.provenance["path"] for each in mine} == {"/feature"}
+
+
+def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
+    """A broker without features, no level, no change, no alert: that is all that 3.9.1 has."""
+    state = world.until(
+        world.kafka.cluster_id,
+        lambda now, firing: now.ready and now.controller.node_id == 1 and now.epoch == 0,
+    )
+    assert [(each.role, dict(each.ranges), each.nodes) for each in state.classes] == [
+        ("broker", {}, (1,))
+    ]
+    assert (dict(state.finalized), state.revision) == ({}, 0)
+    said = [*world.said.changes, *world.said.alerts]
+    assert not [each for each in said if each.cluster == world.kafka.cluster_id]
+
+
+def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
+    """A chroot that is not there, a server that is not there and a znode that may not be read are
+    named on ``/readyz`` with what to do and stand in the log once; the others follow."""
+    found = world.until_waiting(
+        **{
+            CLOSED: "reading /feature is forbidden: give READ on it to the login in use",
+            ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check what stands after",
+            world.absent: f"ZooKeeper at {world.absent} cannot be used: nobody listens there",
+        }
+    )
+    for reason in found.values():
+        assert [line for line in world.log.splitlines() if reason in line], world.log
+    assert "Traceback" not in world.log
+    status, text = world.get(world.ports[0], "/metrics")
+    assert status == 200
+    for cluster in (world.reference, world.kafka.cluster_id, BROKEN):
+        labels = f'cluster="{cluster}",source="zookeeper"'
+        assert f"featurewatch_source_following{{{labels}}} 1.0" in text
+    for cluster in found:
+        labels = f'cluster="{cluster}",source="zookeeper"'
+        assert f"featurewatch_source_following{{{labels}}} 0.0" in text
+
+
+def test_broken_json_is_kept_told_and_mended(world: World) -> None:
+    """What stands in ``/feature`` and is no JSON goes to the dead letters byte by byte and is an
+    alert; when it is written anew the alert ends and its levels count."""
+    world.until(BROKEN, lambda now, firing: now.ready and firing == {"znode-unreadable"})
+    alert = world.alert(BROKEN, "znode-unreadable")
+    assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
+    assert "have the controller write it again" in alert.summary
+    (letter,) = [each for each in world.said.dead_letters if each.cluster == BROKEN]
+    assert letter.payload == BYTES
+    assert "/feature" in letter.place
+    assert "JSON" in letter.reason
+    world.zk.set(f"{world.roots[BROKEN]}/feature", features(1))
+    state = world.until(BROKEN, lambda now, firing: not firing and now.finalized)
+    assert (dict(state.finalized), state.epoch, state.revision) == ({"group": 1}, 2, 1)
+
+
+def test_a_chroot_that_does_not_exist_is_an_alert_until_it_does(world: World) -> None:
+    """The alert of the source names the chroot; as soon as a cluster is there it is followed."""
+    world.until(ASTRAY, lambda now, firing: firing == {"source-stalled"})
+    assert "the chroot does not exist" in world.alert(ASTRAY, "source-stalled").summary
+    register(world.zk, world.roots[ASTRAY], ASTRAY, brokers=2)
+    state = world.until(ASTRAY, lambda now, firing: now.ready and not firing and now.finalized)
+    assert [each.nodes for each in state.classes] == [(0, 1)]
+    assert not [each for each in world.said.dead_letters if each.cluster == ASTRAY]
+
+
+def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> None:
+    """Dead letter and alerts name the right that is missing, nothing is ready, and nothing says
+    that there are no levels; given the right, all ends and the level is told."""
+    state = world.until(
+        CLOSED, lambda now, firing: firing == {"source-stalled", "znode-unreadable"}
+    )
+    assert not state.ready
+    assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
+    assert "give READ" in world.alert(CLOSED, "source-stalled").summary
+    (letter,) = [each for each in world.said.dead_letters if each.cluster == CLOSED]
+    assert (letter.place, letter.payload) == ("znode /feature", b"")
+    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    assert answer.returncode == 3, answer
+    world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)
+    state = world.until(CLOSED, lambda now, firing: now.ready and not firing and now.finalized)
+    assert (dict(state.finalized), state.revision) == ({"group": 1}, 1)
+    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
+
+
+def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) -> None:
+    """``kafka-features downgrade`` on the reference cluster: one change with the next epoch and the
+    next revision, on the topics and on stdout."""
+    stack_cache.class_path("3.9.1", Jars.TOOLS)
+    done = subprocess.run(
+        tool_command(
+            "3.9.1",
+            "org.apache.kafka.tools.FeatureCommand",
+            *("--bootstrap-server", world.nodes[0].address),
+            *("downgrade", "--feature", f"{TRANSACTION}=4"),
+            cache=stack_cache,
+        ),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    state = world.until(world.reference, lambda now, firing: now.finalized[TRANSACTION] == 4)
+    assert (state.epoch, state.revision) == (1, 2)
+    (told,) = [each for each in world.said.changes if each.id.endswith(f"{TRANSACTION}/2")]
+    assert (told.cluster, told.kind, told.before, told.after) == (
+        world.reference,
+        "downgraded",
+        5,
+        4,
+    )
+    assert (told.epoch, told.from_snapshot) == (1, False)
+    deadline = time.monotonic() + DEADLINE_S
+    while not [each for each in world.printed if each.get("after") == 4]:
+        assert time.monotonic() < deadline, world.printed
+        time.sleep(0.05)
+    epochs = world.ask("epochs", "--json", "--cluster", world.reference)
+    assert [json.loads(line)["revision"] for line in epochs.stdout.splitlines()] == [1, 2]
+
+
+def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
+    """A znode whose range excludes a level is an alert that names broker, range, level and what to
+    do, and a column of the state; when its session ends, so does the alert."""
+    identity = BrokerIdentity(NodeId(99), {"PLAINTEXT": ("127.0.0.1", 9, "PLAINTEXT")})
+    low = SUPPORTED | {TRANSACTION: (1, 3)}
+    path = world.roots["reference"] + broker_path(99)
+    world.zk.create(path, encode_broker(RELEASED, identity, low, now_ms=0), ephemeral=True)
+    state = world.until(
+        world.reference,
+        lambda now, firing: (
+            firing == {"incompatible-node", "level-above-support"} and now.incompatible
+        ),
+    )
+    (found,) = state.incompatible
+    assert (found.node_id, found.feature, found.level) == (99, TRANSACTION, 4)
+    alert = world.alert(world.reference, "incompatible-node")
+    assert f"broker 99 supports {TRANSACTION} 1-3, and level 4 is finalized" in alert.summary
+    text = world.ask("state", "--cluster", ClusterId(world.reference)).stdout
+    assert "brokers 99" in text
+    assert "1-3 ✗" in text
+    assert "ZooKeeper's controller 1" in text
+    world.zk.delete(path)
+    state = world.until(world.reference, lambda now, firing: not firing and not now.incompatible)
+    assert [each.nodes for each in state.classes] == [(1, 2, 3)]
+    assert state.revision == 2
+
+
+def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
+    """Only the server that is not there is left on ``/readyz``; the worker is ready, and each
+    level stands in its metrics. A signal ends it in order."""
+    world.until_waiting(**{world.absent: "nobody listens there"})
+    status, text = world.get(world.ports[1], "/readyz")
+    assert status == 200, text
+    _, text = world.get(world.ports[1], "/metrics")
+    labels = f'cluster="{world.reference}",feature="{TRANSACTION}"'
+    assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
+    assert f'featurewatch_feature_epoch{{cluster="{world.reference}"}} 1.0' in text
+    ids = [each.id for each in world.said.changes]
+    assert len(ids) == len(set(ids))
+    world.process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        world.process.wait(10)
+    assert world.process.poll() == 0, world.log
+    assert "Traceback" not in world.log

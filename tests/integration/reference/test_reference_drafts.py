@@ -1,0 +1,297 @@
+"""Both drafts of KIP-584 over the wire, on a real ensemble: their own keys, tags and guarantees."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.protocol.states import ZnodeStat
+
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.machines.dialect import (
+    EARLY_DRAFT,
+    EARLY_DRAFT_STRUCK,
+    LATER_DRAFT,
+    Dialect,
+)
+from featurewatch.reference.machines.encoding import (
+    BrokerIdentity,
+    broker_path,
+    encode_broker,
+    encode_features,
+)
+from featurewatch.reference.machines.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
+from featurewatch.reference.node import NodeSettings
+from featurewatch.reference.wire import requests as asking
+from featurewatch.reference.wire import responses as answers
+from featurewatch.reference.wire.api_keys import ApiDialect, api_dialect_of
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.server import WireServer
+from tests.reference.draft_client import DraftClient
+
+pytestmark = pytest.mark.stack
+
+ADD = EarlyUpdateType.ADD_OR_UPDATE
+LOWER = EarlyUpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
+DELETE = EarlyUpdateType.DELETE
+KEEP, ALLOW = 0, 1
+DONE = (0, None)
+RANGES = {"group": (0, 2), "txn": (0, 4), "offsets": (0, 1)}
+
+
+class Scene:
+    """A cluster of two in one draft, and somebody who looks at its znode."""
+
+    def __init__(self, dialect: Dialect, cluster: ReferenceCluster, client: KazooClient) -> None:
+        self.dialect = dialect
+        self.cluster = cluster
+        self._client = client
+
+    async def node(self) -> tuple[bytes, ZnodeStat]:
+        """The bytes and the stat of the finalized features."""
+        found: tuple[bytes, ZnodeStat] = await asyncio.to_thread(
+            self._client.get, self.dialect.path
+        )
+        return found
+
+    async def join(self, broker_id: int, content: bytes) -> None:
+        """Registers a broker by hand."""
+        path = broker_path(broker_id)
+        await asyncio.to_thread(self._client.create, path, content, ephemeral=True)
+
+    async def content(self) -> tuple[Any, int]:
+        """The JSON of the finalized features and its version."""
+        data, stat = await self.node()
+        return json.loads(data), stat.version
+
+    @asynccontextmanager
+    async def asks(
+        self, *, controller: bool = True, version: int = 1
+    ) -> AsyncIterator[DraftClient]:
+        """A client of the controller, or of the other node."""
+        await self.cluster.wait_controller()
+        (node,) = [node for node in self.cluster.nodes if node.is_controller is controller]
+        async with await DraftClient.at(
+            node.address, api_dialect_of(self.dialect), version
+        ) as client:
+            yield client
+
+
+MakeScene = Callable[..., Any]
+
+
+@pytest.fixture
+async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
+    """Starts clusters; ``levels`` stand in ZooKeeper before."""
+    async with AsyncExitStack() as stack:
+
+        async def make(
+            dialect: Dialect,
+            levels: dict[str, int] | None = None,
+            ranges: dict[str, tuple[int, int]] = RANGES,
+        ) -> Scene:
+            connect = f"{ensemble.connect_string}/{dialect.name}-{time.time_ns()}"
+            client = KazooClient(connect)
+            await asyncio.to_thread(client.start_async().wait, 30)
+            stack.push_async_callback(asyncio.to_thread, client.stop)
+            if levels is not None:
+                content = encode_features(dialect, levels)
+                await asyncio.to_thread(client.create, dialect.path, content, makepath=True)
+            settings = NodeSettings(connect, 1, ranges, dialect)
+            cluster = ReferenceCluster(ClusterSettings(settings, brokers=2))
+            await cluster.start()
+            stack.push_async_callback(cluster.close)
+            return Scene(dialect, cluster, client)
+
+        yield make
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
+    """One request raises a level, lowers one and adds one at level 0, in one write that raises the
+    data version by 1; DELETE_FEATURES, key 49, removes two and leaves the third, in one more. The
+    answers have no error (F-22, F-26, F-32, F-42, F-51)."""
+    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    async with here.asks(version=version) as client:
+        assert (
+            await client.update(("group", 2, ADD), ("txn", 3, LOWER), ("offsets", 0, ADD)) == DONE
+        )
+        assert await here.content() == (
+            {
+                "version": 0,
+                "data": {
+                    "features": {
+                        "group": {"version": 2},
+                        "offsets": {"version": 0},
+                        "txn": {"version": 3},
+                    }
+                },
+            },
+            1,
+        )
+        assert await client.features() == (RANGES, {"group": 2, "txn": 3, "offsets": 0}, 1)
+        assert await client.delete("group", "txn") == DONE
+        left = {"version": 0, "data": {"features": {"offsets": {"version": 0}}}}
+        assert await here.content() == (left, 2)
+
+
+async def test_the_third_type_of_the_early_draft_deletes(scene: MakeScene) -> None:
+    """It removes the feature whatever version the item has (F-23)."""
+    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    async with here.asks() as client:
+        assert await client.update(("group", 99, DELETE)) == DONE
+        _, levels, epoch = await client.features()
+        assert (levels, epoch) == ({"txn": 4}, 1)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [("group", 3, ADD)],
+        [("txn", 3, ADD)],
+        [("txn", 3, LOWER), ("group", 3, ADD)],
+        [("unheard", 1, ADD)],
+        [("offsets", 1, ADD), ("txn", 4, 7)],
+        [("", 1, ADD)],
+    ],
+    ids=["above", "lower", "one of two", "not supported", "no such type", "no name"],
+)
+async def test_an_error_leaves_the_early_drafts_znode_as_it_was(
+    scene: MakeScene, items: list[tuple[str, int, int]]
+) -> None:
+    """Whatever is wrong with whichever item: the same bytes and the same version (F-44)."""
+    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    before = await here.node()
+    async with here.asks() as client:
+        code, message = await client.update(*items)
+        assert code != 0
+        assert message
+    assert await here.node() == before
+
+
+async def test_deleting_what_is_not_finalized_deletes_nothing(scene: MakeScene) -> None:
+    """Every named feature must be there; one that is not, and the znode is untouched (F-53)."""
+    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    before = await here.node()
+    async with here.asks() as client:
+        code, message = await client.delete("txn", "offsets")
+        assert code != 0
+        assert message
+        assert await here.node() == before
+        assert await client.delete("txn") == DONE
+        _, levels, _ = await client.features()
+        assert levels == {"group": 1}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_only_the_controller_serves_the_drafts_requests(
+    scene: MakeScene, version: int
+) -> None:
+    """UPDATE_FEATURES, key 48, and DELETE_FEATURES, key 49, are answered NOT_CONTROLLER elsewhere,
+    and Metadata says who the controller is (F-19, F-49)."""
+    here = await scene(EARLY_DRAFT, {"group": 1})
+    before = await here.node()
+    async with here.asks(controller=False, version=version) as client:
+        assert (await client.update(("group", 2, ADD)))[0] == ErrorCode.NOT_CONTROLLER
+        assert (await client.delete("group"))[0] == ErrorCode.NOT_CONTROLLER
+        node_id, address = await client.controller()
+    assert await here.node() == before
+    assert (await here.cluster.wait_controller()).settings.node_id == node_id
+    async with await DraftClient.at(address, ApiDialect.EARLY_DRAFT, version) as client:
+        assert await client.update(("group", 2, ADD)) == DONE
+
+
+async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene) -> None:
+    """A starting controller that finds no znode makes it, each of its features at its maximum, and
+    serves nothing before that (F-16, F-17)."""
+    here = await scene(LATER_DRAFT, ranges={"group": (1, 2), "txn": (1, 4)})
+    assert await here.content() == (
+        {"version": 0, "features": {"group": {"version_level": 2}, "txn": {"version_level": 4}}},
+        0,
+    )
+    async with here.asks() as client:
+        assert await client.features() == (
+            {"group": (1, 2), "txn": (1, 4)},
+            {"group": 2, "txn": 4},
+            0,
+        )
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, version: int) -> None:
+    """Only where the item allows it; levels to add or to change are 1 or more (F-24, F-25)."""
+    here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    async with here.asks(version=version) as client:
+        assert (await client.update(("txn", 0, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
+        assert (await client.update(("txn", 3, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
+        assert await client.update(("group", 2, KEEP), ("txn", 3, ALLOW)) == DONE
+        assert await client.update(("txn", -5, ALLOW)) == DONE
+        _, levels, epoch = await client.features()
+        assert (levels, epoch) == ({"group": 2}, 2)
+
+
+async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene) -> None:
+    """FEATURE_UPDATES_FAILED for the whole, and the good items are not applied either (F-30, F-31,
+    F-44)."""
+    here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    before = await here.node()
+    async with here.asks() as client:
+        code, message = await client.update(("group", 2, KEEP), ("txn", 5, KEEP))
+        assert code == ErrorCode.FEATURE_UPDATES_FAILED
+        assert message is not None
+        assert "txn" in message
+    assert await here.node() == before
+
+
+async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> None:
+    """Of many requests at once those that come while one is processed are told
+    FEATURE_UPDATE_IN_PROGRESS, and change nothing: as many writes as successes (F-28, F-29)."""
+    ranges = {f"f{number}": (1, 2) for number in range(8)}
+    here = await scene(LATER_DRAFT, dict.fromkeys(ranges, 1), ranges)
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(here.asks()) for _ in ranges]
+        answers = await asyncio.gather(
+            *(client.update((name, 2, KEEP)) for client, name in zip(clients, ranges, strict=True))
+        )
+        codes = [code for code, _ in answers]
+        assert set(codes) == {0, ErrorCode.FEATURE_UPDATE_IN_PROGRESS}
+        _, levels, epoch = await clients[0].features()
+    assert epoch == codes.count(0)
+    assert [levels[name] for name in ranges] == [2 if code == 0 else 1 for code in codes]
+
+
+async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> None:
+    """A success is answered with the epoch and the whole set, and both come to a live broker by
+    UpdateMetadata (F-27)."""
+    here = await scene(EARLY_DRAFT_STRUCK, {"group": 1, "txn": 4})
+    heard: asyncio.Queue[UpdateMetadata] = asyncio.Queue()
+
+    async def hear(call: WireRequest) -> Any:
+        await heard.put(asking.read_update_metadata(call))
+        return answers.update_metadata()
+
+    server = WireServer(ApiDialect.EARLY_DRAFT_STRUCK, hear)
+    await server.start()
+    try:
+        node = await here.cluster.wait_controller()
+        listeners = {"PLAINTEXT": (server.host, server.port, "PLAINTEXT")}
+        content = encode_broker(EARLY_DRAFT_STRUCK, BrokerIdentity(9, listeners), RANGES, 0)
+        await here.join(9, content)
+        async with asyncio.timeout(30):
+            while 9 not in node.live_brokers or 9 not in here.cluster.directory.brokers:
+                await asyncio.sleep(0.01)
+            async with here.asks() as client:
+                assert await client.update(("group", 2, ADD)) == DONE
+                told = {each.name: each.version for each in client.last.features}
+                assert (client.last.features_epoch, told) == (1, {"group": 2, "txn": 4})
+            message = await heard.get()
+            while message.epoch < 1:
+                message = await heard.get()
+            assert message == UpdateMetadata(1, {"group": 2, "txn": 4})
+    finally:
+        await server.close()

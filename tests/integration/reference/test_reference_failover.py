@@ -1,0 +1,245 @@
+"""Reference nodes as processes of their own: killed, excluded, started again."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from kazoo.client import KazooClient
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v1.request import MetadataRequest
+from kio.schema.metadata.v1.response import MetadataResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from kio.static.primitive import i8, i16
+
+from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.machines.dialect import LATER_DRAFT
+from featurewatch.reference.node import NodeSettings
+from featurewatch.reference.wire.api_keys import ApiDialect
+from tests.conftest import MakeEnsemble
+from tests.deploy.test_process import eventually
+from tests.reference.draft_client import DraftClient
+from tests.reference.process import ReferenceProcess, reference_process
+from tests.zookeeper_sessions import expire
+
+pytestmark = pytest.mark.stack
+
+FAST = ("--session-timeout", "4")
+WIDE, NARROW, NEW = ["f=1-5"], ["f=1-2"], ["f=4-6"]
+
+
+@pytest.fixture
+def connect(ensemble: Ensemble) -> str:
+    """A chroot of one's own on the shared ensemble."""
+    return f"{ensemble.connect_string}/failover-{time.time_ns()}"
+
+
+@pytest.fixture
+def client(connect: str) -> Iterator[KazooClient]:
+    """Somebody who looks into ZooKeeper."""
+    made = KazooClient(connect)
+    made.start_async().wait(30)
+    yield made
+    made.stop()
+    made.close()
+
+
+def connected(address: str) -> BlockingConnection:
+    """A connection to a node."""
+    host, port = address.rsplit(":", 1)
+    return BlockingConnection(host, int(port))
+
+
+def controller_of(address: str) -> tuple[int, str] | None:
+    """Who this node says is the controller, and where; none: it does not know."""
+    with connected(address) as connection:
+        known = connection.request(MetadataRequest(topics=()), MetadataResponse)
+    for each in known.brokers:
+        if each.node_id == known.controller_id:
+            return int(known.controller_id), f"{each.host}:{each.port}"
+    return None
+
+
+def update(address: str, level: int, *, downgrade: bool = False) -> ErrorCode:
+    """Sets the level of f at the node there; the error, of the request or of the item."""
+    item = FeatureUpdateKey(
+        feature="f", max_version_level=i16(level), upgrade_type=i8(2 if downgrade else 1)
+    )
+    with connected(address) as connection:
+        answer = connection.request(
+            UpdateFeaturesRequest(feature_updates=(item,)), UpdateFeaturesResponse
+        )
+    if answer.error_code is not ErrorCode.none:
+        return answer.error_code
+    return answer.results[0].error_code
+
+
+def seen(address: str) -> tuple[dict[str, int], int]:
+    """The finalized levels and the epoch by a node's own word."""
+    with connected(address) as connection:
+        answer = connection.request(
+            ApiVersionsRequest(client_software_name="test", client_software_version="1"),
+            ApiVersionsResponse,
+        )
+    levels = {each.name: int(each.max_version_level) for each in answer.finalized_features}
+    return levels, int(answer.finalized_features_epoch)
+
+
+def test_a_killed_controller_has_a_successor_that_goes_on(
+    connect: str, client: KazooClient
+) -> None:
+    """``kill -9`` of the controller: another node is elected with the next controller epoch, knows
+    what was finalized, takes the next update, and no other node does."""
+    with (
+        reference_process(connect, "--node-id", "1", *FAST, features=WIDE) as first,
+        reference_process(connect, "--node-id", "2", *FAST, features=WIDE) as second,
+    ):
+        one, two = first.ready()[1], second.ready()[2]
+        third = ReferenceProcess(connect, "--node-id", "3", *FAST, "--features", *WIDE)
+        try:
+            three = third.ready()[3]
+            before = controller_of(two)
+            assert before is not None
+            processes = {one: first, two: second, three: third}
+            assert update(before[1], 2, downgrade=True) is ErrorCode.none
+            epoch, _ = client.get("/controller_epoch")
+            processes.pop(before[1]).kill()
+
+            left = [*processes]
+
+            def succeeded() -> bool:
+                now = [controller_of(address) for address in left]
+                return now[0] == now[1] and now[0] is not None and now[0] != before
+
+            assert eventually(succeeded)
+            after = controller_of(left[0])
+            assert after is not None
+            assert int(client.get("/controller_epoch")[0]) == int(epoch) + 1
+            assert eventually(lambda: update(after[1], 3) is ErrorCode.none)
+            (other,) = [address for address in left if address != after[1]]
+            assert update(other, 4) is ErrorCode.not_controller
+            # The finalized set has come to every node that is left.
+            for address in left:
+                assert eventually(lambda address=address: seen(address) == ({"f": 3}, 2))
+        finally:
+            third.kill()
+
+
+def test_an_incompatible_broker_never_registers(connect: str, client: KazooClient) -> None:
+    """It reads the levels before it makes its own znode, ends at once with a code that is not 0,
+    and says why; the cluster does not notice (F-62, F-63)."""
+    with reference_process(connect, "--node-id", "1", features=WIDE) as first:
+        first.ready()
+        joined: list[str] = []
+        client.ChildrenWatch("/brokers/ids", joined.extend)
+        with reference_process(connect, "--node-id", "2", features=NARROW) as late:
+            assert late.end() != 0
+            (line,) = [line for line in late.errors.splitlines() if "ended with" in line]
+        assert line.startswith("node 2 ended with 1: ")
+        assert "f" in line
+        assert "5" in line
+        client.create("/brokers/ids/9", b"{}", ephemeral=True)
+        assert eventually(lambda: "9" in joined)
+        assert "2" not in joined
+
+
+def test_a_level_that_excludes_a_running_broker_ends_it(connect: str, client: KazooClient) -> None:
+    """The watch fires, the broker reads, and ends with a code that is not 0; the others, which the
+    level includes, stay and have the new content (F-14, F-64)."""
+    with reference_process(connect, "--node-id", "1", features=WIDE) as first:
+        # The first one finalizes what it supports; the other one alone would finalize level 6.
+        one = first.ready()[1]
+        with reference_process(connect, "--node-id", "2", features=["f=5-6"]) as second:
+            second.ready()
+            # By hand, past the controller, which would refuse it.
+            content = {"version": 2, "status": 1, "features": {"f": {"max_version_level": 4}}}
+            client.set("/feature", json.dumps(content).encode())
+            assert second.end() == 1
+            assert "node 2 ended with 1: " in second.errors
+            assert eventually(lambda: client.get_children("/brokers/ids") == ["1"])
+            assert eventually(lambda: seen(one) == ({"f": 4}, 1))
+
+
+def test_levels_survive_a_restart_of_all(connect: str, client: KazooClient) -> None:
+    """Every node ends in order, and the levels and the epoch are there when they start again: a
+    znode that exists is left as it is by a starting controller (F-18, F-70)."""
+    with reference_process(connect, "--brokers", "2", features=WIDE) as process:
+        first = process.ready()[1]
+        where = controller_of(first)
+        assert where is not None
+        assert update(where[1], 2, downgrade=True) is ErrorCode.none
+        assert process.stop() == 0
+    assert client.get_children("/brokers/ids") == []
+    assert client.exists("/controller") is None
+    with reference_process(connect, "--brokers", "2", features=WIDE) as process:
+        for address in process.ready().values():
+            assert seen(address) == ({"f": 2}, 1)
+        where = controller_of(address)
+        assert where is not None
+        assert update(where[1], 3) is ErrorCode.none
+
+
+def test_a_taken_port_is_one_clear_line(connect: str) -> None:
+    """The second who wants a port ends with a reason and no traceback."""
+    with reference_process(connect, features=WIDE) as first:
+        port = first.ready()[1].rsplit(":", 1)[1]
+        with reference_process(connect, "--node-id", "2", "--port", port) as second:
+            assert second.end() == 1
+            assert "Traceback" not in second.errors
+            assert "address already in use" in second.errors
+
+
+async def test_what_a_broker_knows_it_answers_without_zookeeper(
+    make_ensemble: MakeEnsemble,
+) -> None:
+    """With every server killed ApiVersions still tells ranges, levels and epoch, from memory and
+    with no read and no call (F-56)."""
+    servers = await asyncio.to_thread(make_ensemble)
+    settings = NodeSettings(
+        f"{servers.connect_string}/memory",
+        1,
+        {"f": (1, 5)},
+        LATER_DRAFT,
+        session_timeout_s=30.0,
+    )
+    cluster = ReferenceCluster(ClusterSettings(settings))
+    await cluster.start()
+    try:
+        async with await DraftClient.at(cluster.nodes[0].address, ApiDialect.LATER_DRAFT) as client:
+            before = await client.features()
+            assert before == ({"f": (1, 5)}, {"f": 5}, 0)
+            await asyncio.to_thread(servers.kill)
+            assert await client.features() == before
+    finally:
+        await cluster.close()
+
+
+async def test_a_node_whose_session_expired_comes_back(connect: str, client: KazooClient) -> None:
+    """It registers in its new session, is elected again with the next controller epoch, and takes
+    updates; what was finalized is as it was."""
+    cluster = ReferenceCluster(ClusterSettings(NodeSettings(connect, 1, {"f": (1, 5)})))
+    await cluster.start()
+    try:
+        (node,) = cluster.nodes
+        _, before = await asyncio.to_thread(client.get, "/brokers/ids/1")
+        await asyncio.to_thread(expire, connect, node.session.client_id)
+
+        def back() -> bool:
+            stat = client.exists("/brokers/ids/1")
+            return stat is not None and stat.ephemeralOwner != before.ephemeralOwner
+
+        assert await asyncio.to_thread(eventually, back)
+        await node.wait_until(lambda: node.is_controller)
+        assert (await asyncio.to_thread(client.get, "/controller_epoch"))[0] == b"2"
+        assert await asyncio.to_thread(seen, node.address) == ({"f": 5}, 0)
+        update_down = partial(update, node.address, 2, downgrade=True)
+        assert await asyncio.to_thread(update_down) is ErrorCode.none
+    finally:
+        await cluster.close()

@@ -1,0 +1,79 @@
+"""A reference cluster of ten thousand brokers, in one process, on one ZooKeeper server."""
+
+import asyncio
+
+import pytest
+from kazoo.client import KazooClient
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v1.request import MetadataRequest
+from kio.schema.metadata.v1.response import MetadataResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from kio.static.primitive import i16
+
+from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.machines.dialect import RELEASED
+from featurewatch.reference.machines.encoding import encode_features
+from featurewatch.reference.node import NodeSettings
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import Connection, open_connection
+from tests.conftest import MakeEnsemble
+
+pytestmark = pytest.mark.stack
+
+BROKERS = 10_000
+OLD, NEW = {"f": (1, 2)}, {"f": (1, 3)}
+
+
+async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
+    """All of them stand in ZooKeeper and in Metadata; an update is held against the range of each
+    and every one; when the cluster ends, nothing of it stays (F-33)."""
+    servers = await asyncio.to_thread(make_ensemble)
+    connect = f"{servers.connect_string}/large"
+    client = KazooClient(connect)
+    await asyncio.to_thread(client.start_async().wait, 30)
+    low = encode_features(RELEASED, {"f": 1})
+    await asyncio.to_thread(client.create, RELEASED.path, low, makepath=True)
+    settings = ClusterSettings(
+        NodeSettings(connect, 1, NEW, session_timeout_s=30.0),
+        BROKERS,
+        light_ranges=lambda each: OLD if each == BROKERS else NEW,
+    )
+    cluster = ReferenceCluster(settings)
+    try:
+        await cluster.start(120.0)
+        everybody = {*range(1, BROKERS + 1)}
+        names = await asyncio.to_thread(client.get_children, "/brokers/ids")
+        assert {int(name) for name in names} == everybody
+        node = await cluster.wait_controller()
+        async with asyncio.timeout(60):
+            while node.live_brokers != everybody:
+                await asyncio.sleep(0.1)
+        connection = await open_connection(Address.parse(node.address))
+        known = await connection.request(MetadataRequest(topics=()), MetadataResponse, 30.0)
+        assert {each.node_id for each in known.brokers} == everybody
+        assert {f"{each.host}:{each.port}" for each in known.brokers} == {
+            each.address for each in cluster.nodes
+        }
+        assert await upgrade(connection, 3) == (
+            ErrorCode.invalid_request,
+            "Could not apply finalized feature update because brokers were found to have "
+            "incompatible versions for the feature.",
+        )
+        assert (await upgrade(connection, 2))[0] is ErrorCode.none
+        await connection.close()
+    finally:
+        await cluster.close()
+    assert await asyncio.to_thread(client.get_children, "/brokers/ids") == []
+    await asyncio.to_thread(client.stop)
+
+
+async def upgrade(connection: Connection, level: int) -> tuple[ErrorCode, str | None]:
+    """Raises f to a level; what came of it."""
+    item = FeatureUpdateKey(feature="f", max_version_level=i16(level))
+    answer = await connection.request(
+        UpdateFeaturesRequest(feature_updates=(item,)), UpdateFeaturesResponse, 30.0
+    )
+    assert answer.error_code is ErrorCode.none
+    (result,) = answer.results
+    return result.error_code, result.error_message

@@ -1,0 +1,190 @@
+"""What the tests of the ZooKeeper source share: a sink, a writer, and waiting."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import orjson
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from featurewatch.streams.events import (
+    DeadLetter,
+    SourceState,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+)
+from featurewatch.streams.znodes import Znode
+from featurewatch.streams.zookeeper.paths import CLUSTER_ID
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.source import ZookeeperSource
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+_numbers = itertools.count()
+
+
+def chroot() -> str:
+    """One that nobody has yet."""
+    return f"/test-{next(_numbers)}-{time.time_ns()}"
+
+
+class Sink:
+    """Keeps events, and the state that they say: every change must follow from what was known."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.znodes: dict[str, Znode] = {}
+        self.error: str | None = None
+        self.room = asyncio.Event()
+        self.room.set()
+        self._reading: dict[str, Znode] = {}
+
+    async def publish(self, _topic, event) -> None:
+        """Takes an event, once there is room."""
+        await self.room.wait()
+        self.events.append(event)
+        match event:
+            case ZnodeChange(znode=None):
+                del self.znodes[event.path]
+            case ZnodeChange():
+                before = self.znodes.get(event.path)
+                assert before is None or before.mzxid < event.znode.mzxid
+                self.znodes[event.path] = event.znode
+            case ZnodeSnapshot():
+                self._reading |= {znode.path: znode for znode in event.znodes}
+                if event.last:
+                    self.znodes.clear()
+                    self.znodes |= self._reading
+                    self._reading = {}
+
+    async def flush(self) -> None:
+        """Nothing is on its way."""
+
+    @property
+    def changes(self) -> list[ZnodeChange]:
+        """The changes."""
+        return [event for event in self.events if isinstance(event, ZnodeChange)]
+
+    @property
+    def snapshots(self) -> list[ZnodeSnapshot]:
+        """The chunks of snapshots."""
+        return [event for event in self.events if isinstance(event, ZnodeSnapshot)]
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """The dead letters."""
+        return [event for event in self.events if isinstance(event, DeadLetter)]
+
+    @property
+    def states(self) -> list[SourceState]:
+        """The states that were said, each once in a row."""
+        said = [event.state for event in self.events if isinstance(event, SourceStatus)]
+        return [state for state, _ in itertools.groupby(said)]
+
+
+class Watched:
+    """A running source and what it said."""
+
+    def __init__(self, source: ZookeeperSource, sink: Sink) -> None:
+        self.source = source
+        self.sink = sink
+
+    async def until(self, true: Callable[[], Any], timeout_s: float = 30) -> None:
+        """Waits until something is so."""
+        deadline = time.monotonic() + timeout_s
+        while not true():
+            if time.monotonic() > deadline:
+                report = self.source.report()
+                raise AssertionError(f"it is not so after {timeout_s} s; {report}")
+            await asyncio.sleep(0.005)
+
+    async def following(self) -> None:
+        """Waits until the source follows."""
+        await self.until(lambda: self.source.report().state is SourceState.FOLLOWING)
+
+    async def stalled(self, *words: str) -> str:
+        """Waits until the source is stalled with these words; gives the line."""
+        await self.until(
+            lambda: (
+                self.source.report().state is SourceState.STALLED
+                and all(word in self.source.report().detail for word in words)
+            )
+        )
+        return self.source.report().detail
+
+    async def holds(self, zk: KazooClient, root: str, *paths: str) -> None:
+        """Waits until the source knows the newest version of each path, or that it is gone."""
+
+        def versions() -> dict[str, Any]:
+            known = (self.sink.znodes.get(path) for path in paths)
+            return {z.path: (z.czxid, z.version) for z in known if z is not None}
+
+        stats = {path: await asyncio.to_thread(patient, zk.exists, root + path) for path in paths}
+        there = {path: (s.czxid, s.version) for path, s in stats.items() if s is not None}
+        await self.until(lambda: versions() == there)
+
+
+@contextlib.asynccontextmanager
+async def watching(hosts: str, **settings: Any) -> AsyncIterator[Watched]:
+    """A source that runs."""
+    sink = Sink()
+    source = ZookeeperSource(ZookeeperSettings(hosts, **settings), sink)
+    task = asyncio.ensure_future(source.run())
+    try:
+        yield Watched(source, sink)
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@contextlib.contextmanager
+def writer(hosts: str, **options: Any):
+    """A client that writes."""
+    client = KazooClient(hosts, timeout=10, **options)
+    client.start(30)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def patient(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls again while the servers come and go."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return call(*arguments)
+        except KazooException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def register(zk: KazooClient, root: str, cluster: str = CLUSTER, brokers: int = 3) -> None:
+    """Makes what a cluster has under its chroot: its id, features and some brokers."""
+    zk.create(root + CLUSTER_ID, orjson.dumps({"version": "1", "id": cluster}), makepath=True)
+    zk.ensure_path(f"{root}/brokers/ids")
+    made = [zk.create_async(f"{root}/brokers/ids/{number}", broker(1)) for number in range(brokers)]
+    for each in made:
+        each.get()
+    zk.create(f"{root}/feature", features(1))
+
+
+def broker(highest: int) -> bytes:
+    """A broker that supports one feature up to a level."""
+    supported = {"group": {"min_version": 1, "max_version": highest}}
+    content = {"version": 5, "endpoints": ["PLAINTEXT://a:1"], "timestamp": "1", "rack": None}
+    return orjson.dumps(content | {"features": supported})
+
+
+def features(level: int) -> bytes:
+    """Finalized features, as released."""
+    return orjson.dumps(
+        {"version": 2, "status": 1, "features": {"group": {"max_version_level": level}}}
+    )

@@ -1,0 +1,63 @@
+"""The ZooKeeper source beside real brokers in ZooKeeper mode."""
+
+import asyncio
+
+import pytest
+
+from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.streams.znodes import (
+    BrokerZnode,
+    ClusterIdZnode,
+    ControllerEpochZnode,
+    ControllerZnode,
+    FeaturesForm,
+    FeaturesZnode,
+    PartitionStateZnode,
+)
+from featurewatch.streams.zookeeper.paths import WatchScope
+from tests.conftest import MakeCluster
+from tests.integration.zookeeper.support import chroot, watching
+
+pytestmark = pytest.mark.stack
+
+
+async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
+    """What Kafka 3.9.1 itself writes is read: schema 5 with no features (F-01), /feature without
+    minimums (M-14), the controller with KRaft's epoch; a killed broker is gone, and a controller
+    that dies has a successor with a higher epoch."""
+    root = chroot()
+    hosts = ensemble.connect_string + root
+    async with watching(hosts, wanted=WatchScope(partitions=True, tasks=True)) as watched:
+        known = watched.sink.znodes
+        properties = {"zookeeper.session.timeout.ms": "3000", "offsets.topic.num.partitions": "1"}
+        spec = zookeeper_mode(2, hosts, properties=properties)
+        cluster = await asyncio.to_thread(make_cluster, spec)
+        await watched.following()
+        await watched.until(lambda: {"/controller", "/brokers/ids/2", "/feature"} <= set(known))
+        assert watched.source.cluster == cluster.cluster_id
+        assert known["/cluster/id"].content == ClusterIdZnode(cluster.cluster_id)
+        one = known["/brokers/ids/1"].content
+        assert isinstance(one, BrokerZnode)
+        assert (one.schema, one.features) == (5, {})
+        host, _, port = next(iter(one.addresses.values())).rpartition(":")
+        assert (host, int(port)) == ("127.0.0.1", cluster.node(1).addresses.broker)
+        assert one.started_ms > 1_700_000_000_000
+        assert known["/brokers/ids/1"].owner != 0
+        assert known["/feature"].content == FeaturesZnode(FeaturesForm.RELEASED_2, 2, True, {})
+        controller, epoch = known["/controller"].content, known["/controller_epoch"].content
+        assert isinstance(controller, ControllerZnode)
+        assert isinstance(epoch, ControllerEpochZnode)
+        assert controller.kraft_epoch == -1
+        await asyncio.to_thread(cluster.node(controller.node_id).kill)
+        other = 3 - controller.node_id
+        await watched.until(
+            lambda: (
+                "/controller" in known
+                and known["/controller"].content.node_id == other
+                and f"/brokers/ids/{controller.node_id}" not in known
+            )
+        )
+        await watched.until(lambda: known["/controller_epoch"].content.epoch > epoch.epoch)
+        states = [z.content for z in known.values() if isinstance(z.content, PartitionStateZnode)]
+        assert all(state.leader in (-1, 1, 2) for state in states)
+        assert watched.sink.dead_letters == []

@@ -1,0 +1,232 @@
+"""The audit: what was said live against what the lake recomputes."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from featurewatch.cli.commands.pipeline import audit as command
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.main import app
+from featurewatch.pipeline.audit.audit import AuditReport, TableCounts, audit
+from featurewatch.pipeline.audit.compare import (
+    DIFFERENT,
+    EQUAL,
+    EXTRA,
+    MISSING,
+    REORDERED,
+    UNDER_WAY,
+    UNKNOWN,
+    VERDICTS,
+)
+from featurewatch.pipeline.gold.tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import GAPS
+from featurewatch.streams.codec.outputs import Output
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
+from featurewatch.streams.topics import ALERTS as ALERTS_TOPIC
+from featurewatch.streams.topics import METADATA_LOG
+from tests.pipeline.audit.lakes import (
+    START_MS,
+    Topics,
+    fold_gold,
+    heartbeat,
+    history,
+    in_another_order,
+    work,
+)
+from tests.pipeline.filling import EPOCH, rows
+
+LATER_MS = START_MS + 100_000
+
+
+class Course(Event):
+    """What happens between one look and the next; set when nothing more does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Callable[[], None]] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Takes the next step."""
+        if self.steps:
+            self.steps.pop(0)()
+        else:
+            self.set()
+        return True
+
+
+class Commands:
+    """The command on a lake, in this process' session."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.course = Course()
+
+    def run(self, *flags: str) -> tuple[int, list[dict[str, Any]]]:
+        """The exit code and the documents that it prints."""
+        command = ["pipeline", "audit", "--lake", self.lake.root, "--json", *flags]
+        result = CliRunner().invoke(app, command)
+        return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+    def opened(self, root: str, _: str) -> contextlib.AbstractContextManager[Lake]:
+        """The lake, instead of one that is opened anew."""
+        assert root == self.lake.root
+        return contextlib.nullcontext(self.lake)
+
+
+@pytest.fixture
+def commands(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """The command on an empty lake."""
+    found = Commands(lake)
+    monkeypatch.setattr(command, "open_lake", found.opened)
+    monkeypatch.setattr(command, "_stop_at_signal", lambda: found.course)
+    return found
+
+
+def fault(output: Output, at_ms: int, first: set[str]) -> Iterator[tuple[Output, int]]:
+    """What becomes of an output of a cluster of which one fault is known."""
+    key = f"{output.cluster}/{type(output).__name__}"
+    is_first = key not in first
+    first.add(key)
+    match output.cluster, output:
+        case "cluster-1", FeatureChange() if is_first:
+            return
+        case "cluster-2", Alert() if is_first:
+            yield output, at_ms
+            yield replace(output, cause="nothing that there is"), at_ms
+        case "cluster-4", FeatureChange() if is_first:
+            yield replace(output, after=output.after + 1, epoch=77), at_ms
+        case "cluster-6", Snapshot() if is_first:
+            yield output, at_ms + 30_000
+        case "cluster-10", FeatureChange() if is_first:
+            yield output, at_ms
+            yield output, at_ms + 5
+        case _:
+            yield output, at_ms
+
+
+def without_compacted(said: list[tuple[Output, int]]) -> list[tuple[Output | None, int]]:
+    """What compaction leaves of a cluster's outputs; nothing stands where alerts were taken away:
+    those that were resolved later."""
+    ended = {o.id for o, _ in said if isinstance(o, Alert) and o.state is AlertState.RESOLVED}
+    return [
+        (None if isinstance(o, Alert) and o.state is AlertState.FIRING and o.id in ended else o, at)
+        for o, at in said
+    ]
+
+
+@pytest.mark.stack
+def test_each_kind_of_difference_is_found(commands: Commands) -> None:
+    """A change that was not said, an alert out of nothing, a change with another level, a snapshot
+    that came late and a change that was said twice are told apart, and nothing else differs. What
+    a worker said that took the topics of a cluster in another order than that of their times is
+    right, too. Of what compaction took away it is unknown whether it was said, and replayed
+    clusters are left out. What gold has not folded yet is not extra, and what is still to be said
+    is not missing, until its time is over. Where a part of an input is gone, nothing is known."""
+    lake, topics, first = commands.lake, Topics(), set[str]()
+    assert not audit(lake).known
+    planted: list[tuple[Output | None, int]] = []
+    for seed in (1, 2, 4, 6, 10):
+        reads = topics.publish(history(seed))
+        planted += [said for output, at in work(reads) for said in fault(output, at, first)]
+    for seed in (11, 13, 17, 19):
+        planted += [*work(in_another_order(topics.publish(history(seed)), seed))]
+    planted += without_compacted([*work(topics.publish(history(30)))])
+    gone = sum(output is None for output, _ in planted)
+    topics.publish(history(29, start_ms=LATER_MS * 2), prefix="replay.cluster-29")
+    lately = [*work(topics.publish(history(27, start_ms=LATER_MS)))]
+    last = lately[-1][1]
+    unsaid = sum(at_ms == last for _, at_ms in lately)
+    planted += [said for said in lately if said[1] < last]
+    for output, at_ms in sorted(planted, key=lambda said: said[1]):
+        if output is None:
+            topics.skip(ALERTS_TOPIC)
+        else:
+            topics.say(output, at_ms)
+    topics.into(lake)
+    lose(lake, METADATA_LOG.name("replay.cluster-29"))
+    fold_gold(lake)
+
+    code, documents = commands.run("--limit", "2", "--save")
+    assert code == ExitCode.NO
+    *tables, one, other, whole = documents
+    found = {table["table"]: {k: v for k, v in table["verdicts"].items() if v} for table in tables}
+    differ = {
+        name: {k: v for k, v in verdicts.items() if k in (MISSING, EXTRA, DIFFERENT)}
+        for name, verdicts in found.items()
+    }
+    assert differ == {
+        FEATURE_CHANGES.name: {MISSING: 1, DIFFERENT: 1},
+        ALERTS.name: {EXTRA: 1},
+        EPOCHS.name: {},
+    }
+    assert all(verdicts[EQUAL] > 20 for verdicts in found.values())
+    assert whole["verdicts"][REORDERED] > 5
+    assert whole["verdicts"][UNDER_WAY] == unsaid
+    assert whole["verdicts"][UNKNOWN] == found[ALERTS.name][UNKNOWN] == gone
+    assert gone > 0
+    assert whole["unknown"] == ["messages of alerts partition 0 were gone before they were read"]
+    assert whole["replayed"] == 1
+    assert [one["cluster"], other["cluster"]] == ["cluster-1", "cluster-2"]
+    assert [
+        row
+        for row in rows(lake, AUDIT, "cluster", "table", "verdict", "fields")
+        if row[2] != UNKNOWN
+    ] == [
+        ("cluster-1", FEATURE_CHANGES.name, MISSING, None),
+        ("cluster-2", ALERTS.name, EXTRA, None),
+        ("cluster-4", FEATURE_CHANGES.name, DIFFERENT, ["after", "epoch"]),
+    ]
+    assert [(table["late"], table["late_ms"]) for table in tables] == [(0, 0), (0, 0), (1, 30_001)]
+    assert [table["twice"] for table in tables] == [1, 0, 0]
+
+    news = [*work(topics.publish([*history(31), heartbeat(LATER_MS + 100_000)]))]
+    for output, at_ms in news:
+        topics.say(output, at_ms)
+    topics.into(lake)
+    commands.course.steps = [lambda: None, lambda: lose(lake, METADATA_LOG.name())]
+    code, looks = commands.run("--follow")
+    assert code == ExitCode.NO
+    late, lost = looks
+    assert late["verdicts"][MISSING] == 1 + unsaid
+    assert late["verdicts"][UNDER_WAY] == len(news)
+    assert (lost["differ"], lost["known"]) == (False, False)
+    assert any(
+        "metadata-log partition 0 (between offsets 3 and 8)" in why for why in lost["unknown"]
+    )
+
+
+def lose(lake: Lake, topic: str) -> None:
+    """A gap in a topic."""
+    lake.append(GAPS, lake.session.createDataFrame([(topic, 0, 3, 8, EPOCH)], GAPS.ddl))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ({EQUAL: 5}, ExitCode.GOOD),
+        ({REORDERED: 1, UNDER_WAY: 1}, ExitCode.GOOD),
+        ({EQUAL: 5, UNKNOWN: 1}, ExitCode.UNKNOWN),
+        ({UNDER_WAY: 5}, ExitCode.UNKNOWN),
+        ({EQUAL: 5, UNKNOWN: 1, MISSING: 1}, ExitCode.NO),
+        ({EXTRA: 1}, ExitCode.NO),
+        ({DIFFERENT: 1}, ExitCode.NO),
+    ],
+)
+def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: ExitCode) -> None:
+    """Good only if something was compared, nothing differs, and nothing is left in the dark."""
+    counts = TableCounts(ALERTS.name, dict.fromkeys(VERDICTS, 0) | verdicts, 0, 0, 0)
+    report = AuditReport(1, (counts,))
+    assert command._code(report, report.differ) is code
+
+
+def test_replayed_clusters_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who reads the report sees how many clusters were left out of it."""
+    command._show(AuditReport(1, replayed=2), as_json=False)
+    assert "left out: 2 replayed" in capsys.readouterr().out

@@ -1,0 +1,243 @@
+"""Bronze: every message of the topics, once, whatever happens to who takes them."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from delta.tables import DeltaTable
+
+from featurewatch.pipeline.bronze.kafka import OffsetRange, TopicPartitionKey, offset_ranges
+from featurewatch.pipeline.bronze.query import check_bronze
+from featurewatch.pipeline.errors import LakeError, RunError, TopicError
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
+from featurewatch.pipeline.run import run_on, run_once, stages
+from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.codec.events import encode
+from featurewatch.streams.topics import ALERTS, API_VERSIONS, METADATA_LOG
+from featurewatch.streams.types import ClusterId
+from tests.agents.events import levels
+from tests.pipeline.filling import Messages, put, put_bytes, rows
+
+pytestmark = pytest.mark.stack
+
+MakeBus = Callable[[], BusSettings]
+PLACE = ("topic", "partition", "offset")
+
+
+def take_once(lake: Lake, bus: BusSettings) -> None:
+    """Takes in what the bus has now."""
+    run_once(lake, stages(lake, bus)[:1])
+
+
+def some(count: int, first: int = 0) -> list[object]:
+    """Events of several clusters, so that they spread over the partitions."""
+    return [
+        levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))
+        for at in range(first, first + count)
+    ]
+
+
+def on_the_bus(bus: BusSettings) -> int:
+    """How many messages the taken topics have."""
+    return sum(span.end - span.start for span in offset_ranges(bus).values())
+
+
+def test_messages_come_as_they_are(lake: Lake, own_bus: MakeBus) -> None:
+    """Key, value, headers and place stand in the lake byte for byte; what has none has none."""
+    bus = own_bus()
+    ensure_topics(bus)
+    event = levels(5, {"metadata.version": 14})
+    put(bus, [event])
+    put_bytes(bus, ALERTS, b"a key", None)
+    put_bytes(bus, API_VERSIONS, None, b"\xff\x00 not text")
+    take_once(lake, bus)
+    message = encode(METADATA_LOG, event)
+    headers = [(name, value) for name, value in message.headers]
+    found = rows(lake, MESSAGES, "topic", "key", "value", "headers")
+    assert [(t, k, v, [tuple(h) for h in hs or []]) for t, k, v, hs in found] == sorted(
+        [
+            (bus.topic(METADATA_LOG), message.key, message.value, headers),
+            (bus.topic(ALERTS), b"a key", None, []),
+            (bus.topic(API_VERSIONS), None, b"\xff\x00 not text", []),
+        ],
+        key=repr,
+    )
+
+
+def test_a_lost_or_old_checkpoint_makes_no_double_and_no_hole(
+    lake: Lake, own_bus: MakeBus, tmp_path: Path
+) -> None:
+    """The table says how far it came: a checkpoint may be lost, or be one of long ago."""
+    bus = own_bus()
+    ensure_topics(bus)
+    checkpoint, old = Path(lake.checkpoint("bronze")), tmp_path / "old"
+    put(bus, some(10))
+    take_once(lake, bus)
+    shutil.copytree(checkpoint, old)
+    put(bus, some(10, first=10))
+    take_once(lake, bus)
+    shutil.rmtree(checkpoint)
+    put(bus, some(10, first=20))
+    take_once(lake, bus)
+    assert len(rows(lake, MESSAGES)) == 30
+    shutil.rmtree(checkpoint)
+    shutil.copytree(old, checkpoint)
+    put(bus, some(10, first=30))
+    take_once(lake, bus)
+    places = rows(lake, MESSAGES, *PLACE)
+    assert len(places) == len(set(places)) == on_the_bus(bus) == 40
+    assert rows(lake, GAPS) == []
+
+
+def test_a_topic_may_come_later(lake: Lake, own_bus: MakeBus) -> None:
+    """Without any topic a run ends at once; a topic that appears while it follows is taken in."""
+    bus = own_bus()
+    take_once(lake, bus)
+    assert rows(lake, MESSAGES) == []
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def follow() -> None:
+        try:
+            run_on(lake, stages(lake, bus)[:1], 0.2, stop)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        ensure_topics(bus, topics=(METADATA_LOG,))
+        put(bus, some(5))
+        deadline = time.monotonic() + 60
+        while len(rows(lake, MESSAGES)) < 5 and not failures:
+            assert time.monotonic() < deadline, "the new topic was not taken in"
+    finally:
+        stop.set()
+        thread.join()
+    assert failures == []
+
+
+def test_what_retention_deleted_is_a_gap_and_no_stop(
+    lake: Lake, own_bus: MakeBus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Offsets that were deleted before they were read are a line and a row; the rest comes. A kill
+    before that row is made good by the next run, though a replay came between."""
+    bus = own_bus()
+    admin = AdminClient(bus.client())
+    name = bus.topic(METADATA_LOG)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result()
+    delete = admin.delete_records
+    put(bus, some(10))
+    delete([TopicPartition(name, 0, 4)])[TopicPartition(name, 0)].result()
+    take_once(lake, bus)
+    put(bus, some(10, first=10))
+    delete([TopicPartition(name, 0, 13)])[TopicPartition(name, 0)].result()
+    take_once(lake, bus)
+    DeltaTable.forPath(lake.session, lake.path(GAPS)).delete("from_offset = 10")
+    replayed = Messages("replay.cluster-0", first_round=3)
+    replayed.add_events(some(1))
+    replayed.into(lake)
+    take_once(lake, bus)
+    gaps = rows(lake, GAPS, "partition", "from_offset", "to_offset")
+    assert gaps == [(0, 0, 3), (0, 10, 12)]
+    taken = [offset for topic, offset in rows(lake, MESSAGES, "topic", "offset") if topic == name]
+    assert sorted(taken) == [*range(4, 10), *range(13, 20)]
+    told = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
+    assert len(told) == 3
+    assert f"{name} partition 0: offsets 10 to 12 were deleted" in told[1]
+    assert told[2] == told[1]
+
+
+def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:
+    """A topic that ends before the lake does is another topic: nothing is mixed."""
+    bus = own_bus()
+    admin = AdminClient(bus.client())
+    name = bus.topic(METADATA_LOG)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result()
+    put(bus, some(3))
+    take_once(lake, bus)
+    admin.delete_topics([name])[name].result()
+    deadline = time.monotonic() + 30
+    while name in admin.list_topics(timeout=5).topics:
+        assert time.monotonic() < deadline
+    ensure_topics(bus, topics=(METADATA_LOG,))
+    with pytest.raises(TopicError, match="the topic was made anew; fill a new lake"):
+        take_once(lake, bus)
+
+
+def test_two_cannot_fill_one_lake(
+    lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is told so, and does nothing."""
+    monkeypatch.setattr("featurewatch.pipeline.lake.lake._LOCK_S", 0.1)
+    lake.lock()
+    other = Lake(lake.session, lake.root)
+    with pytest.raises(LakeError, match="another process fills the lake"):
+        run_once(other, stages(other, own_bus()))
+
+
+def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None:
+    """None, or a new one: queries would begin where they were, and lack all before that."""
+    check_bronze(lake)  # nothing has begun
+    messages = Messages()
+    messages.add_events(some(1))
+    messages.into(lake)
+    run_once(lake, [SilverQuery(lake).writer])
+    check_bronze(lake)
+    shutil.rmtree(lake.path(MESSAGES))
+    with pytest.raises(LakeError, match=r"has no table bronze/messages, .* put the table back"):
+        check_bronze(lake)
+    other = Lake(lake.session, lake.root)
+    messages.add_events(some(1))
+    messages.into(other)
+    with pytest.raises(RunError, match=r"count on another table bronze/messages .* put that"):
+        run_once(lake, [SilverQuery(other).writer])
+
+
+def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would try for minutes."""
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._REACH_S", 1.0)
+    with pytest.raises(TopicError, match=r"the bus at 127.0.0.1:1 does not answer"):
+        take_once(lake, BusSettings("127.0.0.1:1"))
+
+
+def test_a_topic_that_was_just_made_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a partition has no leader yet is no reason to say that the bus does not answer."""
+    asked: list[int] = []
+
+    def spans(*_: object) -> dict[TopicPartitionKey, OffsetRange]:
+        asked.append(1)
+        if len(asked) < 3:
+            raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+        return {("topic", 0): OffsetRange(0, 1)}
+
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._spans", spans)
+    assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1)}
+    assert len(asked) == 3
+
+
+def test_a_failing_batch_ends_the_run_with_its_reason(
+    lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in a batch is told in one line; the batch comes again at the next run."""
+    bus = own_bus()
+    ensure_topics(bus, topics=(METADATA_LOG,))
+    put(bus, some(3))
+
+    def fail(*_: object) -> None:
+        raise LakeError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "append", fail)
+        with pytest.raises(RunError, match="the query bronze failed: the disk is full") as raised:
+            take_once(lake, bus)
+    assert "\n" not in str(raised.value)
+    take_once(lake, bus)
+    assert len(rows(lake, MESSAGES)) == 3

@@ -1,0 +1,195 @@
+"""Gold: what the fold says is the same in a stream, in a batch, and live."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from featurewatch.pipeline import spark
+from featurewatch.pipeline.bronze.kafka import offset_ranges
+from featurewatch.pipeline.fold.messages import fold_message, restore_state, state_rows
+from featurewatch.pipeline.gold.tables import GOLD
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.run import run_once, stages
+from featurewatch.streams import topics
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.events import Event
+from featurewatch.streams.topics import METADATA_LOG
+from tests.pipeline.filling import put, put_bytes, rows
+from tests.pipeline.gold.parity import (
+    INTERVALS,
+    differences,
+    folded,
+    gold,
+    history,
+    into,
+    line,
+    lines,
+    outputs,
+    placed,
+    tell,
+    told,
+    topic_of_event,
+)
+from tests.processes import Process, wait_ready
+
+MakeBus = Callable[[], BusSettings]
+
+
+def test_rows_hold_the_whole_state() -> None:
+    """A state is the same after a way through its rows, whatever happened before; readings anew
+    that go on are in them, and rolls."""
+    resyncing = rolling = 0
+    for seed in range(30):
+        state = restore_state(f"cluster-{seed}", {})
+        for _, message in placed(map(line, history(seed, 25))):
+            state, _ = fold_message(state, message)
+            again = restore_state(state.cluster, state_rows(state))
+            assert again == state
+            assert state_rows(again) == state_rows(state)
+            resyncing += state.monitor.image.resync is not None
+            rolling += state.past.rolls.before is not None
+    assert resyncing > 30
+    assert rolling > 10
+
+
+@pytest.mark.stack
+def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
+    lake: Lake, jars: list[Path], tmp_path: Path
+) -> None:
+    """The process is killed when a part of a batch is in the tables: the next one writes the rest,
+    and gold is the fold of bronze. What Spark's own processes print is not on its stderr."""
+    of = lines(range(3))
+    for at in into(lake, of, rounds=(60,)):
+        if at < len(of):
+            tell(lake)
+    lake.unlock()
+    finished = _finished(lake)
+    _kill_in_batch(lake, jars, tmp_path)
+    assert _finished(lake) == finished
+    wanted = told(folded(of))
+    assert differences(gold(lake), wanted) != []
+    tell(lake)
+    assert differences(gold(lake), wanted) == []
+    for table in GOLD:
+        keys = rows(lake, table, *table.key)
+        assert len(keys) == len(set(keys)) > 0
+
+
+def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
+    """Runs the query until the first of its tables has changed, and kills it."""
+    before = _commits(lake)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.pipeline.gold.run_gold",
+        lake.root,
+        str(directory / "spark"),
+    ]
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(directory)}
+    log = directory / "telling.log"
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            [*command, *map(str, jars)], env={**os.environ, **quick}, stderr=said, stdout=said
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while _commits(lake) == before:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.002)
+        finally:
+            process.kill()
+            process.wait()
+    assert "TransformWithState" not in log.read_text()
+
+
+def test_a_machine_keeps_what_it_runs_at_the_start_of_python(tmp_path: Path) -> None:
+    """Another ``sitecustomize`` is run after ours, and ours is not on the path."""
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')")
+    ours = Path(spark.__file__).with_name("worker")
+    path = os.pathsep.join([str(ours), str(tmp_path)])
+    command = [sys.executable, "-c", "import sys; print(*sys.path)"]
+    found = subprocess.check_output(
+        command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.STDOUT, text=True
+    )
+    first, second = found.splitlines()
+    assert first == "theirs"
+    assert str(ours) not in second
+
+
+def _commits(lake: Lake) -> int:
+    """How often tables of gold were written."""
+    return len([*Path(lake.root).glob("gold/*/_delta_log/*.json")])
+
+
+def _finished(lake: Lake) -> int:
+    """How many batches are done with."""
+    return len([*Path(lake.checkpoint("gold")).glob("commits/[0-9]*")])
+
+
+@pytest.mark.stack
+def test_gold_is_what_the_worker_said(
+    lake: Lake, own_bus: MakeBus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker and the pipeline read the same topics: its changes, alerts and epochs are gold's,
+    one by one and digest by digest."""
+    bus = own_bus()
+    ensure_topics(bus)
+    # Each cluster with one source, so that there is one order of its messages.
+    put(bus, [*filter(_of_the_log, (event for seed in range(4) for event in history(seed)))])
+    put_bytes(bus, METADATA_LOG, b"cluster-2", b"not an event")
+    monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", str(bus.partitions))
+    monkeypatch.setenv("FEATUREWATCH_WORKER__SILENT_AFTER_S", "600")
+    command = ["worker", "--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    worker = Process("worker", command, tmp_path)
+    worker.start()
+    try:
+        wait_ready([worker])
+        run_once(lake, stages(lake, bus))
+        wanted = {kind: found for kind, found in gold(lake).items() if kind not in INTERVALS}
+        assert all(wanted.values())
+        deadline = time.monotonic() + 20
+        while found := differences(outputs(live(bus)), wanted):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.2)
+    finally:
+        worker.kill()
+
+
+def _of_the_log(event: Event) -> bool:
+    return topic_of_event(event) is METADATA_LOG
+
+
+def live(bus: BusSettings) -> list[tuple[str, str, bytes]]:
+    """What stands on the output topics now: kind, ``ce_id`` and value, each id once."""
+    names = {
+        bus.topic(topics.FEATURE_CHANGES): "change",
+        bus.topic(topics.ALERTS): "alert",
+        bus.topic(topics.EPOCHS): "snapshot",
+    }
+    spans = {place: span for place, span in offset_ranges(bus).items() if place[0] in names}
+    left = {place: span.end for place, span in spans.items() if span.end > span.start}
+    consumer = Consumer(bus.client(group_id="test", enable_auto_commit=False))
+    consumer.assign([TopicPartition(name, partition, 0) for name, partition in left])
+    found: dict[str, tuple[str, str, bytes]] = {}
+    while left:
+        message = consumer.poll(10)
+        assert message is not None
+        assert message.error() is None
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        id_ = dict(message.headers() or [])["ce_id"]
+        name = id_.decode() if isinstance(id_, bytes) else str(id_)
+        found[name] = (names[topic], name, message.value() or b"")
+        if offset + 1 >= left[topic, partition]:
+            del left[topic, partition]
+    consumer.close()
+    return [*found.values()]

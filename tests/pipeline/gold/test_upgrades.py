@@ -1,0 +1,147 @@
+"""An upgrade and a downgrade as a real controller wrote them down, told by the tables of a lake."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.controller.kraft import releases
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
+from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.tables import (
+    CAPABILITY_INTERVALS,
+    FEATURE_CHANGES,
+    INCOMPATIBILITIES,
+    UPGRADES,
+)
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.silver.tables import LEVELS, REGISTRATIONS
+from featurewatch.streams.events import LogCommit
+from featurewatch.streams.kraft.commits import CommitAssembler
+from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.net.address import parse_addresses
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
+from tests.conftest import MakeCluster
+from tests.pipeline.filling import rows
+from tests.pipeline.gold.parity import differences, folded, full_rows, gold, in_turn, into, told
+from tests.simulation import records as r
+
+LOW, HIGH, TOO_HIGH = FeatureLevel(11), FeatureLevel(12), FeatureLevel(22)
+BROKERS = (11, 12)
+
+
+async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
+    """The log of a controller that saw two brokers go from 3.9 to 4.0 and back, with their levels;
+    what was asked too early was refused."""
+    node = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
+    cluster = make_cluster(ClusterSpec([node], "3.5-IV2", LONG_SESSIONS))
+    (address,) = parse_addresses(cluster.controllers)
+
+    async def ask(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
+        await update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),))
+
+    with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+        known: dict[int, LightBroker] = {}
+
+        def start(number: int, release: str) -> None:
+            """A broker comes up; the incarnation stays, since its session has not ended."""
+            before = known.get(number, LightBroker(number, {}))
+            known[number] = replace(before, ranges=releases()[release].ranges())
+            assert light.register([known[number]]) == []
+
+        for number in BROKERS:
+            start(number, "3.9")
+        start(11, "4.0")
+        with pytest.raises(UpdateRefusedError, match=r"Broker 12 only supports versions 1-21"):
+            await ask(TOO_HIGH)
+        start(12, "4.0")
+        await ask(HIGH)
+        with pytest.raises(UpdateRefusedError, match="downgrade"):
+            await ask(FeatureLevel(10), UpgradeType.SAFE_DOWNGRADE)
+        await ask(LOW, UpgradeType.SAFE_DOWNGRADE)
+        for number in BROKERS:
+            start(number, "3.9")
+    (segment,) = cluster.node(1).metadata_log.glob("*.log")
+    return ClusterId(cluster.cluster_id), segment
+
+
+def commits(cluster: ClusterId, segment: Path) -> list[LogCommit]:
+    """The log as the source publishes it."""
+    assembler = CommitAssembler(cluster)
+    found = []
+    for batch in scan_batches(segment.read_bytes()).batches:
+        for event in assembler.add(batch, batch.append_ms):
+            assert isinstance(event, LogCommit)
+            found.append(event)
+    return found
+
+
+def offset_of(cause: str) -> int:
+    """Where in the log a cause ends."""
+    return int(cause.rpartition("-")[2])
+
+
+@pytest.mark.stack
+async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluster) -> None:
+    """The tables tell the steps in the order in which they must be: an upgrade restarts every node,
+    then its level is raised, when the controller finds that all support it (M-31); a downgrade
+    lowers the level, as far as that is safe, then restarts every node on older software (M-32). The
+    log has each record in one version (M-69), and a lake says of it what plain calls say."""
+    cluster, segment = await real_log(make_cluster)
+    events = commits(cluster, segment)
+    of = in_turn([[*events, r.following(events[-1].last_offset)]])
+    of = [(topic, cluster.encode(), value) for topic, _, value in of]
+    for _ in into(lake, of[:-1]):
+        GoldQuery(lake).rebuild()
+    assert differences(gold(lake), told(folded(of[:-1]))) == []
+
+    down, up = full_rows(lake, UPGRADES)
+    assert (up["direction"], up["state"]) == ("upgrade", "finalized")
+    assert (up["from_releases"], up["to_releases"]) == (["3.9"], ["4.0"])
+    assert up["levels"] == {METADATA_VERSION: [LOW, HIGH]}
+    assert [node["node_id"] for node in up["nodes"]] == [*BROKERS]
+    assert up["way_back"]["lossless"]
+    first, last = (node["at_ms"] for node in up["nodes"])
+    assert up["started_ms"] == first <= last == up["rolled_ms"] <= up["finalized_ms"]
+    assert up["ended_ms"] == up["finalized_ms"] <= down["started_ms"]
+    assert (down["direction"], down["state"]) == ("downgrade", "rolled")
+    assert (down["from_releases"], down["to_releases"]) == (["4.0"], ["3.9"])
+    assert down["levels"] == {METADATA_VERSION: [HIGH, LOW]}
+    assert down["ended_ms"] == down["rolled_ms"] == down["nodes"][1]["at_ms"]
+
+    columns = ("after", "provenance", "from_snapshot", "appended_at")
+    changes = sorted(rows(lake, FEATURE_CHANGES, *columns), key=lambda row: row[1]["offset"])
+    assert [(row[0], row[2]) for row in changes] == [(LOW, False), (HIGH, False), (LOW, False)]
+    _, raised, lowered = (row[1]["offset"] for row in changes)
+    starts: dict[str, list[int]] = {"3.9": [], "4.0": []}
+    for row in full_rows(lake, CAPABILITY_INTERVALS):
+        starts[row["release"]].append(offset_of(row["since_cause"]))
+        assert (row["until_ms"] is None) == (offset_of(row["since_cause"]) > lowered)
+    old, new = sorted(starts["3.9"]), sorted(starts["4.0"])
+    assert max(old[:2]) < min(new) <= max(new) < raised < lowered < min(old[2:])
+    assert rows(lake, INCOMPATIBILITIES) == []
+
+    SilverQuery(lake).take(lake.read(MESSAGES))
+    versions: dict[tuple[int, str], set[int]] = {}
+    level, offsets = 0, []
+    for event in events:
+        for record in event.records:
+            offsets.append(record["offset"])
+            versions.setdefault((level, record["type"]), set()).add(record["version"])
+            if record["data"].get("name") == METADATA_VERSION:
+                level = record["data"]["featureLevel"]
+    assert len(offsets) == len(set(offsets))
+    assert {len(found) for found in versions.values()} == {1}
+    for table, kind in (
+        (LEVELS, "FEATURE_LEVEL_RECORD"),
+        (REGISTRATIONS, "REGISTER_BROKER_RECORD"),
+    ):
+        wanted = [
+            record["offset"] for event in events for record in event.records
+            if record["type"] == kind
+        ]  # fmt: skip
+        assert rows(lake, table, "log_offset") == sorted(((each,) for each in wanted), key=repr)

@@ -1,0 +1,70 @@
+"""The lake that Spark fills answers as the fold itself would."""
+
+from datetime import UTC, datetime
+
+from featurewatch.cli.commands.history.rendering import roll_lines, state_parts
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.history.differences import upgrades
+from featurewatch.pipeline.history.moments import AtRevision, AtTime
+from featurewatch.pipeline.history.plot.layout import layout
+from featurewatch.pipeline.history.plot.picture import picture
+from featurewatch.pipeline.history.point_in_time import clusters, state_at
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.reader import LakeReader
+from featurewatch.streams.types import ClusterId
+from tests.pipeline.gold.parity import history, in_turn, into
+
+SEEDS = range(3)
+
+
+def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
+    """Levels, what each node supports, who is incompatible, what fires; and each revision's digest.
+
+    In the simulated histories all happens: transactions, resets, snapshots, ZooKeeper, migrations.
+    """
+    for _ in into(lake, in_turn(map(history, SEEDS))):
+        pass
+    GoldQuery(lake).rebuild()
+    reader, now = LakeReader(lake.root), datetime.now(UTC)
+    assert clusters(reader) == [f"cluster-{seed}" for seed in SEEDS]
+    for seed in SEEDS:
+        cluster = f"cluster-{seed}"
+        state, digests = MonitorState.of(ClusterId(cluster)), {}
+        for event in history(seed):
+            outcome = step(state, event)
+            state = outcome.state
+            if outcome.snapshot is not None:
+                digests[outcome.snapshot.revision] = outcome.snapshot.digest
+        told = state_at(reader, cluster, AtTime(now), now)
+        assert told.levels == dict(state.image.features.levels), cluster
+        supported = {
+            (each.role, node_id): {name: tuple(of) for name, of in each.ranges.items()}
+            for each in told.classes
+            for node_id in each.nodes
+        }
+        assert supported == {
+            (str(key.role), key.node_id): dict(node.capabilities.ranges)
+            for key, node in state.image.nodes.nodes.items()
+        }, cluster
+        firing = {alert.id for alerts in state.firing.values() for alert in alerts}
+        assert {row["id"] for row in told.alerts} == firing, cluster
+        excluded = snapshot(state.image, 0).incompatible
+        assert {
+            (row["role"], row["node_id"], row["feature"], row["level"], row["verdict"])
+            for row in told.incompatible
+            if row["verdict"] == "no"
+        } == {
+            (str(each.role), each.node_id, each.feature, each.level, each.verdict)
+            for each in excluded
+            if each.verdict == "no"
+        }, cluster
+        for revision, digest in digests.items():
+            assert state_at(reader, cluster, AtRevision(revision), now).digest == digest
+        drawn = layout(picture(reader, cluster, None, None, now))
+        assert drawn.shapes, cluster
+        lines = [*state_parts(told)]
+        for roll in upgrades(reader, cluster, None):
+            lines += roll_lines(roll, nodes=True)
+        assert lines, cluster

@@ -1,0 +1,121 @@
+"""Replay: files become the tables that a live source and worker would have made of them."""
+
+import tarfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.replay import splits
+from featurewatch.pipeline.replay.plan import prepare
+from featurewatch.pipeline.replay.run import ReplayResult, replay
+from featurewatch.pipeline.run import run_once, stages
+from featurewatch.pipeline.silver.tables import LEVELS
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.codec.events import decode_log_event
+from featurewatch.streams.events import CommitKind, DeadLetter, Event, LogCommit, SourceStatus
+from featurewatch.streams.outputs import Snapshot
+from featurewatch.streams.types import ClusterId
+from tests.pipeline.filling import put, rows
+from tests.pipeline.replay.logs import Log, level, noop, plain, random_log, registration
+
+pytestmark = pytest.mark.stack
+
+
+def replayed(lake: Lake, *paths: Path) -> ReplayResult:
+    """A replay of paths."""
+    return replay(lake, prepare(paths, "", paths[0].parent / "scratch"))
+
+
+def in_order(lake: Lake, cluster: str) -> list[tuple[Any, ...]]:
+    """A cluster's replayed messages in the lake's order, with their times."""
+    found = lake.read(MESSAGES).where(f"key = '{cluster}' AND topic LIKE '%.metadata-log'")
+    ordered = found.orderBy("round", "kafka_time", "topic", "offset")
+    return [tuple(row) for row in ordered.select("value", "kafka_time").collect()]
+
+
+def digests(events: Iterable[Event]) -> list[tuple[str, int, str]]:
+    """The snapshots that the plain fold comes to."""
+    states: dict[str, MonitorState] = {}
+    shots: list[Snapshot] = []
+    for event in events:
+        outcome = step(states.get(event.cluster) or MonitorState.of(event.cluster), event)
+        states[event.cluster] = outcome.state
+        shots += [outcome.snapshot] if outcome.snapshot else []
+    return sorted((shot.cluster, shot.revision, shot.digest) for shot in shots)
+
+
+def test_replay_is_what_the_plain_fold_says(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bronze has the events of a plain reading in the log's order, and gold its digests, for
+    several clusters at once; to replay all again with a longer copy adds what is new alone."""
+    monkeypatch.setattr(splits, "UNIT_BYTES", 1500)
+    logs = {ClusterId(f"replay-{seed}"): random_log(seed) for seed in (1, 2)}
+    for cluster, log in logs.items():
+        log.write(tmp_path / "logs" / cluster, cluster=cluster)
+    told = {one.cluster: one for one in replayed(lake, tmp_path / "logs").clusters}
+    assert {name: (one.first, one.end, one.records) for name, one in told.items()} == {
+        name: (0, log.end, log.end) for name, log in logs.items()
+    }
+    following: list[Event] = []
+    for cluster, log in logs.items():
+        found = in_order(lake, cluster)
+        begin, *content, end = [decode_log_event(value) for value, _ in found]
+        assert isinstance(begin, SourceStatus)
+        assert isinstance(end, SourceStatus)
+        whole = [
+            event for event in plain(log.content, cluster) if not isinstance(event, DeadLetter)
+        ]
+        assert content == whole
+        assert [at for _, at in found] == sorted(at for _, at in found)
+        following += [begin, *content, end]
+    assert rows(lake, EPOCHS, "cluster", "revision", "digest") == digests(following)
+    before = [rows(lake, table) for table in (MESSAGES, EPOCHS, FEATURE_CHANGES)]
+
+    cluster, log = next(iter(logs.items()))
+    log.elect(3).add(level(17)).write(tmp_path / "logs" / "longer", cluster=cluster)
+    again = replayed(lake, tmp_path / "logs").clusters
+    assert {one.cluster: one.messages for one in again} == dict.fromkeys(logs, 0) | {cluster: 3}
+    after = [rows(lake, table) for table in (MESSAGES, EPOCHS, FEATURE_CHANGES)]
+    new = [[row for row in b if row not in a] for a, b in zip(before, after, strict=True)]
+    assert [len(b) - len(a) for a, b in zip(before, after, strict=True)] == [*map(len, new)]
+    messages, _, ((*_, change),) = new[0], new[1], [new[2]]
+    assert sorted(row[2] for row in messages) == [log.end - 2, log.end - 1, log.end - 1]
+    assert (change[0], change[2], change[4]) == (cluster, "metadata.version", 17)
+    assert len(rows(lake, LEVELS, "id")) >= len(after[1])
+
+
+def test_a_bundle_with_a_gap_is_taken_and_the_lake_goes_on_live(
+    lake: Lake, tmp_path: Path, own_bus: Callable[[], BusSettings]
+) -> None:
+    """A segment that is missing in an archive is told and alerted on; the lake then takes in from
+    a bus what comes of the same cluster."""
+    node = tmp_path / "node"
+    log = Log().add(registration(1, 25)).add(level(19))
+    log.write(node)
+    Log(9).add(noop()).add(level(20)).write(node, 9)
+    bundle = tmp_path / "bundle.tar.gz"
+    with tarfile.open(bundle, "w:gz") as archive:
+        archive.add(node, "support/node-1")
+    found = replayed(lake, bundle)
+    cluster = found.clusters[0].cluster
+    assert found.problems == [
+        f"cluster {cluster}: offsets 2 to 8 are missing: no file has these offsets"
+    ]
+    assert rows(lake, ALERTS, "rule", "state") == [("log-gap", "firing")]
+    bus = own_bus()
+    ensure_topics(bus)
+    change = {"name": "metadata.version", "featureLevel": 21}
+    record = {"offset": 11, "type": "FEATURE_LEVEL_RECORD", "version": 0, "data": change}
+    at_ms = log.at_ms + 60_000
+    place = (CommitKind.BATCH, 11, 11, 1, at_ms, [record], {}, at_ms)
+    put(bus, [LogCommit(ClusterId(cluster), *place)])  # type: ignore[arg-type]
+    run_once(lake, stages(lake, bus))
+    levels = rows(lake, FEATURE_CHANGES, "revision", "before", "after")
+    assert levels == [(1, 0, 19), (2, 19, 20), (3, 20, 21)]

@@ -1,0 +1,228 @@
+"""Silver: typed rows, each cause once, and nothing dropped that could not be read."""
+
+import shutil
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from featurewatch.pipeline.lake.lake import Lake, TableWrite
+from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
+from featurewatch.pipeline.run import run_once
+from featurewatch.pipeline.silver import tables
+from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.streams.codec.events import MalformedEventError, decode
+from featurewatch.streams.events import ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER
+from featurewatch.streams.types import NodeId
+from featurewatch.streams.znodes import ControllerZnode, UnreadableZnode, Znode
+from tests.pipeline.filling import EPOCH, Messages, rows
+from tests.simulation import records as r
+from tests.simulation.records import CLUSTER, KV, MV
+
+pytestmark = pytest.mark.stack
+
+CONTROLLER = Znode("/controller", 7, 8, 0, 9, ControllerZnode(NodeId(3), -1, 500))
+UNREADABLE = Znode("/feature", 5, 6, 1, 0, UnreadableZnode("no JSON"))
+
+
+def make_silver(lake: Lake) -> None:
+    """Types what bronze has."""
+    run_once(lake, [SilverQuery(lake).writer])
+
+
+def make_silver_again(lake: Lake) -> None:
+    """As another process would, which remembers no table."""
+    lake.unlock()
+    other = Lake(lake.session, lake.root)
+    make_silver(other)
+    other.unlock()
+
+
+def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
+    """Records, answers, znodes and states become rows with the values that they carry."""
+    messages = Messages()
+    messages.add_events(
+        [
+            r.commit(
+                14,
+                r.leader_change(3, [1, 2, 3]),
+                r.register(1, {MV: (1, 21), KV: (0, 1)}, epoch=9),
+                r.register_controller(2, {MV: (7, 25)}),
+                r.change(1, fenced=-1, shutdown=1),
+                r.level(MV, 19),
+            ),
+            r.chunk(20, 0, r.kraft_version(1), r.unregister(4), r.fence(5), last=True),
+            r.gap(30, 39, reset=True),
+            r.following(40),
+        ]
+    )
+    messages.add_events(
+        [
+            r.answer(1, {MV: (1, 21)}, {MV: 19}, 50, 6000, complete=False),
+            r.silent(2, 7000, gone=True),
+            r.disagreement(MV, 2, 8000),
+        ],
+        API_VERSIONS,
+    )
+    messages.add_events(
+        [
+            ZnodeChange(CLUSTER, "/controller", CONTROLLER, 2, True, 8, 9000),
+            ZnodeChange(CLUSTER, "/controller", None, 0, False, 10, 9500),
+            ZnodeSnapshot(CLUSTER, "s-1", 0, True, (CONTROLLER, UNREADABLE), "start", 12, 9900),
+        ],
+        ZOOKEEPER,
+    )
+    messages.into(lake)
+    make_silver(lake)
+
+    def found(table: Any, *columns: str) -> list[tuple[Any, ...]]:
+        return [(index, *rest) for index, *rest in rows(lake, table, "index", *columns)]
+
+    assert found(
+        tables.REGISTRATIONS, "role", "node_id", "registered", "node_epoch", "fenced", "features"
+    ) == [
+        (1, "broker", 1, True, 9, True, {MV: (1, 21), KV: (0, 1)}),
+        (1, "broker", 4, False, 1, None, None),
+        (2, "controller", 2, True, None, None, {MV: (7, 25)}),
+    ]
+    assert found(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
+        (2, 5, True, None, True),
+        (3, 1, False, True, False),
+    ]
+    assert found(tables.LEVELS, "feature", "level", "leader_epoch") == [(4, MV, 19, 1)]
+    assert found(tables.CONTROL_RECORDS, "type", "leader_id", "voters", "kraft_version") == [
+        (0, "KRAFT_VERSION", None, None, 1),
+        (0, "LEADER_CHANGE", 3, [1, 2, 3], None),
+    ]
+    assert found(tables.LOG_GAPS, "from_offset", "to_offset", "reset", "detail") == [
+        (0, 30, 39, True, "lost")
+    ]
+    assert found(tables.ANSWERS, "node_id", "answered", "gone", "supported", "finalized") == [
+        (0, 1, True, False, {MV: (1, 21)}, {MV: 19}),
+        (0, 2, False, True, None, None),
+    ]
+    assert found(tables.DISAGREEMENTS, "feature", "views") == [
+        (0, MV, [(0, ["broker-0"]), (1, ["broker-1"])])
+    ]
+    assert found(tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark") == [
+        (0, "kraft", "following", 40, 41)
+    ]
+    assert found(tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading") == [
+        (0, "/controller", False, "controller", 7, 0, "s-1"),
+        (0, "/controller", False, "controller", 7, 2, None),
+        (0, "/controller", True, None, None, 0, None),
+        (1, "/feature", False, "unreadable", 5, 0, "s-1"),
+    ]
+    at = EPOCH.replace(tzinfo=None) + timedelta(milliseconds=140)
+    (place,) = rows(lake, tables.LEVELS, "cluster", "id", "at", "seen_at", "day", "topic", "offset")
+    assert place == (CLUSTER, f"{CLUSTER}/kraft/10-14", at, at, at.date(), METADATA_LOG.name(), 0)
+
+
+def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
+    """A message published again makes no row, in the same batch, in a later one, or in both;
+    neither does a lost checkpoint."""
+    messages = Messages()
+    event = r.commit(14, r.level(MV, 19), r.level(MV, 20))
+    messages.add_events([event, event])
+    messages.into(lake)
+    make_silver(lake)
+    messages.add_events([event, r.commit(15, r.level(MV, 21))])
+    messages.into(lake)
+    make_silver(lake)
+    wanted = [(19, 0), (20, 1), (21, 0)]
+    assert rows(lake, tables.LEVELS, "level", "index") == wanted
+    shutil.rmtree(lake.checkpoint("silver"))
+    make_silver(lake)
+    assert rows(lake, tables.LEVELS, "level", "index") == wanted
+
+
+def test_tables_that_were_deleted_are_made_anew(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of them, or all, from all that bronze has, and nothing twice; a table without rows is
+    none that was deleted. Where bronze no longer has all, it is said once."""
+    caplog.set_level("INFO", "featurewatch.pipeline")
+    messages = Messages()
+    messages.add_events([r.commit(14, r.level(MV, 19)), r.following(15)])
+    messages.into(lake)
+    make_silver(lake)
+    wanted = rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)
+    make_silver(lake)
+    assert "anew" not in caplog.text
+    for gone in (tables.LEVELS.path, "silver"):
+        shutil.rmtree(f"{lake.root}/{gone}")
+        make_silver_again(lake)
+        assert (rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)) == wanted
+        assert all(lake.exists(table) for table in tables.SILVER)
+    assert "the lake had no silver/levels: silver is typed anew" in caplog.text
+    assert "no longer has" not in caplog.text
+    expired = f"ALTER TABLE delta.`{lake.path(MESSAGES)}` SET TBLPROPERTIES ('{EXPIRED}' = 'true')"
+    lake.session.sql(expired)
+    shutil.rmtree(lake.path(tables.LEVELS))
+    for _ in range(2):
+        make_silver_again(lake)
+    assert rows(lake, tables.LEVELS) == wanted[0]
+    assert caplog.text.count("what only they said is missing in silver/levels") == 1
+
+
+def test_what_cannot_be_read_is_kept_with_its_reason(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Messages as the live decoder refuses them, records and znodes as their source did: each in
+    quarantine once, with its bytes, and counted; what stands around them is read."""
+    poison = {
+        0: (CLUSTER.encode(), b"\xff not JSON"),
+        1: (CLUSTER.encode(), None),
+        2: (b"another", b'{"kind": "gap", "cluster": "one"}'),
+        3: (CLUSTER.encode(), b'{"kind": "from the future"}'),
+    }
+    messages = Messages()
+    for key, value in poison.values():
+        messages.add(METADATA_LOG, key, value)
+    lame = r.record("REGISTER_BROKER_RECORD", {"features": []})
+    nameless = r.record("FEATURE_LEVEL_RECORD", {"featureLevel": 3})
+    messages.add_events([r.commit(13, r.unreadable("cut off"), lame, nameless, r.level(MV, 19))])
+    messages.add_events(
+        [ZnodeSnapshot(CLUSTER, "s-1", 0, True, (UNREADABLE,), "start", 12, 9900)], ZOOKEEPER
+    )
+    messages.into(lake)
+    make_silver(lake)
+    found = rows(lake, tables.QUARANTINE, "offset", "index", "type", "reason", "payload")
+    whole = {offset: (reason, load) for offset, index, _, reason, load in found if index == -1}
+    assert whole.keys() == poison.keys()
+    for offset, (key, value) in poison.items():
+        with pytest.raises(MalformedEventError) as refused:
+            decode(METADATA_LOG, value, key)
+        assert whole[offset] == (str(refused.value), value)
+    lacks = "lacks what it must have, or has it with another type"
+    assert [(index, type_, reason) for _, index, type_, reason, _ in found if index >= 0] == [
+        (0, "znode /feature", "no JSON"),
+        (0, "UNREADABLE", "cut off"),
+        (1, "REGISTER_BROKER_RECORD", f"a REGISTER_BROKER_RECORD {lacks}"),
+        (2, "FEATURE_LEVEL_RECORD", f"a FEATURE_LEVEL_RECORD {lacks}"),
+    ]
+    assert rows(lake, tables.LEVELS, "level") == [(19,)]
+    assert "8 messages or records could not be read" in caplog.text
+    shutil.rmtree(lake.checkpoint("silver"))
+    make_silver(lake)
+    assert len(rows(lake, tables.QUARANTINE)) == 8
+
+
+def test_a_table_that_fails_is_raised_when_the_others_are_there(lake: Lake) -> None:
+    """Written side by side, one failure is the caller's; what is added again is there once."""
+    cause = {"cluster": CLUSTER, "id": "x", "index": 0, "day": EPOCH.date()}
+
+    def row(table: Table) -> DataFrame:
+        values = tuple(cause.get(name) for name in table.columns)
+        return lake.session.createDataFrame([values], table.ddl)
+
+    fine = [TableWrite(table, row(table)) for table in (tables.FENCING, tables.SOURCE_STATES)]
+    broken = row(tables.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
+    with pytest.raises(Exception, match="boom"):
+        lake.merge_all([*fine, TableWrite(tables.LEVELS, broken)])
+    lake.merge_all([*fine, TableWrite(tables.LEVELS, row(tables.LEVELS))])
+    for table in (tables.FENCING, tables.SOURCE_STATES, tables.LEVELS):
+        assert rows(lake, table, "id") == [("x",)]

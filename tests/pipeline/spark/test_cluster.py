@@ -1,0 +1,239 @@
+"""The pipeline on a Spark cluster: the wheel, submitted to a master with two workers."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+
+import pyspark
+import pytest
+import yaml
+
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.pipeline.audit.audit import audit
+from featurewatch.pipeline.gold.tables import GOLD
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.spark.java import java_home
+from featurewatch.pipeline.spark.session import is_submitted
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
+from tests.pipeline.audit.lakes import Topics, fold_gold, history, work
+from tests.pipeline.filling import put, rows
+from tests.processes import Process, free_port, wait_ready
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("admin", "agents", "cli", "controller", "deploy", "pipeline", "reference", "streams")
+DEADLINE_S = 120.0
+SMALL = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
+def installed(directory: Path) -> Path:
+    """The packages as the wheel of this repository has them, in a directory of their own."""
+    source = directory / "source"
+    for name in (*PACKAGES, "tables", "src"):
+        ignored = ignore_patterns("__pycache__", "*.egg-info")
+        copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", directory, source]
+    subprocess.run(build, check=True, capture_output=True)
+    site = directory / "site"
+    with zipfile.ZipFile(next(directory.glob("featurewatch-*.whl"))) as wheel:
+        wheel.extractall(site)
+    return site
+
+
+class Standalone:
+    """A Spark master and two workers with a core each, on this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.master = f"spark://127.0.0.1:{free_port()}"
+        self._page = free_port()
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Starts them, and waits until the master knows both workers."""
+        host, _, port = self.master.removeprefix("spark://").partition(":")
+        page = ["--host", host, "--webui-port"]
+        self._run("master.Master", *page, str(self._page), "--port", port)
+        for name in ("one", "two"):
+            size = ["--cores", "1", "--memory", "600m", "--work-dir", str(self.directory / name)]
+            self._run("worker.Worker", *page, "0", *size, self.master)
+        deadline = time.monotonic() + DEADLINE_S
+        while self._workers() < 2:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.2)
+
+    @property
+    def log(self) -> str:
+        """What they wrote."""
+        return (self.directory / "daemons.log").read_text()
+
+    def _run(self, name: str, *arguments: str) -> None:
+        spark = Path(pyspark.__file__).parent
+        command = [spark / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments]
+        small = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_LOCAL_IP": "127.0.0.1"}
+        java = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(spark)}
+        with (self.directory / "daemons.log").open("ab") as log:
+            env = {**os.environ, **small, **java}
+            self._running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
+
+    def _workers(self) -> int:
+        with contextlib.suppress(OSError):
+            address = f"http://127.0.0.1:{self._page}/json/"
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                return int(json.load(answer)["aliveworkers"])
+        return 0
+
+    def stop(self) -> None:
+        """Stops them."""
+        for process in reversed(self._running):
+            process.terminate()
+        for process in self._running:
+            process.wait(30)
+
+
+@pytest.fixture
+def standalone(tmp_path: Path, jars: list[Path]) -> Iterator[Standalone]:
+    """A cluster that is started; where no Spark can run, the test is left out as all of them."""
+    assert jars
+    cluster = Standalone(tmp_path)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of the pipeline on the cluster, with the packages of a directory."""
+    options = {**SMALL, "spark.executorEnv.PYTHONPATH": str(site)}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(site),
+        "FEATUREWATCH_PYTHON": sys.executable,
+        "FEATUREWATCH_SPARK_OPTIONS": " ".join(f"--conf {k}={v}" for k, v in options.items()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(java_home()),
+    }
+    script = ROOT / "deploy" / "spark" / "submit.sh"
+    return subprocess.run(
+        ["sh", script, cluster.master, *command],
+        env=env,
+        cwd=cluster.directory,
+        capture_output=True,
+        text=True,
+        timeout=550,
+        check=False,
+    )
+
+
+def said(bus: BusSettings) -> set[str]:
+    """The ids of what was said on the output topics so far."""
+    with contextlib.closing(TopicReader(bus, FEATURE_CHANGES, ALERTS, EPOCHS)) as reader:
+        headers = [dict(message.headers() or []) for message in reader.read_existing()]
+    return {bytes(each["ce_id"] or b"").decode() for each in headers}
+
+
+@pytest.mark.stack
+def test_gold_of_a_cluster_is_that_of_this_process(
+    lake: Lake, own_bus: Callable[[], BusSettings], standalone: Standalone, tmp_path: Path
+) -> None:
+    """The wheel fills a lake on two workers, from real topics to gold, which is what this process
+    makes of the same bronze; and what a real worker said on these topics is what was recomputed
+    there, by the audit."""
+    bus = own_bus()
+    ensure_topics(bus)
+    told = [one for seed in (1, 2) for one in history(seed) if one[1] is METADATA_LOG]
+    put(bus, [event for _, _, event in told])
+    outputs = [encode_output(output) for output, _ in work(Topics().publish(told))]
+    expected = {dict(message.headers)["ce_id"].decode() for message in outputs}
+    on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEATUREWATCH_BUS__PARTITIONS", str(bus.partitions))
+        patch.setenv("FEATUREWATCH_WORKER__SILENT_AFTER_S", "600")
+        worker = Process("worker", ["worker", *on_bus], tmp_path)
+    worker.start()
+    try:
+        site = installed(tmp_path)
+        wait_ready([worker])
+        deadline = time.monotonic() + DEADLINE_S
+        while not expected <= said(bus):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        worker.kill()
+    there = Lake(lake.session, str(tmp_path / "there"))
+    done = submit(standalone, site, "run", "--once", "--lake", there.root, *on_bus)
+    assert done.returncode == 0, done.stderr[-3000:]
+    used = [[*(tmp_path / name).glob("app-*/*")] for name in ("one", "two")]
+    assert all(used), "an executor on each worker"
+    lake.append(MESSAGES, there.read(MESSAGES))
+    fold_gold(lake)
+    for table in GOLD:
+        assert rows(there, table) == rows(lake, table), table.name
+    report = audit(there, late_s=300.0)
+    assert (report.differences, report.known) == ((), True)
+    assert report.count("equal") == len(expected)
+
+
+def test_the_jvm_of_spark_submit_is_known() -> None:
+    """Only a process that spark-submit started has a JVM that is not its own."""
+    assert is_submitted({"PYSPARK_GATEWAY_PORT": "4711"})
+    assert not is_submitted({"PYSPARK_PYTHON": "python3"})
+
+
+def test_the_form_for_kubernetes_runs_what_there_is() -> None:
+    """Each manifest's account, claims and services are among them, and the commands are the
+    pipeline's, with the entry point that the image has."""
+    made = [
+        one
+        for file in sorted((ROOT / "deploy" / "kubernetes").glob("spark-*.yaml"))
+        for one in yaml.safe_load_all(file.read_text())
+    ]
+    names = {(one["kind"], one["metadata"]["name"]) for one in made}
+    assert len(names) == len(made)
+    pods = {
+        one["kind"]: one["spec"]["template"]["spec"]
+        if one["kind"] == "Deployment"
+        else one["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        for one in made
+        if one["kind"] in ("Deployment", "CronJob")
+    }
+    assert {*pods} == {"Deployment", "CronJob"}
+    image = (ROOT / "deploy" / "kubernetes" / "spark.Dockerfile").read_text()
+    for pod in pods.values():
+        assert ("ServiceAccount", pod["serviceAccountName"]) in names
+        for volume in pod["volumes"]:
+            assert ("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]) in names
+        (container,) = pod["containers"]
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in pod["volumes"]}
+        command = container["command"]
+        assert Path(command[0]).name == "submit.sh"
+        assert Path(command[0]).parent.as_posix() in image
+        assert command[2] in ("run", "audit")
+        lake = command[command.index("--lake") + 1]
+        assert lake.startswith(container["volumeMounts"][0]["mountPath"])
+    (service,) = [one["metadata"]["name"] for one in made if one["kind"] == "Service"]
+    settings = pods["Deployment"]["containers"][0]["env"]
+    options = next(each["value"] for each in settings if "SPARK_OPTIONS" in each["name"])
+    assert f"spark.driver.host={service}" in options

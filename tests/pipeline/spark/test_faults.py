@@ -1,0 +1,212 @@
+"""Faults of the command itself, a process as a person starts it: killed, stopped, without room."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from featurewatch.pipeline.gold.tables import EPOCHS
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import GAPS, MESSAGES, Table
+from featurewatch.pipeline.maintain import TABLES
+from featurewatch.pipeline.run import run_once, stages
+from featurewatch.pipeline.silver import tables
+from featurewatch.pipeline.spark.session import BRIEF_JVM
+from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
+from tests.agents.events import levels
+from tests.pipeline.filling import Messages, put, put_bytes, rows
+
+pytestmark = pytest.mark.stack
+
+MakeBus = Callable[[], BusSettings]
+PLACE = ("topic", "partition", "offset")
+LEVELS_PLACE = ("id", "index")
+PATIENCE_S = 240.0
+NOTES = ("NOTE: Picked up JDK_JAVA_OPTIONS", "WARNING: Using incubator modules")
+"""What Java says of its own options."""
+
+
+class Command:
+    """``featurewatch pipeline …`` as a process; stdout and stderr go to files."""
+
+    def __init__(self, directory: Path, *arguments: str, largest: int | None = None) -> None:
+        directory.mkdir()
+        self.directory = directory
+        environment = {**os.environ, "JDK_JAVA_OPTIONS": BRIEF_JVM, "TMPDIR": str(directory)}
+        command = [sys.executable, "-m", "featurewatch", "pipeline", *arguments]
+        with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
+            self._process = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
+        if largest is not None:
+            # No file may grow beyond it: as a full disk, where there is none of one's own to fill.
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (largest, largest))
+
+    def out(self) -> list[str]:
+        """The lines on stdout."""
+        return (self.directory / "out").read_text().splitlines()
+
+    def err(self) -> list[str]:
+        """The lines on stderr that are not Java's own notes."""
+        lines = (self.directory / "err").read_text().splitlines()
+        return [line for line in lines if not line.startswith(NOTES)]
+
+    def until(self, reached: Callable[[], bool]) -> None:
+        """Waits for something, while the process runs."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not reached():
+            assert self._process.poll() is None, "\n".join(self.err()[-60:])
+            assert time.monotonic() < deadline, self.err()
+            time.sleep(0.01)
+
+    def end(self, number: int | None = None) -> int:
+        """The exit code, after a signal if there is one."""
+        if number is not None:
+            self._process.send_signal(number)
+        return self._process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """Ends it if it still runs."""
+        if self._process.poll() is None:
+            self.end(signal.SIGKILL)
+
+
+@contextmanager
+def running(directory: Path, *arguments: str, largest: int | None = None) -> Iterator[Command]:
+    """A process of the command that is gone after the block."""
+    command = Command(directory, *arguments, largest=largest)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+def commits(root: str, table: Table) -> int:
+    """How often a table was written."""
+    return len([*Path(root, table.path).glob("_delta_log/*.json")])
+
+
+def read(root: str, table: Table, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of a table, read without a JVM, sorted."""
+    if not commits(root, table):
+        return []
+    found = DeltaTable(f"{root}/{table.path}").to_pyarrow_table(columns=[*columns]).to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+
+
+def some(count: int, first: int = 0) -> list[object]:
+    """Events of several clusters, each with an id of its own."""
+    return [
+        levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))
+        for at in range(first, first + count)
+    ]
+
+
+def test_a_kill_loses_nothing_and_doubles_nothing(
+    lake: Lake, own_bus: MakeBus, tmp_path: Path
+) -> None:
+    """The command is killed when bronze has a batch that silver has not, and again in the middle of
+    maintenance: each message, and each row that it gives, is there once."""
+    bus = own_bus()
+    ensure_topics(bus)
+    put(bus, some(20))
+    where = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", lake.root]
+    with running(tmp_path / "run", "run", "--every", "0.1", *where) as filling:
+        filling.until(lambda: len(read(lake.root, tables.LEVELS, "id")) == 20)
+        taken = commits(lake.root, MESSAGES)
+        put(bus, some(5, first=20))
+        filling.until(lambda: commits(lake.root, MESSAGES) > taken)
+        assert filling.end(signal.SIGKILL) == -signal.SIGKILL
+    put(bus, some(5, first=25))
+    run_once(lake, stages(lake, bus)[:2])
+    lake.unlock()
+    messages, found = rows(lake, MESSAGES, *PLACE), rows(lake, tables.LEVELS, *LEVELS_PLACE)
+    assert len(messages) == len({*messages}) == 30
+    assert len(found) == len({*found}) == 30
+    assert rows(lake, GAPS) == []
+
+    before = commits(lake.root, MESSAGES)
+    arguments = ["maintain", "--lake", lake.root, "--vacuum-hours", "0"]
+    with running(tmp_path / "killed", *arguments) as maintaining:
+        maintaining.until(lambda: commits(lake.root, MESSAGES) > before)
+        assert maintaining.end(signal.SIGKILL) == -signal.SIGKILL
+    with running(tmp_path / "maintain", *arguments, "--json") as maintaining:
+        assert maintaining.end() == 0, maintaining.err()
+        assert maintaining.err() == []
+        done = {line["table"]: line for line in map(json.loads, maintaining.out())}
+    there = {table.path for table in TABLES if commits(lake.root, table)}
+    assert done.keys() == there >= {MESSAGES.path, tables.LEVELS.path}
+    assert done[MESSAGES.path]["files_after"] == 1
+    assert read(lake.root, MESSAGES, *PLACE) == messages
+    assert read(lake.root, tables.LEVELS, *LEVELS_PLACE) == found
+
+
+def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
+    """Maintenance of a lake with a relative path: what is too old is deleted, and a table whose log
+    is cut off is named, without a trace of Spark's. So is a bronze that is gone."""
+    messages = Messages()
+    messages.add_events(some(3))  # long ago
+    messages.into(lake)
+    torn = Path(lake.ensure_table(EPOCHS), "_delta_log", f"{1:020}.json")
+    torn.write_text('{"commitInfo": {"operation": "ME')
+    relative = os.path.relpath(lake.root)
+    with running(tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9") as it:
+        assert it.end() == 1
+    assert it.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
+    (line,) = it.err()
+    said = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
+    assert line.startswith(said)
+    shutil.rmtree(lake.path(MESSAGES))
+    begun = Path(lake.checkpoint("silver"), "commits")
+    begun.mkdir(parents=True)
+    (begun / "0").touch()
+    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as it:
+        assert it.end() == 1
+    (line,) = it.err()
+    assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
+
+
+def test_without_room_it_says_so_and_goes_on_when_there_is_some(
+    jars: list[Path], own_bus: MakeBus, tmp_path: Path
+) -> None:
+    """No room: one line, exit code 1. After room was made the same command takes in all, once;
+    poison is in quarantine with its bytes; SIGTERM ends it in order, and it says nothing else."""
+    bus, root = own_bus(), str(tmp_path / "lake")
+    ensure_topics(bus)
+    poison = [os.urandom(900_000) for _ in range(26)]
+    for value in poison:
+        put_bytes(bus, METADATA_LOG, b"cluster-0", value)
+    put(bus, some(5))
+    where = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", root]
+    # Spark's own jars have to fit, and what lies on the bus must not.
+    with running(tmp_path / "full", "run", "--once", *where, largest=16_000_000) as cramped:
+        assert cramped.end() == 1, cramped.err()
+        line = cramped.err()[-1]
+    assert line.startswith("featurewatch: the query bronze failed: ")
+    assert line.endswith("start again: it goes on from where it was, and nothing is lost")
+    assert read(root, MESSAGES, "value") == []
+
+    with running(tmp_path / "run", "run", "--every", "0.2", *where) as following:
+        following.until(lambda: len(read(root, tables.LEVELS, "id")) == 5)
+        put(bus, some(1, first=5))
+        following.until(lambda: len(read(root, tables.LEVELS, "id")) == 6)
+        assert following.end(signal.SIGTERM) == 0, following.err()
+        said = [line for line in following.err() if " featurewatch" in line]
+    assert [
+        line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in said
+    ] == ["following: bronze, silver, gold", "26 messages or records could not be read"]
+    places = read(root, MESSAGES, *PLACE)
+    assert len(places) == len({*places}) == 32
+    refused = [value for (value,) in read(root, tables.QUARANTINE, "payload")]
+    assert sorted(refused) == sorted(poison)

@@ -1,0 +1,221 @@
+"""The reference broker, an operation at a time."""
+
+from collections import deque
+
+import pytest
+
+from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
+from featurewatch.reference.machines.dialect import (
+    EARLY_DRAFT_STRUCK,
+    LATER_DRAFT,
+    RELEASED,
+    Dialect,
+)
+from featurewatch.reference.machines.encoding import encode_features
+from featurewatch.reference.machines.protocol import (
+    Disconnected,
+    ExitProcess,
+    OperationCompleted,
+    Reconnected,
+    RequestReceived,
+    SendResponse,
+    SessionStarted,
+    Tick,
+    UpdateMetadataReceived,
+    WatchFired,
+    WatchKind,
+)
+from featurewatch.reference.machines.requests import (
+    ApiVersions,
+    DeleteFeatures,
+    ErrorCode,
+    FeaturesResponse,
+    UpdateFeatures,
+    UpdateMetadata,
+    UpdateResponse,
+)
+from featurewatch.reference.machines.zookeeper import (
+    Create,
+    Delete,
+    Exists,
+    GetData,
+    GetDataResult,
+    Multi,
+    OperationRefused,
+    OutcomeUnknown,
+    SetData,
+)
+from tests.reference.machines.driving import SESSION, Driver
+
+
+def broker(dialect: Dialect = LATER_DRAFT) -> tuple[ReferenceBroker, Driver]:
+    """A broker that supports alpha 1-3."""
+    machine = ReferenceBroker(BrokerIdentity(4), dialect, {"alpha": (1, 3)})
+    return machine, Driver(machine)
+
+
+def finalize(driver: Driver, dialect: Dialect, level: int, version: int | None = None) -> None:
+    """The features znode is made, or set, by somebody."""
+    data = encode_features(dialect, {"alpha": level})
+    write = Create(dialect.path, data) if version is None else SetData(dialect.path, data, version)
+    driver.history.write(0, write)
+
+
+def test_it_reads_and_checks_before_it_registers() -> None:
+    """The read's answer comes before the broker's own znode is asked for (F-62)."""
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    reads = driver.served.index(GetData("/features", watch=True))
+    makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
+    assert reads < makes
+    assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
+        driver.served[makes]
+    ]
+
+
+def test_an_excluded_broker_never_registers() -> None:
+    """It exits non-zero with the levels that exclude it (F-63)."""
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 4)
+    driver.start()
+    assert not any(isinstance(each, Create) for each in driver.served)
+    (end,) = driver.exits
+    assert end.code != 0
+    assert "alpha is at level 4 and broker 4 supports 1-3" in end.reason
+
+
+def test_answers_come_from_memory() -> None:
+    """An answer asks ZooKeeper for nothing, and nobody else (F-56)."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    (reply,) = machine.receive(RequestReceived(1, ApiVersions()), 0)
+    assert reply == SendResponse(1, FeaturesResponse({"alpha": (1, 3)}, {"alpha": 2}, 0))
+    (refusal,) = machine.receive(RequestReceived(2, UpdateFeatures(())), 0)
+    assert isinstance(refusal, SendResponse)
+    assert isinstance(refusal.response, UpdateResponse)
+    assert refusal.response.error is ErrorCode.NOT_CONTROLLER
+
+
+def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
+    """What is newest is read, however often it changed; who is excluded exits (F-14, F-64)."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    driver.served.clear()
+    finalize(driver, LATER_DRAFT, 1, 0)
+    finalize(driver, LATER_DRAFT, 3, 1)
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert driver.served == [GetData("/features", watch=True)]
+    assert (machine.cached.epoch, machine.cached.levels) == (2, {"alpha": 3})
+    finalize(driver, LATER_DRAFT, 9, 2)
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert [end.code for end in driver.exits] == [1]
+    assert machine.receive(Tick(), 5) == []
+
+
+def test_levels_that_a_controller_sends_are_checked_first() -> None:
+    """Who is excluded exits and adopts nothing; older ones than it holds are ignored (F-65)."""
+    machine, driver = broker(EARLY_DRAFT_STRUCK)
+    finalize(driver, EARLY_DRAFT_STRUCK, 2)
+    driver.start()
+    driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
+    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
+    assert driver.exits == []
+    driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
+    assert [end.code for end in driver.exits] == [1]
+    assert (machine.cached.epoch, driver.asked) == (1, deque())
+
+
+def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
+    """It reads no partition, writes nothing but its own znode, and serves no change (F-66).
+
+    So it is between its registration and the watch that tells it of the levels.
+    """
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.give(SessionStarted(SESSION))
+    driver.until(lambda operation: isinstance(operation, Create))
+    finalize(driver, LATER_DRAFT, 9, 0)
+    driver.rest()
+    driver.ask(UpdateFeatures(()))
+    driver.ask(DeleteFeatures(("alpha",)))
+    driver.give(Tick())
+    driver.rest()
+    assert not any(reply.succeeded for reply in driver.replies)
+    paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
+    own = (Create, "/brokers/ids/4")
+    assert own in paths
+    reads = {path for kind, path in paths - {own} if kind in (GetData, Exists)}
+    assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert [end.code for end in driver.exits] == [1]
+
+
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda each: each.name)
+def test_a_lower_epoch(dialect: Dialect) -> None:
+    """Released Kafka exits; in the drafts what is held stays, within the life of a znode."""
+    machine, driver = broker(dialect)
+    finalize(driver, dialect, 2)
+    finalize(driver, dialect, 3, 0)
+    driver.start()
+    old = driver.history.at(1)[dialect.path]
+    driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
+    asked = driver.asked.popleft()
+    driver.give(OperationCompleted(asked.token, GetDataResult(*old)))
+    assert bool(driver.exits) is dialect.exits_at_lower_epoch
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
+
+
+def test_another_znode_begins_its_epochs_anew() -> None:
+    """In the drafts a znode that was made anew replaces what is held, though its epoch is lower."""
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    finalize(driver, LATER_DRAFT, 3, 0)
+    driver.start()
+    driver.history.write(0, Delete("/features"))
+    finalize(driver, LATER_DRAFT, 1)
+    driver.give(WatchFired("/features", WatchKind.DELETED))
+    driver.rest()
+    assert (machine.cached.epoch, machine.cached.levels) == (0, {"alpha": 1})
+
+
+def test_a_registration_of_unknown_outcome_is_its_own() -> None:
+    """The znode's owner tells; a znode of another session ends the broker."""
+    machine, driver = broker()
+    driver.give(SessionStarted(SESSION))
+    driver.until(lambda operation: isinstance(operation, Create))
+    asked = driver.asked.popleft()
+    driver.history.write(SESSION, asked.operation)
+    driver.give(OperationCompleted(asked.token, OutcomeUnknown()))
+    driver.give(Disconnected())
+    driver.give(Reconnected())
+    driver.rest()
+    assert machine.registered
+    other = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
+    second = Driver(other, driver.history)
+    second.give(SessionStarted(SESSION + 1))
+    second.rest()
+    assert [end.code for end in second.exits] == [1]
+    assert "another session" in second.exits[0].reason
+
+
+def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
+    """Unknown levels are no levels that it supports; later it says so and keeps what it has."""
+    _, driver = broker()
+    driver.give(SessionStarted(SESSION))
+    driver.serve(OperationRefused("no right to read"))
+    assert isinstance(driver.exits[0], ExitProcess)
+    machine, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.serve(OperationRefused("no right to read"))
+    assert not driver.exits
+    assert machine.cached.levels == {"alpha": 2}
+    assert "no right to read" in driver.said[-1]

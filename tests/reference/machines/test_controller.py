@@ -1,0 +1,240 @@
+"""The reference controller, an operation at a time."""
+
+import pytest
+
+from featurewatch.reference.machines.controller.controller import ReferenceController
+from featurewatch.reference.machines.dialect import DIALECTS, LATER_DRAFT, RELEASED, Dialect
+from featurewatch.reference.machines.protocol import (
+    Disconnected,
+    Reconnected,
+    SessionLost,
+    SessionStarted,
+    Tick,
+    WatchFired,
+    WatchKind,
+)
+from featurewatch.reference.machines.requests import (
+    ErrorCode,
+    LaterUpdate,
+    ReleasedUpdate,
+    UpdateFeatures,
+    UpdateResponse,
+)
+from featurewatch.reference.machines.zookeeper import (
+    CheckVersion,
+    Create,
+    Multi,
+    Operation,
+    OperationRefused,
+    OutcomeUnknown,
+    SetData,
+)
+from tests.reference.machines.driving import SESSION, Driver
+
+RAISE = UpdateFeatures((ReleasedUpdate("alpha", 1, upgrade_type=2),))
+
+
+def controller(dialect: Dialect = RELEASED) -> tuple[ReferenceController, Driver]:
+    """A candidate that supports alpha 1-3."""
+    machine = ReferenceController(1, dialect, {"alpha": (1, 3)})
+    return machine, Driver(machine)
+
+
+def writes_features(operation: Operation) -> bool:
+    """Whether an operation writes the finalized features."""
+    return isinstance(operation, Multi) and operation.operations[-1].path.startswith("/feature")
+
+
+@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "early-draft"])
+def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
+    """Nothing is served, and no broker looked for, before the first levels stand (F-16, F-17)."""
+    machine, driver = controller(DIALECTS[name])
+    driver.give(SessionStarted(SESSION))
+    made = driver.until(writes_features)
+    assert isinstance(made, Multi)
+    assert isinstance(made.operations[1], Create)
+    driver.ask(RAISE)
+    assert driver.replies.pop().error is ErrorCode.NOT_CONTROLLER
+    assert not any("/brokers" in str(each) for each in driver.served)
+    driver.serve(OutcomeUnknown())
+    driver.give(Disconnected())
+    driver.give(Reconnected())
+    driver.until(writes_features)
+    assert not machine.active
+    driver.rest()
+    assert machine.active
+    assert machine.levels == {"alpha": 3}
+
+
+def test_a_refused_bootstrap_is_no_start() -> None:
+    """If ZooKeeper refuses the znode, the controller never begins to serve (F-17)."""
+    machine, driver = controller()
+    driver.give(SessionStarted(SESSION))
+    driver.until(writes_features)
+    driver.serve(OperationRefused("no right to create"))
+    driver.rest()
+    assert not machine.active
+    assert "no right to create" in driver.said[-1]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_write_of_the_features_is_fenced(name: str) -> None:
+    """It checks the version of the controller epoch that this controller was elected with (F-13).
+
+    Before it is elected it serves no update.
+    """
+    dialect = DIALECTS[name]
+    machine, driver = controller(dialect)
+    driver.ask(RAISE)
+    assert driver.replies == [UpdateResponse(ErrorCode.NOT_CONTROLLER, driver.replies[0].message)]
+    driver.start()
+    epoch = driver.history.tree["/controller_epoch"]
+    assert (machine.epoch, int(epoch.data)) == (1, 1)
+    writes = [each for each in driver.served if writes_features(each)]
+    assert writes
+    for each in writes:
+        assert isinstance(each, Multi)
+        assert each.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
+
+
+def test_a_deposed_controller_is_told_by_its_write() -> None:
+    """It changes nothing, answers NOT_CONTROLLER, and stands back (F-13, F-44)."""
+    machine, driver = controller()
+    driver.start()
+    before = driver.history.tree["/feature"]
+    driver.deposed()
+    driver.ask(RAISE)
+    driver.rest()
+    assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
+    assert driver.history.tree["/feature"] == before
+    assert (machine.active, machine.controller_id) == (False, 99)
+
+
+def test_a_joiner_waits_for_the_outcome_of_a_write() -> None:
+    """While a write is under way nothing is read of brokers: one thing after the other (F-67)."""
+    machine, driver = controller()
+    driver.start()
+    driver.ask(RAISE)
+    driver.joins(2, alpha=(2, 3))
+    assert [writes_features(each.operation) for each in driver.asked] == [True]
+    driver.rest()
+    assert machine.levels == {"alpha": 1}
+    assert machine.accepted == {}
+    assert "incompatibilities" in driver.said[-1]
+
+
+def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
+    """A broker that changes its ranges, comes or goes is seen so (F-15)."""
+    machine, driver = controller()
+    driver.start()
+    driver.joins(2, alpha=(1, 3))
+    driver.rest()
+    driver.joins(3, alpha=(1, 4))
+    driver.rest()
+    assert machine.accepted == {2: {"alpha": (1, 3)}, 3: {"alpha": (1, 4)}}
+    path = "/brokers/ids/3"
+    changed = driver.history.tree[path].data.replace(b":4}", b":9}")
+    driver.history.write(103, SetData(path, changed, 0))
+    driver.give(WatchFired(path, WatchKind.CHANGED))
+    driver.rest()
+    assert machine.accepted[3] == {"alpha": (1, 9)}
+    driver.history.close(102)
+    driver.give(WatchFired("/brokers/ids/2", WatchKind.DELETED))
+    driver.rest()
+    assert [*machine.accepted] == [3]
+
+
+def test_time_runs_out_before_a_request_is_begun() -> None:
+    """Then nothing was changed, and nothing is any more; while it is written, nobody knows."""
+    _, driver = controller()
+    driver.start()
+    driver.ask(RAISE)
+    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 2),), timeout_ms=10))
+    driver.now_ms += 10
+    driver.give(Tick())
+    assert [reply.unknown for reply in driver.replies] == [False]
+    driver.now_ms += 60_000
+    driver.give(Tick())
+    assert [reply.unknown for reply in driver.replies] == [False, True]
+    assert {reply.error for reply in driver.replies} == {ErrorCode.REQUEST_TIMED_OUT}
+    driver.rest()
+    assert len(driver.replies) == 2
+    assert driver.history.tree["/feature"].stat.version == 1
+
+
+def test_a_success_is_told_though_the_session_ends_before_the_read_back() -> None:
+    """Once ZooKeeper has acknowledged the write, it is done (F-42)."""
+    _, driver = controller()
+    driver.start()
+    driver.ask(RAISE)
+    driver.until(writes_features)
+    driver.serve()
+    driver.give(SessionLost())
+    assert [reply.succeeded for reply in driver.replies] == [True]
+
+
+def test_a_session_that_ends_during_the_write_leaves_the_outcome_unknown() -> None:
+    """Neither success nor failure is reported (F-45)."""
+    _, driver = controller()
+    driver.start()
+    driver.ask(RAISE)
+    driver.give(SessionLost())
+    assert [(reply.succeeded, reply.unknown) for reply in driver.replies] == [(False, True)]
+
+
+def test_zookeeper_refuses_the_write() -> None:
+    """A server-side error: every valid item is told so, and the znode is as it was (F-44)."""
+    for dialect, code in ((RELEASED, None), (LATER_DRAFT, ErrorCode.FEATURE_UPDATES_FAILED)):
+        _, driver = controller(dialect)
+        driver.start()
+        item = LaterUpdate("alpha", 1, allow_downgrade=True)
+        driver.ask(RAISE if code is None else UpdateFeatures((item,)))
+        before = driver.history.tree
+        driver.serve(OperationRefused("no right to write"))
+        driver.rest()
+        (reply,) = driver.replies
+        found = reply.results[0].error if code is None else reply.error
+        assert found is (code or ErrorCode.FEATURE_UPDATE_FAILED)
+        assert driver.history.tree is before
+
+
+def test_somebody_elses_change_is_seen_before_the_write() -> None:
+    """The write depends on the version that was decided on: it is decided anew."""
+    machine, driver = controller()
+    driver.start()
+    by_hand = b'{"version":2,"status":1,"features":{"alpha":{"max_version_level":2}}}'
+    driver.history.write(0, SetData("/feature", by_hand, 0))
+    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.rest()
+    assert "to the same value" in driver.replies[0].results[0].message
+    driver.give(WatchFired("/feature", WatchKind.CHANGED))
+    driver.rest()
+    driver.history.write(0, SetData("/feature", by_hand, 1))
+    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.rest()
+    assert driver.replies[1].succeeded
+    assert machine.levels == {"alpha": 3}
+
+
+def test_a_controller_whose_epoch_was_raised_by_hand_stands_anew() -> None:
+    """It could write nothing: it gives ``/controller`` up and is elected with a new epoch."""
+    machine, driver = controller()
+    driver.start()
+    driver.history.write(0, SetData("/controller_epoch", b"8", 1))
+    driver.ask(RAISE)
+    driver.rest()
+    assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
+    assert (machine.active, machine.epoch) == (True, 9)
+    driver.ask(RAISE)
+    driver.rest()
+    assert driver.replies[1].succeeded
+
+
+def test_a_watch_left_on_the_features_is_always_set_again() -> None:
+    """Each firing leads to one read that leaves a watch."""
+    _, driver = controller()
+    driver.start()
+    driver.served.clear()
+    driver.give(WatchFired("/feature", WatchKind.CHANGED))
+    driver.rest()
+    assert [str(each) for each in driver.served] == ["GetData(path='/feature', watch=True)"]

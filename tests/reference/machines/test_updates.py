@@ -1,0 +1,272 @@
+"""What is decided of a request, in each form of KIP-584."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
+from featurewatch.reference.machines.controller.live_brokers import LiveBroker, LiveBrokers
+from featurewatch.reference.machines.dialect import (
+    DIALECTS,
+    EARLY_DRAFT,
+    LATER_DRAFT,
+    RELEASED,
+    Dialect,
+)
+from featurewatch.reference.machines.encoding import encode_features
+from featurewatch.reference.machines.features.items import UpdateContext
+from featurewatch.reference.machines.features.updates import ALL_FAILED, decide
+from featurewatch.reference.machines.requests import (
+    DeleteFeatures,
+    EarlyUpdate,
+    ErrorCode,
+    LaterUpdate,
+    ReleasedUpdate,
+    Update,
+    UpdateFeatures,
+    UpdateResponse,
+)
+from featurewatch.reference.machines.zookeeper import Create
+from featurewatch.streams.types import FeatureName, UpgradeType
+from featurewatch.tables.image.nodes import intern_capabilities
+from tests.reference.machines.driving import Driver
+
+LEVELS = {"alpha": 2, "beta": 1}
+
+
+def known(**ranges: tuple[int, int]) -> Any:
+    """The capabilities object of these ranges."""
+    return intern_capabilities({FeatureName(name): span for name, span in ranges.items()})
+
+
+def here(dialect: Dialect, **levels: int) -> UpdateContext:
+    """A controller and brokers 1 and 2 that support alpha 1-4 and beta 1-3; 3 lacks gamma."""
+    local = known(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
+    lacking = known(alpha=(1, 4), beta=(1, 3))
+    return UpdateContext(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (ReleasedUpdate("", 1), "Feature name can not be empty."),
+        (ReleasedUpdate("alpha", 3, upgrade_type=7), "Received unknown upgrade type."),
+        (
+            ReleasedUpdate("zeta", 0, upgrade_type=2),
+            "Can not delete non-existing finalized feature.",
+        ),
+        (
+            ReleasedUpdate("alpha", 0),
+            "Can not provide versionLevel: 0 less than 1 without setting the SAFE downgradeType in"
+            " the request.",
+        ),
+        (
+            ReleasedUpdate("alpha", 2),
+            "Can not upgrade a finalized feature from existing versionLevel:2 to the same value.",
+        ),
+        (
+            ReleasedUpdate("alpha", 2, upgrade_type=2),
+            "Can not downgrade a finalized feature from existing versionLevel:2 to the same value.",
+        ),
+        (
+            ReleasedUpdate("alpha", 1),
+            "Can not downgrade finalized feature from existing versionLevel:2 to provided"
+            " versionLevel:1 without setting the downgradeType to SAFE in the request.",
+        ),
+        (
+            ReleasedUpdate("alpha", 1, upgrade_type=3),
+            "Can not downgrade finalized feature from existing versionLevel:2 to provided"
+            " versionLevel:1 without setting the downgradeType to SAFE in the request.",
+        ),
+        (
+            ReleasedUpdate("alpha", 3, upgrade_type=2),
+            "When the downgradeType is set to SAFE in the request, the provided versionLevel:3 can"
+            " not be greater than existing versionLevel:2.",
+        ),
+        (
+            ReleasedUpdate("zeta", 1),
+            "Could not apply finalized feature update because the provided feature is not"
+            " supported.",
+        ),
+        (
+            ReleasedUpdate("alpha", 5),
+            "Could not apply finalized feature update because the provided versionLevel:5 is lower"
+            " than the supported minVersion:1.",
+        ),
+        (
+            ReleasedUpdate("gamma", 2),
+            "Could not apply finalized feature update because brokers were found to have"
+            " incompatible versions for the feature.",
+        ),
+        (ReleasedUpdate("alpha", 3), None),
+        (ReleasedUpdate("alpha", 1, upgrade_type=2), None),
+        (ReleasedUpdate("alpha", 0, upgrade_type=3), None),
+    ],
+)
+def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
+    """Each refusal says what KafkaController 3.9 says (F-25, F-36)."""
+    (result,) = decide(here(RELEASED), UpdateFeatures((item,))).response.results
+    assert result.message == (message or "NONE")
+    assert result.error is (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE)
+
+
+def test_version_0_has_a_flag_in_place_of_the_type() -> None:
+    """``allow_downgrade`` is a safe downgrade there, and the type is not looked at (F-24)."""
+    down = UpdateFeatures((ReleasedUpdate("alpha", 1, True, UpgradeType.UPGRADE),), version=0)
+    assert decide(here(RELEASED), down).levels == {"alpha": 1, "beta": 1}
+    not_down = UpdateFeatures((ReleasedUpdate("alpha", 1, False, 2),), version=0)
+    assert decide(here(RELEASED), not_down).levels is None
+
+
+def test_version_2_is_one_answer_for_all() -> None:
+    """Kafka 4.0 names the first feature's error, and gives no results (F-26, F-30)."""
+    items = (ReleasedUpdate("beta", 2), ReleasedUpdate("alpha", 2), ReleasedUpdate("zeta", 1))
+    decision = decide(here(RELEASED), UpdateFeatures(items, version=2))
+    assert decision.levels is None
+    assert decision.response == UpdateResponse(
+        ErrorCode.INVALID_REQUEST,
+        ALL_FAILED.format(
+            "Can not upgrade a finalized feature from existing versionLevel:2 to the same value."
+        ),
+    )
+    good = decide(here(RELEASED), UpdateFeatures(items[:1], version=2))
+    assert (good.levels, good.response) == ({"alpha": 2, "beta": 2}, UpdateResponse())
+
+
+def test_the_later_draft_names_every_item_that_fails_and_every_broker() -> None:
+    """FEATURE_UPDATES_FAILED, with each reason; a success has no code and no text (F-26, F-31)."""
+    items = (LaterUpdate("gamma", 2), LaterUpdate("beta", 2), LaterUpdate("alpha", 1))
+    decision = decide(here(LATER_DRAFT), UpdateFeatures(items))
+    assert decision.response == UpdateResponse(
+        ErrorCode.FEATURE_UPDATES_FAILED,
+        "gamma: Level 2 is not supported by 1 brokers: 3."
+        " alpha: Going from level 2 down to 1 must be allowed.",
+    )
+    good = decide(here(LATER_DRAFT), UpdateFeatures(items[1:2]))
+    assert (good.response.error, good.response.message) == (ErrorCode.NONE, None)
+
+
+def test_an_item_of_another_form_is_refused() -> None:
+    """As is DELETE_FEATURES where it does not exist."""
+    items: dict[Dialect, Update] = {
+        RELEASED: LaterUpdate("alpha", 3),
+        LATER_DRAFT: EarlyUpdate("alpha", 3),
+        EARLY_DRAFT: ReleasedUpdate("alpha", 3),
+    }
+    for dialect, item in items.items():
+        assert not decide(here(dialect), UpdateFeatures((item,))).response.succeeded
+    for dialect in (RELEASED, LATER_DRAFT):
+        assert decide(here(dialect), DeleteFeatures(("alpha",))).levels is None
+    twice = (LaterUpdate("alpha", 3), LaterUpdate("alpha", 4))
+    assert not decide(here(LATER_DRAFT), UpdateFeatures(twice)).response.succeeded
+
+
+NAMES = st.sampled_from(["alpha", "beta", "gamma", "delta"])
+NUMBERS = st.integers(-1, 5)
+RANGES = st.dictionaries(NAMES, st.tuples(st.integers(0, 2), st.integers(2, 5)))
+ITEMS: dict[str, st.SearchStrategy[Update]] = {
+    "released": st.builds(ReleasedUpdate, NAMES, NUMBERS, st.booleans(), st.integers(0, 3)),
+    "later-draft": st.builds(LaterUpdate, NAMES, NUMBERS, st.booleans()),
+    "early-draft": st.builds(EarlyUpdate, NAMES, NUMBERS, st.integers(0, 3)),
+}
+ITEMS["released-1"] = ITEMS["released"]
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from([*DIALECTS]))
+def test_what_is_decided_holds_for_every_broker(data: st.DataObject, name: str) -> None:
+    """Each level that a decision changes lies in all ranges of the live set (F-33, F-35, F-37).
+
+    No level goes down by itself, nothing that was not named changes, and where all must pass
+    nothing is written if one does not (F-30, F-36).
+    """
+    dialect = DIALECTS[name]
+    groups = data.draw(st.lists(RANGES, max_size=3))
+    accepted = {known(**ranges): {number} for number, ranges in enumerate(groups)}
+    levels = data.draw(st.dictionaries(NAMES, st.integers(max(1, dialect.lowest_level), 5)))
+    local = known(**data.draw(RANGES))
+    items = data.draw(st.lists(ITEMS[name], max_size=4, unique_by=_name))
+    version = data.draw(st.integers(0, 2)) if dialect.per_item else 1
+    decision = decide(
+        UpdateContext(dialect, levels, accepted, local), UpdateFeatures((*items,), version=version)
+    )
+    whole = not dialect.per_item or version == 2
+    if decision.levels is None:
+        return
+    assert decision.response.succeeded or not whole
+    for feature in {*levels, *decision.levels}:
+        before, after = levels.get(feature), decision.levels.get(feature)
+        if before == after:
+            continue
+        item = next(item for item in items if _name(item) == feature)
+        if before is not None and (after is None or after < before):
+            assert _downward(item, version)
+        if after is not None:
+            for ranges in groups:
+                assert ranges[feature][0] <= after <= ranges[feature][1]
+
+
+def _name(item: Update) -> str:
+    return item.feature if isinstance(item, ReleasedUpdate) else item.name
+
+
+def _downward(item: Update, version: int) -> bool:
+    match item:
+        case ReleasedUpdate():
+            return item.allow_downgrade if version == 0 else item.upgrade_type in (2, 3)
+        case LaterUpdate():
+            return item.allow_downgrade
+        case EarlyUpdate():
+            return item.update_type in (1, 2)
+
+
+@settings(deadline=None)
+@given(st.sets(NAMES), st.sets(NAMES, min_size=1))
+def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> None:
+    """What is finalized goes, whoever supports it; if one name is not, none goes (F-51, F-53)."""
+    situation = UpdateContext(EARLY_DRAFT, dict.fromkeys(finalized, 3), {known(): {1}}, known())
+    decision = decide(situation, DeleteFeatures((*named,)))
+    if named <= finalized:
+        assert decision.levels == dict.fromkeys(finalized - named, 3)
+    else:
+        assert (decision.levels, decision.response.error) == (None, ErrorCode.INVALID_REQUEST)
+
+
+@settings(deadline=None)
+@given(RANGES, st.dictionaries(NAMES, st.integers(1, 5), max_size=2), st.sampled_from([*DIALECTS]))
+def test_broker_and_controller_agree(
+    ranges: dict[str, tuple[int, int]], levels: dict[str, int], name: str
+) -> None:
+    """Whom the levels exclude, three ask with one result (F-39).
+
+    The broker at its start, the controller when it sees that broker join, and the controller when
+    it is asked to finalize those levels beside it.
+    """
+    dialect = DIALECTS[name]
+    driver = Driver(ReferenceBroker(BrokerIdentity(4), dialect, ranges))
+    driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
+    driver.start()
+    live = LiveBrokers(dialect)
+    accepted = live.put(4, LiveBroker(known(**ranges), 1), levels)
+    assert accepted is not bool(driver.exits)
+    every = known(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
+    situation = UpdateContext(dialect, {}, {known(**ranges): {4}}, every)
+    items: dict[str, Callable[[str, int], Update]] = {
+        "early-draft": EarlyUpdate,
+        "later-draft": LaterUpdate,
+    }
+    make = items.get(name, ReleasedUpdate)
+    updates = tuple(make(feature, level) for feature, level in levels.items())
+    assert decide(situation, UpdateFeatures(updates)).response.succeeded is accepted
+
+
+def test_a_dry_run_decides_and_writes_nothing() -> None:
+    """``validate_only`` has the answers of the real thing."""
+    items = (ReleasedUpdate("alpha", 3), ReleasedUpdate("beta", 9))
+    real = decide(here(RELEASED), UpdateFeatures(items))
+    dry = decide(here(RELEASED), UpdateFeatures(items, validate_only=True))
+    assert (dry.response, dry.levels) == (real.response, None)
+    assert real.levels == {"alpha": 3, "beta": 1}

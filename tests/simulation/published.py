@@ -1,0 +1,18 @@
+"""Prints what the monitor says of some simulated histories, for whoever compares processes."""
+
+import sys
+from random import Random
+
+from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.streams.codec.outputs import encode_output
+from tests.simulation.world import World
+
+if __name__ == "__main__":
+    for seed in range(12):
+        events = World(Random(seed), nodes=20).history(steps=30)
+        state = MonitorState.of(events[0].cluster)
+        for event in events:
+            outcome = step(state, event)
+            state = outcome.state
+            for output in (*outcome.changes, *outcome.alerts):
+                sys.stdout.write(f"{encode_output(output).value!r}\n")

@@ -1,0 +1,141 @@
+"""What has lasted too long, judged from scratch: every node is looked at after every event.
+
+The monitor looks at what an event touched, and at nodes when one of them is due. What it says must
+be the same. Not judged here: registrations that would be refused, and levels that stay behind
+others.
+"""
+
+from collections.abc import Iterator
+
+from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import Node
+
+MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
+
+
+class Lasting:
+    """Since when nodes are away and the cluster stands as it does, and what is too long by now.
+
+    What was too long once is so until it ends or begins anew, and what is said of a node or of the
+    upgrade is never said for an earlier time than what fires of it: clocks of sources differ.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._away: dict[NodeKey, int] = {}
+        self._state = (OTHER, -1)
+        self._over: set[str] = set()
+        self._told: set[str] = set()
+
+    def after(self, before: MonitorState, outcome: StepResult, event: Event | None) -> set[str]:
+        """The ids of the alerts that must fire after an event."""
+        new = outcome.state.image
+        if event is not None and not outcome.delta.skipped:
+            at_ms = _time_ms(event)
+            self._look(before.image, new, at_ms)
+            if new.ready:
+                self._told = self._over = set(self._too_long(new, at_ms, before))
+        return self._told
+
+    def _look(self, old: ClusterImage, new: ClusterImage, at_ms: int) -> None:
+        for key in {*self._away, *new.nodes.nodes}:
+            node, before = new.nodes.get(key), old.nodes.get(key)
+            if node is None or not _is_away(new, node):
+                self._forget(new, key)
+            elif before is not None and before.incarnation != node.incarnation:
+                self._forget(new, key)
+                self._away[key] = at_ms
+            else:
+                self._away.setdefault(key, at_ms)
+        state = _state(new)
+        if state != self._state[0]:
+            self._over = self._over - {_of_upgrade(new, self._state[0])}
+            self._state = (state, at_ms)
+
+    def _forget(self, image: ClusterImage, key: NodeKey) -> None:
+        self._away.pop(key, None)
+        self._over = self._over - {_of_ghost(image, key)}
+
+    def _too_long(self, image: ClusterImage, at_ms: int, before: MonitorState) -> Iterator[str]:
+        newest: dict[str, int] = {}
+        for subject, alerts in before.firing.items():
+            times = (max(alert.at_ms, alert.since_ms) for alert in alerts)
+            newest[str(subject)] = max(at_ms, *times)
+        if image.authority == "kraft":
+            for key, since_ms in self._away.items():
+                alert = _of_ghost(image, key)
+                now_ms = newest.get(f"node/{key}", at_ms)
+                if now_ms - since_ms >= self._limits.ghost_ms or alert in self._over:
+                    yield alert
+        state, since_ms = self._state
+        alert = _of_upgrade(image, state)
+        now_ms = newest.get("upgrade", at_ms)
+        over = now_ms - since_ms >= self._limits.upgrade_ms or alert in self._over
+        if (state == READY or (state == MIXED and _behind(image))) and over:
+            yield alert
+
+
+def _of_ghost(image: ClusterImage, key: NodeKey) -> str:
+    return f"{image.cluster}/ghost-registration/node/{key.role.value}-{key.node_id}"
+
+
+def _of_upgrade(image: ClusterImage, rule: str) -> str:
+    return f"{image.cluster}/{rule}/upgrade/{METADATA_VERSION}"
+
+
+def is_timed(alert_id: str) -> bool:
+    """Whether an alert is one of those that are judged here."""
+    return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY)
+
+
+def is_judged_nowhere(alert_id: str) -> bool:
+    """Whether an alert is one of those that lasted and are not judged here."""
+    return alert_id.split("/")[1] in ("registration-refused", "finalization-partial")
+
+
+def _time_ms(event: Event) -> int:
+    if isinstance(event, LogCommit | SnapshotChunk) and event.append_ms >= 0:
+        return event.append_ms
+    return event.seen_ms
+
+
+def _is_away(image: ClusterImage, node: Node) -> bool:
+    if image.authority != "kraft":
+        return node.silent
+    answer = image.answers.get(node.key)
+    if node.key.role is Role.BROKER:
+        return node.fenced and (answer is None or answer.silent)
+    if answer is not None:
+        return answer.silent
+    return bool(image.quorum.voters) and node.key.node_id not in image.quorum.voters
+
+
+def _spans(image: ClusterImage) -> list[tuple[int, int]]:
+    every = image.nodes.nodes.values()
+    return [node.capabilities.ranges.get(METADATA_VERSION, (0, 0)) for node in every]
+
+
+def _state(image: ClusterImage) -> str:
+    spans, level = _spans(image), image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
+    unsure = any(
+        METADATA_VERSION not in node.capabilities.ranges and not node.capabilities.complete
+        for node in image.nodes.nodes.values()
+    )
+    if image.authority == "zookeeper" or not spans or unsure:
+        return OTHER
+    if not all(0 <= low <= high for low, high in spans):
+        return OTHER
+    if len({high for _, high in spans}) > 1:
+        return MIXED
+    if level and not all(low <= level <= high for low, high in spans):
+        return MIXED
+    return READY if spans[0][1] > level else OTHER
+
+
+def _behind(image: ClusterImage) -> bool:
+    highs = [high for _, high in _spans(image)]
+    return min(highs) < max(highs)

@@ -1,0 +1,156 @@
+"""The observer against a simulated quorum under random events: nothing false, nothing missing."""
+
+import random
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from featurewatch.streams.kraft.observer.observer import Observer
+from featurewatch.streams.kraft.observer.requests import LOG_START, OffsetAndEpoch, RequestFailure
+from featurewatch.streams.kraft.observer.states import (
+    Backoff,
+    CommittedBatches,
+    MissingOffsets,
+    ObserverOutput,
+    SnapshotBytes,
+)
+from featurewatch.streams.kraft.observer.tail import UncommittedLog
+from featurewatch.streams.kraft.records.batch import scan_batches
+from tests.streams.kraft.log_bytes import log
+from tests.streams.kraft.observer.simulated_quorum import Quorum
+
+EVENTS = {
+    "ask": 12,
+    "fail": 1,
+    "append": 4,
+    "append_apart": 1,
+    "replicate": 2,
+    "elect": 1,
+    "trim": 1,
+    "restart": 1,
+}
+"""What may happen, and how often."""
+
+VERSIONS = (13, 17, 18)
+
+
+class Auditor:
+    """Knows the truth and checks each output against it."""
+
+    def __init__(self, quorum: Quorum) -> None:
+        self.quorum = quorum
+        self.next = 0
+        self.watermark = -1
+
+    def check(self, observer: Observer, outputs: list[ObserverOutput]) -> None:
+        """Offsets follow each other, what is released is committed, the watermark only grows."""
+        for output in outputs:
+            match output:
+                case CommittedBatches(batches):
+                    for batch in batches:
+                        assert batch.base_offset == self.next
+                        entry = (batch.base_offset, batch.last_offset, batch.leader_epoch)
+                        assert entry in self.quorum.committed
+                        self.next = batch.last_offset + 1
+                case MissingOffsets(first, last, _, reset):
+                    assert not reset
+                    assert first == self.next
+                    assert last < self.quorum.watermark
+                case SnapshotBytes(snapshot, _, _, last_part):
+                    assert snapshot.offset > self.next
+                    if last_part:
+                        self.next = snapshot.offset
+        assert observer.next_position.offset == self.next
+        assert self.watermark <= observer.high_watermark <= self.quorum.watermark
+        self.watermark = observer.high_watermark
+
+
+class Run:
+    """An observer, a quorum and an auditor, with a clock."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.quorum = Quorum()
+        self.auditor = Auditor(self.quorum)
+        self.version = VERSIONS[seed % len(VERSIONS)]
+        self.now_ms = 0
+        self.observer = self._observer(LOG_START)
+
+    def _observer(self, place: OffsetAndEpoch) -> Observer:
+        bootstrap = [node.address for node in self.quorum.nodes]
+        return Observer(bootstrap, place, "simulated", self.random.random)
+
+    def event(self, name: str, number: int) -> None:
+        """One thing that happens."""
+        if name in ("ask", "fail"):
+            self._ask(number, lost=name == "fail")
+        elif name == "restart":
+            # Only what was passed on survives a crash.
+            self.observer = self._observer(self.observer.next_position)
+            self.auditor.watermark = -1
+        elif name == "append":
+            self.quorum.append(1 + number % 4)
+        else:
+            getattr(self.quorum, name)(number)
+
+    def _ask(self, number: int, *, lost: bool) -> None:
+        step = self.observer.next_action(self.now_ms)
+        if isinstance(step, Backoff):
+            self.now_ms += step.ms
+            return
+        answer = self.quorum.answer(step, self.version, number)
+        if lost or answer is None:
+            self.observer.on_failure(RequestFailure("lost"), self.now_ms)
+            return
+        self.auditor.check(self.observer, self.observer.on_response(answer, self.now_ms))
+
+    def settle(self) -> None:
+        """Nothing goes wrong any more: the observer must catch up."""
+        self.quorum.append(1)
+        for number in range(3):
+            self.quorum.replicate(number)
+        for _ in range(300):
+            self._ask(0, lost=False)
+            if self.observer.caught_up and self.auditor.next == self.quorum.watermark:
+                return
+        raise AssertionError(
+            f"stuck at {self.observer.next_position}, {self.observer.stall_reason}"
+        )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9))
+@example(10_000_726)  # a leader that was cut off, heard first after a restart
+@example(10_002_486)
+def test_whatever_happens_each_committed_record_is_given_out_once(seed: int) -> None:
+    """Elections, lost and cut answers, snapshots, crashes: the truth, in order, once, whole."""
+    run = Run(seed)
+    events = run.random.choices(list(EVENTS), list(EVENTS.values()), k=300)
+    for event in events:
+        run.event(event, run.random.randrange(1000))
+    run.settle()
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    st.lists(st.integers(0, 2000), max_size=12),
+    st.integers(0, 50),
+)
+def test_every_split_of_the_log_gives_the_same_batches(
+    counts: list[int], cuts: list[int], watermark: int
+) -> None:
+    """However answers are cut, the tail holds the same batches and releases the same ones."""
+    spans, first = [], 0
+    for count in counts:
+        spans.append((first, first + count - 1))
+        first += count
+    pieces = [log(f"{a}-{b}@1") for a, b in spans]
+    tail = UncommittedLog(LOG_START)
+    for cut in [*cuts, 10**6]:
+        rest = b"".join(
+            p for (_, last), p in zip(spans, pieces, strict=True) if last >= tail.end.offset
+        )
+        tail.append(scan_batches(rest[:cut]), 1)
+    released = [(batch.base_offset, batch.last_offset) for batch in tail.release(watermark)]
+    assert released == [span for span in spans if span[1] < watermark]
+    assert tail.end.offset == first

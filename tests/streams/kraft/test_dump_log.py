@@ -1,0 +1,181 @@
+"""The text of kafka-dump-log as batches; what the tool really prints is in tests/conformance."""
+
+import io
+
+import pytest
+
+from featurewatch.streams.events import UNREADABLE, LogCommit, SnapshotChunk
+from featurewatch.streams.kraft import dump_log
+from featurewatch.streams.kraft.dump_log import (
+    DumpLogAssembler,
+    DumpLogDecoder,
+    DumpLogSnapshotReader,
+    is_dump_log,
+    scan_text,
+    sections,
+)
+from featurewatch.streams.kraft.errors import CorruptSnapshotError
+from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
+from featurewatch.streams.types import ClusterId
+
+CLUSTER = ClusterId("cluster")
+LEVEL = '{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"a","featureLevel":3}}'
+NOOP = '{"type":"NO_OP_RECORD","version":0,"data":{}}'
+TOPIC = '{"type":"TOPIC_RECORD","version":0,"data":{"name":"payload: {\\"type\\"","topicId":"x"}}'
+
+
+def batch(base: int, *lines: str, control: bool = False, valid: bool = True) -> str:
+    """A printed batch; a line is what stands after a record's own numbers."""
+    head = (
+        f"baseOffset: {base} lastOffset: {base + len(lines) - 1} count: {len(lines)} "
+        "baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
+        f"partitionLeaderEpoch: 4 isTransactional: false isControl: {str(control).lower()} "
+        "deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: 1700 size: 89 magic: 2 "
+        f"compresscodec: none crc: 1 isvalid: {str(valid).lower()}\n"
+    )
+    record = (
+        "| offset: {} CreateTime: 1700 keySize: -1 valueSize: 4 sequence: -1 headerKeys: [] {}\n"
+    )
+    return head + "".join(record.format(base + at, line) for at, line in enumerate(lines))
+
+
+def payload(*contents: str) -> list[str]:
+    """Lines of data records."""
+    return [f"payload: {content}" for content in contents]
+
+
+TEXT = (
+    batch(0, "controlType: LEADER_CHANGE(2)", control=True)
+    + batch(1, *payload(NOOP, TOPIC, LEVEL))
+    + batch(4, *payload(NOOP))
+)
+
+
+def decoded(text: str) -> list[tuple[int, str]]:
+    """Offset and type of what is wanted of a text."""
+    found = scan_text(text.encode(), whole=True)
+    decoder = DumpLogDecoder(DEFAULT_RECORD_TYPES)
+    return [
+        (record["offset"], record["type"])
+        for one in found.batches
+        for record in decoder.decode(one).records
+    ]
+
+
+def test_wanted_records_are_read_and_others_counted() -> None:
+    """Of a printed log the wanted records come out, with their offsets and what else there is."""
+    assembler = DumpLogAssembler(CLUSTER)
+    events = [
+        event
+        for one in scan_text(TEXT.encode(), whole=True).batches
+        for event in assembler.add(one, 5)
+    ]
+    (commit,) = events
+    assert isinstance(commit, LogCommit)
+    assert (commit.first_offset, commit.last_offset, commit.leader_epoch) == (1, 3, 4)
+    assert commit.append_ms == 1700
+    assert commit.skipped == {"NO_OP_RECORD": 1, "TOPIC_RECORD": 1}
+    assert commit.records == [
+        {
+            "offset": 3,
+            "type": "FEATURE_LEVEL_RECORD",
+            "version": 0,
+            "data": {"name": "a", "featureLevel": 3},
+        }
+    ]
+
+
+def test_records_without_their_numbers_are_counted_up() -> None:
+    """With --skip-record-metadata a line has no offset: it follows from the batch."""
+    head = batch(7, *payload(NOOP, LEVEL)).split("\n")[0]
+    text = f"{head}\n| payload: {NOOP}\n| payload: {LEVEL}\n"
+    assert decoded(text) == [(8, "FEATURE_LEVEL_RECORD")]
+
+
+def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
+    """Wherever a read ends, a batch whose lines do not all stand in it is left for the next."""
+    content = TEXT.encode()
+    for cut in range(len(content) + 1):
+        first = scan_text(content[:cut], whole=False)
+        rest = scan_text(content[first.consumed :], whole=True)
+        found = [one.base_offset for one in (*first.batches, *rest.batches)]
+        assert found == [0, 1, 4]
+        assert not any(one.error for one in (*first.batches, *rest.batches))
+
+
+def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
+    """A batch of which records are missing is not read, and neither is one of a bad checksum."""
+    torn = TEXT[: TEXT.rindex("| offset")]
+    *_, last = scan_text(torn.encode(), whole=True).batches
+    assert last.error == "0 of the 1 records of the record batch are printed"
+    (bad,) = scan_text(batch(0, *payload(NOOP), valid=False).encode(), whole=True).batches
+    assert "checksum" in bad.error
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("payload: Error at offset 3, skipping. Unknown key", "could not print"),
+        ('payload: {"type":"NEWER_RECORD","version":0,"data":{}}', "type is not known"),
+        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or no JSON"),
+        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
+    ],
+)
+def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
+    """What the tool could not print stands in its place with a reason, and the rest is read."""
+    (one,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
+    found = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(one)
+    assert [record["type"] for record in found.records] == [UNREADABLE, "FEATURE_LEVEL_RECORD"]
+    assert reason in found.undecoded[0].reason
+    assert found.undecoded[0].payload == b""
+
+
+def test_sections_are_the_files_that_the_text_tells_of() -> None:
+    """Each file's lines are a section with its name, wherever they stand."""
+    text = f"Dumping /a/1.log\nLog starting offset: 0\n{TEXT}Dumping /b/2.log\n{TEXT}".encode()
+    assert is_dump_log(text)
+    first, second = sections(io.BytesIO(text))
+    assert (first.name, second.name) == ("/a/1.log", "/b/2.log")
+    for one in (first, second):
+        found = scan_text(text[one.start : one.end], whole=True)
+        assert [batch.base_offset for batch in found.batches] == [0, 1, 4]
+    (only,) = sections(io.BytesIO(TEXT.encode()))
+    assert (only.name, only.start, only.end) == ("", 0, len(TEXT))
+
+
+def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor's mark, blank lines and a logger's are left out, batches are not; wherever a read
+    ends."""
+    named = f"Dumping /a/1.log\n{TEXT}".encode()
+    for before in (b"\n", b"\xef\xbb\xbf", b"SLF4J: No binding\n\nlog4j:WARN x\n", TEXT.encode()):
+        assert is_dump_log(before + named)
+        for size in (1, 5, 17, 4 << 20):
+            monkeypatch.setattr(dump_log, "_PIECE_BYTES", size)
+            *nameless, one = sections(io.BytesIO(before + named))
+            assert one == ("/a/1.log", len(before), len(before + named))
+            assert nameless == ([("", 0, len(before))] if before == TEXT.encode() else [])
+
+
+def test_other_texts_and_bytes_are_none_of_the_tool() -> None:
+    """Lines that speak of dumps, and a log that holds the tool's words as a value."""
+    assert not is_dump_log(b"INFO starting\nDumping the heap\n")
+    assert not is_dump_log(b"\0\0\0\7\nbaseOffset: 1 lastOffset: 2 count: 2\n")
+    assert not is_dump_log(b"")
+
+
+def test_a_printed_snapshot_without_its_footer_is_refused() -> None:
+    """The last chunk of a snapshot comes from a whole text alone."""
+    header = batch(0, 'SnapshotHeader {"version":0,"lastContainedLogTimestamp":9}', control=True)
+    footer = batch(2, 'SnapshotFooter {"version":0}', control=True)
+    body = batch(1, *payload(LEVEL))
+    reader = DumpLogSnapshotReader(CLUSTER, 50, 3)
+    out = reader.feed((header + body + footer).encode(), 1) + reader.end_of_text(1)
+    chunk = reader.finish(1)
+    assert out == []
+    assert isinstance(chunk, SnapshotChunk)
+    assert (chunk.append_ms, len(chunk.records), chunk.last) == (9, 1, True)
+    torn = DumpLogSnapshotReader(CLUSTER, 50, 3)
+    torn.feed((header + body).encode(), 1)
+    torn.end_of_text(1)
+    with pytest.raises(CorruptSnapshotError, match="cut off before its footer"):
+        torn.finish(1)

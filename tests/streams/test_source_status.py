@@ -1,0 +1,75 @@
+"""The states of a source, and what it says of them."""
+
+import pytest
+
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.source_status import (
+    GracePeriods,
+    SourceProgress,
+    StallReason,
+    StatusReporter,
+    next_state,
+)
+
+CATCHING_UP, FOLLOWING = SourceState.CATCHING_UP, SourceState.FOLLOWING
+STALLED = SourceState.STALLED
+
+
+@pytest.mark.parametrize(
+    ("state", "caught_up", "trouble", "since_ms", "after"),
+    [
+        ("CATCHING_UP", True, None, 0, "FOLLOWING"),
+        ("CATCHING_UP", False, None, 0, "CATCHING_UP"),
+        ("FOLLOWING", False, None, 1999, "FOLLOWING"),
+        ("FOLLOWING", False, None, 2000, "CATCHING_UP"),
+        ("FOLLOWING", False, StallReason("", False, 0), 4999, "FOLLOWING"),
+        ("FOLLOWING", False, StallReason("", False, 0), 5000, "STALLED"),
+        ("CATCHING_UP", False, StallReason("", True, 0), 999, "CATCHING_UP"),
+        ("CATCHING_UP", False, StallReason("", True, 0), 1000, "STALLED"),
+        ("STALLED", False, None, 0, "CATCHING_UP"),
+        ("STALLED", True, None, 0, "FOLLOWING"),
+    ],
+)
+def test_states(
+    state: str, caught_up: bool, trouble: StallReason | None, since_ms: int, after: str
+) -> None:
+    """Following begins at once and ends with patience; what will not mend is said sooner."""
+    standing = SourceProgress(caught_up, trouble, caught_up_ms=0, now_ms=since_ms)
+    assert next_state(SourceState[state], standing, GracePeriods()) is SourceState[after]
+
+
+def test_a_state_is_said_when_it_changes_and_as_a_heartbeat() -> None:
+    """At once and then each second here, whatever number of turns come between."""
+    saying = StatusReporter(GracePeriods(), 1000, now_ms=0)
+    told = []
+    for now_ms in range(0, 4000, 100):
+        if (state := saying.due(now_ms >= 1500, None, now_ms)) is not None:
+            saying.reported(state, now_ms)
+            told.append((now_ms, state))
+    first = [(0, CATCHING_UP), (1000, CATCHING_UP)]
+    assert told == [*first, (1500, FOLLOWING), (2500, FOLLOWING), (3500, FOLLOWING)]
+
+
+def test_what_is_due_stays_due_until_it_is_said() -> None:
+    """The bus may not take it at once."""
+    saying = StatusReporter(GracePeriods(), 1000, now_ms=0)
+    assert [saying.due(True, None, now_ms) for now_ms in (0, 1, 2)] == [FOLLOWING] * 3
+    assert saying.state is CATCHING_UP
+    saying.reported(FOLLOWING, 3)
+    assert saying.due(True, None, 4) is None
+    saying.fell_behind()
+    assert saying.due(False, None, 5) is CATCHING_UP
+
+
+def test_the_trouble_is_told_while_the_source_is_stalled() -> None:
+    """The newest one is remembered after it is over."""
+    saying = StatusReporter(GracePeriods(), 60_000, now_ms=0)
+    trouble = StallReason("nobody answers", True, 0)
+    assert saying.due(False, trouble, 999) is CATCHING_UP
+    assert (saying.detail, saying.last_error) == ("", "nobody answers")
+    saying.reported(CATCHING_UP, 999)
+    assert saying.due(False, trouble, 1000) is STALLED
+    assert saying.detail == "nobody answers"
+    saying.reported(STALLED, 1000)
+    assert saying.due(True, None, 1001) is FOLLOWING
+    assert (saying.detail, saying.last_error) == ("", "nobody answers")

@@ -1,0 +1,64 @@
+"""What kazoo logs becomes a line that says what to do."""
+
+import logging
+
+import pytest
+
+from featurewatch.streams.zookeeper.kazoo_log import KazooLogHandler
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+
+
+def reasons() -> tuple[KazooLogHandler, logging.Logger]:
+    """The collector, and a logger that it listens to."""
+    collector = KazooLogHandler(ZookeeperSettings("zk:2181/kafka"))
+    logger = logging.Logger("test")
+    logger.addHandler(collector)
+    return collector, logger
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Connection dropped: socket connection error: Connection refused", "nobody listens there"),
+        ("Cannot resolve nowhere: not known", "Cannot resolve nowhere: not known: is the name"),
+        (
+            "Connection dropped: socket connection error: [SSL: CERTIFICATE_VERIFY_FAILED] "
+            "certificate verify failed: Hostname mismatch",
+            "its certificate is not trusted or of another name",
+        ),
+        ("Connection dropped: socket connection broken", "has it lost its quorum"),
+        ("AUTH_FAILED closing: no", "the login is refused"),
+        ("Connection dropped: weather", "cannot be used: weather"),
+    ],
+)
+def test_a_warning_becomes_a_line(text, said):
+    """Where, what, and what to do, in one line."""
+    collector, logger = reasons()
+    assert collector.line == "connecting to ZooKeeper at zk:2181/kafka"
+    logger.warning(text)
+    assert collector.line.startswith("ZooKeeper at zk:2181/kafka cannot be used: ")
+    assert said in collector.line
+    logger.warning("Transition to CONNECTING")
+    assert said in collector.line
+
+
+def test_an_exception_in_the_connection_names_itself():
+    """What ended the thread is the reason, in one short line."""
+    collector, logger = reasons()
+    try:
+        raise ValueError("many\nlines " * 100)
+    except ValueError:
+        logger.exception("Unhandled exception in connection loop")
+    assert "ValueError: many lines" in collector.line
+    assert "\n" not in collector.line
+    assert len(collector.line) < 300
+
+
+def test_a_refused_login_is_not_covered_up():
+    """The server answers that it wants a login and then closes: the answer is the reason."""
+    collector, logger = reasons()
+    collector.login_wanted()
+    logger.warning("Connection dropped: socket connection broken")
+    assert "no session without a login" in collector.line
+    logger.warning("Connection dropped: socket connection error: Connection refused")
+    assert "nobody listens there" in collector.line

@@ -1,0 +1,370 @@
+"""What the observer asks and says in single situations."""
+
+import pytest
+
+from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.znodes import UnreadableZnode
+from featurewatch.streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
+from featurewatch.streams.zookeeper.watcher.requests import (
+    ReadFailed,
+    ReadOperation,
+    WatcherTiming,
+    ZnodeAbsent,
+)
+from featurewatch.streams.zookeeper.watcher.watcher import WatcherState, ZnodeWatcher
+from tests.streams.zookeeper.watcher.simulated import (
+    CLUSTER,
+    Auditor,
+    Connection,
+    Ensemble,
+    cluster_id,
+    content,
+    settle,
+    truth,
+)
+
+PACE = WatcherTiming(forbidden_retry_ms=100, retry_ms=100, lag_pause_ms=10, rebuilt_after_ms=1000)
+
+
+class Scene:
+    """An ensemble and an observer of it."""
+
+    def __init__(self, cluster: str | None = CLUSTER, wanted: WatchScope | None = None) -> None:
+        self.ensemble = Ensemble()
+        expected = ClusterId(cluster) if cluster else None
+        self.observer = ZnodeWatcher("zk:2181/k", expected, wanted, PACE)
+        self.auditor = Auditor(self.ensemble)
+        self.now_ms = 0
+        self.connect()
+
+    def connect(self, session: int = 1) -> None:
+        """A connection to a server that knows everything."""
+        self.connection = Connection(self.ensemble, self.ensemble.zxid, self.observer)
+        self.observer.on_connected(session)
+
+    def settle(self) -> None:
+        """Lets everything happen until the observer follows."""
+        settle(self.connection, self.auditor, self.now_ms)
+
+    def run(self, steps: int = 60) -> None:
+        """Lets things happen for a while."""
+        for _ in range(steps):
+            self.now_ms += 20
+            self.observer.tick(self.now_ms)
+            self.connection.send()
+            self.connection.serve()
+            self.connection.apply()
+            self.auditor.take(self.connection.deliver(self.now_ms))
+
+    @property
+    def line(self) -> str:
+        """The trouble's line."""
+        assert self.observer.stall_reason is not None
+        return self.observer.stall_reason.message
+
+    def snapshots(self) -> list[ZnodeSnapshot]:
+        """The chunks that were said."""
+        return [event for event in self.auditor.events if isinstance(event, ZnodeSnapshot)]
+
+    def changes(self) -> list[ZnodeChange]:
+        """The changes that were said."""
+        return [event for event in self.auditor.events if isinstance(event, ZnodeChange)]
+
+
+def test_the_order_after_a_connection():
+    """First a sync, then the cluster's id, then the rest; nothing is said before all is read."""
+    scene = Scene()
+    asked = []
+    for _ in range(3):
+        ask = scene.observer.next_request()
+        asked.append((ask.operation, ask.target.path))
+        if len(asked) < 3:
+            assert scene.observer.next_request() is None
+        scene.connection.requests.append(ask)
+        scene.connection.serve()
+        assert scene.connection.deliver(0) == []
+    assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
+    assert scene.observer.phase is WatcherState.READING
+    scene.settle()
+    assert [type(event) for event in scene.auditor.events] == [ZnodeSnapshot]
+
+
+def test_the_cluster_is_learned_where_none_is_configured():
+    """Whoever's znodes they are, the events carry its id."""
+    scene = Scene(cluster=None)
+    assert scene.observer.cluster is None
+    scene.settle()
+    assert scene.observer.cluster == CLUSTER
+    assert scene.snapshots()[0].cluster == CLUSTER
+
+
+def test_no_cluster_yet_and_then_one():
+    """An absent id is waited for, and the line tells a missing chroot from an empty one."""
+    scene = Scene(cluster=None)
+    scene.ensemble.delete("/cluster/id")
+    scene.run()
+    assert "no Kafka registered here yet" in scene.line
+    assert scene.observer.stall_reason.permanent
+    scene.ensemble.make("/cluster/id", cluster_id())
+    scene.settle()
+    assert scene.observer.stall_reason is None
+
+
+def test_no_chroot():
+    """Where not even the chroot is, it is the chroot that is to be checked."""
+    scene = Scene(cluster=None)
+    for path in ("/cluster/id", "/brokers/ids", "/brokers", "/cluster", "/"):
+        scene.ensemble.delete(path)
+    scene.run()
+    assert "the chroot does not exist" in scene.line
+
+
+def test_another_cluster_and_then_the_right_one():
+    """Nothing of another cluster is read or said; when the id is right all is."""
+    scene = Scene()
+    scene.ensemble.set("/cluster/id", cluster_id("other"))
+    scene.ensemble.make("/feature", content("/feature", 1))
+    scene.run()
+    assert "cluster other, not of" in scene.line
+    assert scene.observer.phase is WatcherState.IDENTIFYING
+    assert scene.auditor.events == []
+    scene.ensemble.set("/cluster/id", cluster_id())
+    scene.settle()
+    assert "/feature" in scene.auditor.known
+
+
+def test_a_cluster_that_becomes_another_one():
+    """What comes after is not the cluster's any more, and is not said."""
+    scene = Scene()
+    scene.settle()
+    said = len(scene.auditor.events)
+    scene.ensemble.set("/cluster/id", cluster_id("other"))
+    scene.ensemble.make("/feature", content("/feature", 1))
+    scene.connection.apply()
+    scene.run()
+    assert "other" in scene.line
+    assert [event.path for event in scene.changes() if event.path == "/cluster/id"] == []
+    scene.ensemble.set("/feature", content("/feature", 2))
+    scene.run()
+    assert "/feature" not in {event.path for event in scene.auditor.events[said + 1 :]}
+    scene.ensemble.set("/cluster/id", cluster_id())
+    scene.settle()
+    assert scene.auditor.known == truth(scene.ensemble, {"/feature", "/cluster/id"})
+
+
+def test_an_id_that_cannot_be_read():
+    """A broken id does not say whose znodes these are: a dead letter, and no more."""
+    scene = Scene(cluster=None)
+    scene.ensemble.set("/cluster/id", b"{")
+    scene.run()
+    assert "is unreadable" in scene.line
+    assert [letter.payload for letter in scene.auditor.dead_letters] == [b"{"]
+    assert scene.auditor.events == []
+
+
+def test_an_id_that_may_not_be_read():
+    """With the id in the settings the rest is followed; without, it is what is missing."""
+    scene = Scene(cluster=None)
+    scene.ensemble.forbid("/cluster/id")
+    scene.run()
+    assert "or the cluster's id in the settings" in scene.line
+    scene = Scene()
+    scene.ensemble.forbid("/cluster/id")
+    scene.ensemble.make("/feature", content("/feature", 1))
+    scene.run()
+    assert scene.observer.phase is WatcherState.FOLLOWING
+    assert "/feature" in scene.auditor.known
+    assert "reading /cluster/id is forbidden" in scene.line
+
+
+def test_what_may_not_be_read_is_tried_again():
+    """It is called unreadable, once; with the right given a snapshot says what it holds."""
+    scene = Scene()
+    scene.ensemble.make("/feature", content("/feature", 1))
+    scene.ensemble.forbid("/feature")
+    scene.settle()
+    scene.run(100)
+    assert scene.line == "reading /feature is forbidden: give READ on it to the login in use"
+    assert isinstance(scene.auditor.known["/feature"][1], UnreadableZnode)
+    assert len(scene.auditor.dead_letters) == 1
+    scene.ensemble.forbid("/feature", False)
+    scene.run()
+    assert scene.observer.stall_reason is None
+    assert scene.snapshots()[-1].reason.startswith("/feature may be read now")
+    assert scene.auditor.known == truth(scene.ensemble, {"/feature", "/cluster/id"})
+
+
+def test_a_right_that_is_taken_away_takes_nothing_known():
+    """What was read stays until it can be read again; what changed meanwhile counts as missed."""
+    scene = Scene()
+    scene.ensemble.make("/feature", content("/feature", 1))
+    scene.settle()
+    scene.ensemble.forbid("/feature")
+    scene.ensemble.set("/feature", content("/feature", 2))
+    scene.run()
+    assert "/feature" in scene.line
+    assert scene.auditor.known["/feature"][0].version == 0
+    scene.ensemble.set("/feature", content("/feature", 4))
+    scene.ensemble.forbid("/feature", False)
+    scene.run()
+    (change,) = scene.changes()
+    assert (change.znode.version, change.missed) == (2, 1)
+    assert scene.observer.stall_reason is None
+
+
+def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
+    """Those that were known keep their watches."""
+    scene = Scene()
+    scene.ensemble.make("/brokers/ids/1", content("/brokers/ids/1", 1))
+    scene.settle()
+    scene.ensemble.forbid("/brokers/ids")
+    scene.observer.on_disconnected("away", 0)
+    scene.connect()
+    scene.run()
+    assert "/brokers/ids is forbidden" in scene.line
+    scene.ensemble.set("/brokers/ids/1", content("/brokers/ids/1", 2))
+    scene.run()
+    assert scene.auditor.known["/brokers/ids/1"][0].version == 1
+
+
+def test_a_history_that_went_back():
+    """A server that knows less is asked again and again; when no other comes, all begins anew."""
+    scene = Scene()
+    scene.ensemble.make("/feature", content("/feature", 1))
+    for number in range(2, 8):
+        scene.ensemble.set("/feature", content("/feature", number))
+    scene.settle()
+    restored = Ensemble()
+    restored.make("/feature", content("/feature", 1))
+    scene.observer.on_disconnected("away", scene.now_ms)
+    scene.ensemble = restored
+    scene.auditor._ensemble = restored
+    scene.connect(session=2)
+    scene.run(20)
+    assert "it lags" in scene.line
+    assert scene.observer.phase is WatcherState.SYNCING
+    assert len(scene.snapshots()) == 1
+    for _ in range(60):
+        scene.now_ms += 20
+        scene.observer.tick(scene.now_ms)
+        scene.connection.send()
+        scene.connection.serve()
+        said = scene.connection.deliver(scene.now_ms)
+        if said:
+            break
+    (chunk,) = said
+    assert "restored or made anew" in chunk.reason
+    assert {znode.path: znode.version for znode in chunk.znodes} == {
+        "/feature": 0,
+        "/cluster/id": 0,
+    }
+    assert scene.observer.stall_reason is None
+
+
+def test_a_read_that_fails_is_tried_again():
+    """Any other error is a line, and the sweep waits for the znode."""
+    scene = Scene()
+    scene.run(4)
+    failing = None
+    while failing is None:
+        ask = scene.observer.next_request()
+        if ask is not None and ask.target.path == "/feature":
+            failing = ask
+        elif ask is not None:
+            scene.connection.requests.append(ask)
+            scene.connection.serve()
+        scene.auditor.take(scene.connection.deliver(0))
+    assert scene.observer.on_response(failing.token, ReadFailed("ThrottledOp"), 0, 0, 0) == []
+    assert scene.line == "/feature cannot be read at zk:2181/k: ThrottledOp"
+    scene.settle()
+    assert scene.observer.stall_reason is None
+
+
+def test_a_bad_znode_is_a_dead_letter_once():
+    """Its bytes go to the dead letters with the place; a new session does not send them again."""
+    scene = Scene()
+    scene.ensemble.make("/feature", b"junk")
+    scene.settle()
+    scene.observer.on_disconnected("away", 0)
+    scene.connect(session=2)
+    scene.settle()
+    (letter,) = scene.auditor.dead_letters
+    assert isinstance(letter, DeadLetter)
+    assert letter.payload == b"junk"
+    assert letter.place.startswith("znode /feature version 0 of transaction ")
+    assert letter.reason.startswith("/feature cannot be taken as it is: it is not JSON")
+    assert len(scene.snapshots()) == 2
+
+
+def test_a_broker_with_a_range_upside_down():
+    """A dead letter says it, and the broker is told as it is."""
+    scene = Scene()
+    data = b'{"version":5,"endpoints":[],"features":{"f":{"min_version":3,"max_version":1}}}'
+    scene.ensemble.make("/brokers/ids/1", data)
+    scene.settle()
+    assert "the minimum is above the maximum" in scene.auditor.dead_letters[0].reason
+    assert scene.auditor.known["/brokers/ids/1"][1].features == {"f": (3, 1)}
+
+
+@pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
+def test_snapshots_come_in_chunks(znodes, sizes):
+    """So many znodes each, numbered, the last one marked; brokers stand in order of their ids."""
+    scene = Scene()
+    for number in range(znodes):
+        scene.ensemble.make(f"/brokers/ids/{number}", content("/brokers/ids/0", 1))
+    scene.settle()
+    chunks = scene.snapshots()
+    assert [len(chunk.znodes) for chunk in chunks] == sizes
+    assert [chunk.index for chunk in chunks] == list(range(len(sizes)))
+    assert [chunk.last for chunk in chunks] == [False] * (len(sizes) - 1) + [True]
+    paths = [znode.path for chunk in chunks for znode in chunk.znodes]
+    assert paths == ["/cluster/id", *(f"/brokers/ids/{number}" for number in range(znodes))]
+
+
+def test_no_reading_has_the_name_of_another():
+    """Each snapshot is told apart by its session and a count."""
+    scene = Scene()
+    names = set()
+    for session in (1, 2, -3, 2):
+        scene.observer.on_disconnected("away", 0)
+        scene.connect(session)
+        scene.settle()
+        names.add(scene.snapshots()[-1].reading)
+    assert names == {"1-1", "2-2", f"{2**64 - 3:x}-3", "2-4"}
+
+
+def test_partitions_come_and_go_with_their_topics():
+    """Directories are followed down to each state, and with a topic all of it is gone."""
+    scene = Scene(wanted=WatchScope(partitions=True))
+    scene.ensemble.make("/brokers/topics", b"")
+    scene.settle()
+    base = "/brokers/topics/t"
+    state = f"{base}/partitions/0/state"
+    data = b'{"version":1,"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1]}'
+    for path in (base, f"{base}/partitions", f"{base}/partitions/0"):
+        scene.ensemble.make(path, b"")
+        scene.run()
+    scene.ensemble.make(state, data)
+    scene.settle()
+    assert scene.auditor.known[state][1].leader == 1
+    for path in (state, f"{base}/partitions/0", f"{base}/partitions", base):
+        scene.ensemble.delete(path)
+    scene.settle()
+    assert state not in scene.auditor.known
+    assert [change.znode is None for change in scene.changes()] == [False, True]
+
+
+def test_what_comes_from_an_old_connection_is_void():
+    """Neither its answers nor its watches count."""
+    scene = Scene()
+    ask = scene.observer.next_request()
+    generation = scene.observer.generation
+    scene.observer.on_disconnected("away", 0)
+    assert scene.observer.on_response(ask.token, ZnodeAbsent(), 9**9, 0, 0) == []
+    scene.connect()
+    scene.settle()
+    scene.observer.on_watch(generation, WatchTarget("/feature", TargetKind.DATA))
+    assert scene.observer.next_request() is None
+    scene.observer.on_watch(generation + 1, WatchTarget("/feature", TargetKind.DATA))
+    assert scene.observer.next_request().target.path == "/feature"

@@ -1,0 +1,119 @@
+"""The fold of ApiVersions answers, where no log is followed and beside one."""
+
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.fold.fold import fold
+from featurewatch.tables.image.cluster import Authority
+from tests.simulation import records as r
+from tests.simulation.records import MV, TV
+from tests.tables.test_fold_log import NEW, OLD, fold_all
+
+ONE = NodeKey(Role.BROKER, NodeId(1))
+
+
+def test_an_answer_without_an_epoch_finalizes_nothing() -> None:
+    """Epoch -1 says that the finalized levels do not count; the ranges do (M-11)."""
+    image = fold_all([r.answer(1, OLD, {MV: 1}, -1, 10, role=Role.CONTROLLER)])
+    assert dict(image.features.levels) == {}
+    assert len(image.nodes) == 1
+
+
+def test_the_higher_epoch_wins() -> None:
+    """A higher epoch is adopted and a lower one ignored, without any error (F-57, F-58, F-59)."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 25}, 60, 11)])
+    assert (dict(image.features.levels), image.features.epoch) == ({MV: 25}, 60)
+    after = fold_all([r.answer(3, NEW, {MV: 21}, 59, 12)], image)
+    assert after.features is image.features
+    assert len(after.nodes) == 3
+
+
+def test_a_broker_outranks_controllers() -> None:
+    """Once a broker has spoken controllers are not asked: their epochs count otherwise (F-58)."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10)])
+    told = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
+    assert fold_all([told], image).features is image.features
+    first = fold_all([r.answer(7, NEW, {MV: 21}, 40, 9, role=Role.CONTROLLER)])
+    assert dict(fold_all([r.answer(1, NEW, {MV: 25}, 55, 10)], first).features.levels) == {MV: 25}
+
+
+def test_a_broker_behind_a_controllers_change_is_not_believed() -> None:
+    """Its image ends before the change: it would be a downgrade that never was (F-58)."""
+    image = fold_all([r.answer(7, NEW, {MV: 25}, 585, 9, role=Role.CONTROLLER)])
+    after = fold_all([r.answer(1, NEW, {MV: 21}, 100, 10)], image)
+    assert after.features is image.features
+
+
+def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
+    """Brokers' epochs grow with every record of the log: they are no revision (F-60)."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 21}, 999, 11)])
+    assert image.features.revision == 1
+
+
+def test_a_feature_that_is_left_out_is_gone() -> None:
+    """An answer gives the whole finalized set."""
+    image = fold_all([r.answer(1, NEW, {MV: 21, TV: 2}, 5, 1), r.answer(1, NEW, {MV: 21}, 6, 2)])
+    assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)
+
+
+def test_older_answers_and_silences_are_passed_over() -> None:
+    """What was heard before the newest answer of a node says nothing new of it."""
+    image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.answer(1, NEW, {}, -1, 30)])
+    for event in (r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.silent(1, 20, gone=True)):
+        after, delta = fold(image, event)
+        assert after is image
+        assert delta.skipped
+
+
+def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:
+    """A crash may keep the node of an answer and not its levels: the answer then counts again."""
+    event = r.answer(1, NEW, {MV: 21}, 50, 10)
+    whole = fold_all([event])
+    half = fold_all([r.answer(1, NEW, {}, -1, 10)])
+    assert dict(fold_all([event], half).features.levels) == {MV: 21}
+    assert fold(whole, event)[0] is whole
+
+
+def test_silent_and_gone() -> None:
+    """A node that does not answer stays known, one that is listed no more does not."""
+    image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20)])
+    node = image.nodes.get(ONE)
+    assert node is not None
+    assert node.silent
+    assert fold_all([r.silent(1, 30, gone=True)], image).nodes.get(ONE) is None
+    assert fold(image, r.silent(8, 40))[1].skipped
+
+
+def test_the_log_outranks_answers() -> None:
+    """Answers beside a log change neither nodes nor levels; they are kept as answers."""
+    image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, OLD)), r.following(5)])
+    after = fold_all([r.answer(1, NEW, {MV: 30}, 99, 100)], image)
+    assert (after.nodes, after.features) == (image.nodes, image.features)
+    assert after.answers.get(ONE) is not None
+
+
+def test_a_log_after_answers_replaces_them_at_its_end() -> None:
+    """What answers told stays until the log is read to its end, and equal levels are no change."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(8, NEW, {MV: 21}, 50, 10)])
+    image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, NEW))], image)
+    assert (image.authority, len(image.nodes), image.ready) == (Authority.LOG, 2, False)
+    image = fold_all([r.following(5)], image)
+    assert (len(image.nodes), image.ready, image.features.revision) == (1, True, 1)
+
+
+def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
+    """Answers from before the log, silence among them, are known although they do not come anew."""
+    told = [r.answer(1, NEW, {}, 50, 10), r.answer(8, OLD, {}, 50, 10), r.silent(8, 20)]
+    answered = fold_all(told)
+    image, delta = fold(answered, r.commit(5, r.level(MV, 21), r.register(1, OLD)))
+    assert image.answers == answered.nodes
+    assert dict(delta.answers) == dict(answered.nodes.nodes)
+    image = fold_all([r.following(5)], image)
+    assert image.answers == answered.nodes
+    assert [node.silent for _, node in sorted(image.answers.nodes.items())] == [False, True]
+    assert fold(image, r.answer(1, NEW, {}, 50, 10))[1].skipped
+
+
+def test_disagreement_and_agreement() -> None:
+    """Two views disagree, fewer agree."""
+    image = fold_all([r.disagreement(MV, 2, 1)])
+    assert len(image.disagreements[MV]) == 2
+    assert dict(fold_all([r.disagreement(MV, 1, 2)], image).disagreements) == {}
