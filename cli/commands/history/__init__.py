@@ -8,5 +8,7 @@ app = typer.Typer(
     help="What was: a cluster at any moment, what changed, its upgrades, and a picture of it all.",
     no_args_is_help=True,
 )
-for command in (show, diff, upgrades, plot):
-    app.command()(command)
+app.command()(show)
+app.command()(diff)
+app.command()(upgrades)
+app.command()(plot)

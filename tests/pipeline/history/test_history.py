@@ -250,7 +250,7 @@ def test_a_cluster_is_named_where_there_are_many(lake: LakeReader, tmp_path: Pat
 
 def test_a_missing_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line says what to install."""
-    monkeypatch.setattr("featurewatch.cli.commands.history.command.find_spec", lambda name: None)
+    monkeypatch.setattr("featurewatch.cli.runtime.lake_reader.find_spec", lambda name: None)
     result = run(root, "show", "--cluster", "orders")
     assert isinstance(result.exception, UsageError)
     assert "pip install 'featurewatch[pipeline]'" in str(result.exception)
