@@ -1,0 +1,87 @@
+"""The shape of the source: names that are defined once, and folders that a person can look over."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.draw_tree import DOCUMENT, FOLDERS, ROOT, TREE, tree
+
+PACKAGE = ROOT / "src" / "featurewatch"
+MAX_MODULES = 15
+MIN_LINES = 30
+
+DEFINED_TWICE: dict[str, str] = {}
+"""Class names that stand for two things, each with its reason."""
+
+SHORT = {
+    "agents/input_agents.py": "the one agent there is; the worker only puts parts together",
+    "cli/__main__.py": "python runs it as a module",
+    "cli/commands/features/feature_dependencies.py": "one command a file",
+    "cli/commands/features/version_mapping.py": "one command a file",
+    "cli/errors.py": "every command imports it, and it must be light",
+    "cli/runtime/lake_reader.py": "commands that read the lake must import neither Spark nor deploy",
+    "controller/levels.py": "loads the table of levels when it is imported",
+    "deploy/spark/featurewatch_job.py": "spark-submit runs it",
+    "streams/errors.py": "whoever catches these errors must not import what raises them",
+}
+"""Modules of fewer than `MIN_LINES` lines, each with the reason that it stands alone."""
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Each module of the product: its path below the root, and its text."""
+    for folder in FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            yield str(file.relative_to(ROOT)), file.read_text()
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    """No class name is defined twice in the whole of the product."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for name, text in modules():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    twice = {name: files for name, files in places.items() if len(files) > 1}
+    assert twice.keys() == DEFINED_TWICE.keys(), twice
+
+
+def test_no_folder_is_crowded() -> None:
+    """No folder has more than 15 modules beside its ``__init__``."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for name, _ in modules():
+        counts[str(Path(name).parent)] += not name.endswith("__init__.py")
+    assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
+
+
+def test_a_short_module_has_a_reason() -> None:
+    """A module of fewer than 30 lines stands in the table above, and no other does."""
+    short = {
+        name
+        for name, text in modules()
+        if text.count("\n") < MIN_LINES and not name.endswith("__init__.py")
+    }
+    assert short == SHORT.keys()
+
+
+def test_packages_say_what_they_hold() -> None:
+    """Each ``__init__`` has a docstring."""
+    silent = [
+        name
+        for name, text in modules()
+        if name.endswith("__init__.py") and not ast.get_docstring(ast.parse(text))
+    ]
+    assert silent == []
+
+
+def test_the_root_package_holds_links_to_every_folder() -> None:
+    """``src/featurewatch`` has a relative link to each folder of the product, and no code."""
+    links = {link.name: link.readlink() for link in PACKAGE.iterdir() if link.is_symlink()}
+    assert links == {folder: Path("..", "..", folder) for folder in FOLDERS}
+    code = {file.name for file in PACKAGE.iterdir() if file.is_file()}
+    assert code == {"__init__.py", "__main__.py"}
+
+
+def test_contributing_draws_the_packages() -> None:
+    """The tree in CONTRIBUTING is the packages as they are; `python -m scripts.draw_tree` writes it."""
+    assert TREE.findall(DOCUMENT.read_text()) == [tree()]
