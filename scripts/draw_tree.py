@@ -12,7 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCUMENT: Final = ROOT / "CONTRIBUTING.md"
-TREE: Final = re.compile(r"(?<=```tree\n).*?(?=```)", re.DOTALL)
+TREE: Final = re.compile(r"(```tree\n)(.*?)(```)", re.DOTALL)
 FOLDERS: Final = (
     "streams",
     "tables",
@@ -46,4 +46,4 @@ def _rows(package: Path, depth: int) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(TREE.sub(lambda _: tree(), DOCUMENT.read_text()))
+    DOCUMENT.write_text(TREE.sub(rf"\1{tree()}\3", DOCUMENT.read_text()))
