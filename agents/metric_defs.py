@@ -15,25 +15,25 @@ class WorkerMetricDef:
 
 
 EVENTS: Final = WorkerMetricDef(
-    "featurewatch_worker_events_total", "counter", ("topic",), "messages taken in"
+    "featurewatch_worker_events_total", "counter", ("topic",), "messages processed"
 )
 EVENT_SECONDS: Final = WorkerMetricDef(
     "featurewatch_worker_event_seconds",
     "histogram",
     ("topic",),
-    "time from taking in a message to its outputs being on the bus",
+    "time from receiving a message until its outputs are on the bus",
 )
 CHANGES: Final = WorkerMetricDef(
     "featurewatch_feature_changes_total",
     "counter",
     ("cluster", "feature", "kind"),
-    "changes of finalized levels said since the start",
+    "changes of finalized levels published since the start",
 )
 FINALIZED: Final = WorkerMetricDef(
     "featurewatch_finalized_level",
     "gauge",
     ("cluster", "feature"),
-    "finalized level; 0 where a feature that some node supports is not finalized",
+    "finalized level; 0 if a feature that some node supports is not finalized",
 )
 EPOCH: Final = WorkerMetricDef(
     "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
@@ -42,22 +42,22 @@ REVISION: Final = WorkerMetricDef(
     "featurewatch_feature_revision",
     "gauge",
     ("cluster",),
-    "commits, or versions of the znode, that changed a level",
+    "number of commits, or znode versions, that changed a level",
 )
 NODES: Final = WorkerMetricDef(
     "featurewatch_nodes",
     "gauge",
     ("cluster", "role"),
-    "registered nodes, the fenced ones included; in ZooKeeper mode the live ones",
+    "registered nodes, including fenced ones; in ZooKeeper mode the live ones",
 )
 MISSING: Final = WorkerMetricDef(
     "featurewatch_migration_missing_brokers",
     "gauge",
     ("cluster",),
-    "brokers in ZooKeeper that a migration to KRaft waits for; 0 where none is under way",
+    "brokers in ZooKeeper that a migration to KRaft waits for; 0 if none is in progress",
 )
 FIRING: Final = WorkerMetricDef(
-    "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that fire now"
+    "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that are firing"
 )
 READY: Final = WorkerMetricDef(
     "featurewatch_cluster_ready", "gauge", ("cluster",), "1 once the source has caught up"
@@ -67,7 +67,7 @@ SUPPORTED_MIN: Final = WorkerMetricDef(
     "featurewatch_supported_min_level",
     "gauge",
     ("cluster", "role", "feature"),
-    "lowest level that all registered nodes of a role support; above the highest: they have none",
+    "lowest level that all registered nodes of a role support; above the highest if there is none",
 )
 SUPPORTED_MAX: Final = WorkerMetricDef(
     "featurewatch_supported_max_level",
@@ -79,31 +79,31 @@ NODE_MIN: Final = WorkerMetricDef(
     "featurewatch_node_min_level",
     "gauge",
     ("cluster", "role", "node", "feature"),
-    "lowest level that a node advertises; of clusters of up to 200 nodes",
+    "lowest level that a node advertises; only in clusters of up to 200 nodes",
 )
 NODE_MAX: Final = WorkerMetricDef(
     "featurewatch_node_max_level",
     "gauge",
     ("cluster", "role", "node", "feature"),
-    "highest level that a node advertises; of clusters of up to 200 nodes",
+    "highest level that a node advertises; only in clusters of up to 200 nodes",
 )
 RELEASES: Final = WorkerMetricDef(
     "featurewatch_release_nodes",
     "gauge",
     ("cluster", "role", "release"),
-    "registered nodes by the release that their ranges are those of, or unknown",
+    "registered nodes by the release that matches their ranges, or unknown",
 )
 STATE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state",
     "gauge",
     ("cluster", "state"),
-    "1 for the state that the cluster is in (unknown, mixed, ready, partly, finalized), 0 else",
+    "1 for the cluster's current state (unknown, mixed, ready, partly, finalized), else 0",
 )
 STATE_SINCE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state_since_seconds",
     "gauge",
     ("cluster",),
-    "when it came into that state, in seconds since the Unix epoch",
+    "when the cluster entered that state, in seconds since the Unix epoch",
 )
 UPGRADABLE: Final = WorkerMetricDef(
     "featurewatch_upgrade_ready",
@@ -121,7 +121,7 @@ GHOSTS: Final = WorkerMetricDef(
     "featurewatch_ghost_registrations",
     "gauge",
     ("cluster", "role"),
-    "registrations without a sign of life for longer than the limit",
+    "registered nodes without a sign of life for longer than the limit",
 )
 
 METRICS: Final = (

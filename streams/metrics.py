@@ -68,13 +68,13 @@ METRICS: Final = (
     MetricDef(
         "featurewatch_source_offset",
         "gauge",
-        "Last metadata log offset passed on or skipped (-1: none, or no log).",
+        "Last metadata log offset published or skipped (-1: none, or no log).",
         lambda report: report.offset,
     ),
     MetricDef(
         "featurewatch_source_high_watermark",
         "gauge",
-        "The cluster's metadata log high watermark as last heard (-1: unknown, or no log).",
+        "Latest known high watermark of the cluster's metadata log (-1: unknown, or no log).",
         lambda report: report.high_watermark,
     ),
     MetricDef(
@@ -86,25 +86,25 @@ METRICS: Final = (
     MetricDef(
         "featurewatch_source_records_read_total",
         "counter",
-        "Metadata records decoded, or node answers read.",
+        "Metadata records decoded, or node responses read.",
         lambda report: report.records_read,
     ),
     MetricDef(
         "featurewatch_source_records_skipped_total",
         "counter",
-        "Metadata records passed over because nobody asked for their type.",
+        "Metadata records skipped because their type is not needed.",
         lambda report: report.records_skipped,
     ),
     MetricDef(
         "featurewatch_source_published_total",
         "counter",
-        "Events handed to the bus.",
+        "Events sent to the bus.",
         lambda report: report.published,
     ),
     MetricDef(
         "featurewatch_source_dead_letters_total",
         "counter",
-        "What could not be read and went to the dead letters.",
+        "Inputs that could not be read and were published as dead letters.",
         lambda report: report.dead_letters,
     ),
 )
@@ -127,7 +127,7 @@ class SourceMetrics:
             yield family
         states = GaugeMetricFamily(
             SOURCE_STATE,
-            "1 for the state that the source is in, 0 else.",
+            "1 for the source's current state, else 0.",
             labels=(*LABELS, "state"),
         )
         for report in reports:

@@ -30,17 +30,17 @@ _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 _KEPT = {"retention.ms": "-1"}
 
 METADATA_LOG = Topic(
-    "metadata-log", "committed batches, transactions and snapshots of the log", _KEPT
+    "metadata-log", "committed batches, transactions and snapshots of the metadata log", _KEPT
 )
 API_VERSIONS = Topic(
-    "api-versions", "what nodes answer about their features, where it changed", _KEPT
+    "api-versions", "supported ranges and finalized levels of nodes, when they change", _KEPT
 )
-ZOOKEEPER = Topic("zookeeper", "what the znodes of a cluster hold, and each observed change", _KEPT)
+ZOOKEEPER = Topic("zookeeper", "contents of a cluster's znodes, and each observed change", _KEPT)
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
-EPOCHS = Topic("epochs", "a snapshot of the state for each feature revision")
-STATE = Topic("state", "the newest snapshot of each cluster", _COMPACTED)
-DEAD_LETTERS = Topic("dead-letters", "what could not be read, with its bytes and the reason")
+EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
+STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
+DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)

@@ -53,8 +53,8 @@ def _disagreement(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 FEATURE_RULES: Final = (
     Rule(
         "level-above-support",
-        "a level above what some registered node supports is finalized",
+        "a finalized level is above what some registered node supports",
         _above_support,
     ),
-    Rule("nodes-disagree", "nodes answer with different finalized levels", _disagreement),
+    Rule("nodes-disagree", "nodes report different finalized levels", _disagreement),
 )

@@ -28,6 +28,6 @@ def _gap(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 LOG_RULES: Final = (
-    Rule("epoch-regression", "the metadata log, with it the epoch, went backwards", _regression),
-    Rule("log-gap", "a part of the metadata log was missed and not yet made good", _gap),
+    Rule("epoch-regression", "the metadata log went backwards, and the epoch with it", _regression),
+    Rule("log-gap", "a part of the metadata log was missed and not yet recovered", _gap),
 )

@@ -61,10 +61,10 @@ def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 MIGRATION_RULES: Final = (
-    Rule("migration-under-way", "the cluster moves from ZooKeeper to KRaft", _under_way),
+    Rule("migration-under-way", "the cluster is migrating from ZooKeeper to KRaft", _under_way),
     Rule(
         "migration-incomplete",
-        "brokers in ZooKeeper have not registered with the KRaft controllers",
+        "brokers in ZooKeeper have not yet registered with the KRaft controllers",
         _incomplete,
     ),
 )

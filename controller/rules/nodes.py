@@ -99,7 +99,7 @@ def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 NODE_RULES: Final = (
-    Rule("incompatible-node", "a node's range excludes a finalized level", _incompatible),
+    Rule("incompatible-node", "a node's supported range excludes a finalized level", _incompatible),
     Rule("missing-feature", "a node lacks a finalized feature", _missing),
     Rule(
         "invalid-range", "a node advertises a minimum above its maximum or below 0", _broken_range

@@ -22,7 +22,7 @@ def _stalled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 SOURCE_RULES: Final = (
-    Rule("source-stalled", "a source cannot read, or is not heard of any more", _stalled),
+    Rule("source-stalled", "a source cannot read its cluster, or has stopped reporting", _stalled),
 )
 
 

@@ -172,21 +172,19 @@ def format_duration(limit_ms: int) -> str:
 
 
 UPGRADE_RULES: Final = (
-    TimedRule(
-        "upgrade-blocked", "nodes of different releases beside each other for long", _blocked
-    ),
+    TimedRule("upgrade-blocked", "nodes have run different releases for too long", _blocked),
     TimedRule(
         "finalization-forgotten",
-        "all nodes support a level for long, and it is not finalized",
+        "all nodes have long supported a level that is not finalized",
         _forgotten,
     ),
     TimedRule(
         "finalization-partial",
-        "metadata.version was raised, and other features stayed behind for long",
+        "metadata.version was raised long ago, but other features were not",
         _partial,
     ),
 )
 LASTING_NODE_RULES: Final = (
-    TimedRule(GHOST, "a node is registered and shows no sign of life", _ghost),
-    TimedRule("registration-refused", "a node would be refused at its next registration", _refused),
+    TimedRule(GHOST, "a registered node shows no sign of life", _ghost),
+    TimedRule("registration-refused", "a node's next registration would be refused", _refused),
 )

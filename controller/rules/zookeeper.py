@@ -88,7 +88,7 @@ def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "a znode had versions that nobody saw", _missed),
+    Rule("znode-missed", "some versions of a znode were never read", _missed),
     Rule("znode-unreadable", "a znode cannot be read", _unreadable),
     Rule("znode-regression", "the epoch of the features znode went backwards", _regression),
     Rule("features-disabled", "the features znode was disabled and lost its levels", _disabled),

@@ -26,7 +26,7 @@ def test_the_tables_are_the_registries() -> None:
         (metric.name, metric.kind, ", ".join(source.LABELS), metric.help)
         for metric in source.METRICS
     ]
-    state = ("1 for the state that the source is in, 0 else.",)
+    state = ("1 for the source's current state, else 0.",)
     wanted.append((source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state))
     wanted += [
         (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
