@@ -39,6 +39,37 @@ class NodeKey(NamedTuple):
         return f"{self.role}-{self.node_id}"
 
 
+class OffsetAndEpoch(NamedTuple):
+    """A log offset and the leader epoch of the record at or before it (Kafka: ``OffsetAndEpoch``).
+
+    As a place to read from, and as the name of a snapshot, ``offset`` is the next one and ``epoch``
+    that of the record before it; as the last record that was processed, both are that record's.
+    """
+
+    offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} of epoch {self.epoch}"
+
+
+LOG_START: Final = OffsetAndEpoch(0, 0)
+"""The place before the first record (the schema's default epoch -1 gets INVALID_REQUEST)."""
+
+NO_OFFSET: Final = OffsetAndEpoch(-1, -1)
+"""The last record processed, where there is none."""
+
+
+class LeaderAndEpoch(NamedTuple):
+    """A quorum's leader and its epoch; id -1: none, or unknown (Kafka: ``LeaderAndEpoch``)."""
+
+    id: int
+    epoch: int
+
+
+NO_LEADER: Final = LeaderAndEpoch(-1, -1)
+
+
 class UpgradeType(IntEnum):
     """What an update may do (``FeatureUpdate.UpgradeType``); any other number is unknown."""
 

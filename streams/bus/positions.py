@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -12,18 +11,8 @@ from featurewatch.streams.codec.events import MalformedEventError, decode_log_ev
 from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
-
-@dataclass(frozen=True, slots=True)
-class LogPosition:
-    """The last offset of a metadata log that was passed on, and the leader epoch it has."""
-
-    offset: int
-    epoch: int
-
-
-_START: Final = LogPosition(-1, -1)
 _SAID_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
@@ -42,7 +31,7 @@ _SETTLING: Final = {
 
 async def last_log_position(
     bus: BusSettings, cluster: ClusterId, source: str = "kraft", timeout_s: float = 30
-) -> LogPosition | None:
+) -> OffsetAndEpoch | None:
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset say a position; a reset
@@ -57,7 +46,7 @@ async def last_log_position(
 
 def position_in_message(
     value: bytes | None, key: bytes | None, source: str = "kraft"
-) -> LogPosition | None:
+) -> OffsetAndEpoch | None:
     """The position that one message says; offset -1: the log begins anew; None: none."""
     try:
         event = decode_log_event(value, key)
@@ -65,18 +54,18 @@ def position_in_message(
         return None
     match event:
         case LogCommit():
-            return LogPosition(event.last_offset, event.leader_epoch)
+            return OffsetAndEpoch(event.last_offset, event.leader_epoch)
         case SnapshotChunk(last=True) if event.end_offset > 0:
-            return LogPosition(event.end_offset - 1, event.leader_epoch)
+            return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
-            return _START
+            return NO_OFFSET
         case SourceStatus() if event.source == source and event.state not in _SAID_BY_OTHERS:
             if event.offset >= 0 and event.offset_epoch >= 0:
-                return LogPosition(event.offset, event.offset_epoch)
+                return OffsetAndEpoch(event.offset, event.offset_epoch)
     return None
 
 
-def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogPosition | None:
+def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> OffsetAndEpoch | None:
     topic = bus.topic(METADATA_LOG)
     key = cluster.encode()
     consumer = Consumer(
@@ -103,7 +92,7 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogP
             start = max(low, end - window)
             found = _last_between(consumer, partition, (start, end), key, source, timeout_s)
             if found is not None:
-                return None if found == _START else found
+                return None if found == NO_OFFSET else found
             end, window = start, window * _GROWTH
         return None
     except KafkaException as error:
@@ -150,11 +139,11 @@ def _last_between(
     key: bytes,
     source: str,
     timeout_s: float,
-) -> LogPosition | None:
+) -> OffsetAndEpoch | None:
     """The last position said at offsets from the first up to below the second."""
     start, end = offsets
     consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
-    found: LogPosition | None = None
+    found: OffsetAndEpoch | None = None
     deadline = time.monotonic() + timeout_s
     while True:
         # `consume` alone would wait for its thousand messages until the timeout.

@@ -6,7 +6,7 @@ end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
 """
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 
 from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit
 from featurewatch.streams.kraft.records.batch import RecordBatch
@@ -26,7 +26,7 @@ from featurewatch.streams.kraft.records.selection import (
     TRANSACTION_MARKERS,
     count_types,
 )
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 LOG: Final = "__cluster_metadata-0"
 
@@ -34,16 +34,6 @@ AssemblerEvent = LogCommit | DeadLetter
 
 _NO_OP: Final = "NO_OP_RECORD"
 _MARKER_KEYS: Final = {BEGIN: b"\x17", END: b"\x18", ABORT: b"\x19"}
-
-
-class CommitPosition(NamedTuple):
-    """An offset and the leader epoch under which it was appended (-1, -1: before the log)."""
-
-    offset: int
-    leader_epoch: int
-
-
-BEGINNING: Final = CommitPosition(-1, -1)
 
 
 class _Part:
@@ -62,7 +52,7 @@ class _Part:
 class _Transaction(_Part):
     """An open transaction; ``before`` is where to resume so that nothing of it is missed."""
 
-    def __init__(self, first: int, before: CommitPosition) -> None:
+    def __init__(self, first: int, before: OffsetAndEpoch) -> None:
         super().__init__(first)
         self.before = before
         self.skipped += _MARKER_KEYS[BEGIN]
@@ -110,7 +100,7 @@ class CommitAssembler:
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: CommitPosition = BEGINNING,
+        position: OffsetAndEpoch = NO_OFFSET,
     ) -> None:
         self._cluster = cluster
         self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
@@ -122,7 +112,7 @@ class CommitAssembler:
         """Records stepped over."""
 
     @property
-    def position(self) -> CommitPosition:
+    def position(self) -> OffsetAndEpoch:
         """The last record that is done with: passed on, skipped, or dropped.
 
         A source that resumes after it misses nothing: while a transaction is open it stays before
@@ -130,7 +120,7 @@ class CommitAssembler:
         """
         return self._open.before if self._open else self._seen
 
-    def reset(self, position: CommitPosition) -> None:
+    def reset(self, position: OffsetAndEpoch) -> None:
         """Goes on elsewhere, after a snapshot or a gap; an open transaction is forgotten."""
         self._seen = position
         self._open = None
@@ -147,7 +137,7 @@ class CommitAssembler:
             self._whole(batch, decoded, seen_ms, out)
             self.records_read += len(decoded.records)
             self.records_skipped += len(decoded.skipped)
-        self._seen = CommitPosition(batch.last_offset, batch.leader_epoch)
+        self._seen = OffsetAndEpoch(batch.last_offset, batch.leader_epoch)
         return out
 
     def _whole(
@@ -197,7 +187,7 @@ class CommitAssembler:
             self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, out)
         elif self._open is None:
             inside = offset > batch.base_offset
-            before = CommitPosition(offset - 1, batch.leader_epoch) if inside else self._seen
+            before = OffsetAndEpoch(offset - 1, batch.leader_epoch) if inside else self._seen
             self._open = _Transaction(offset, before)
         else:
             transaction, self._open = self._open, None

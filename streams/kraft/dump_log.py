@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
-from featurewatch.streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
 from featurewatch.streams.kraft.records.decoder import (
@@ -32,7 +32,7 @@ from featurewatch.streams.kraft.records.selection import (
 )
 from featurewatch.streams.kraft.snapshot import SnapshotOutput as SnapshotOutput
 from featurewatch.streams.kraft.snapshot import SnapshotReader
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 SECTION: Final = b"Dumping "
 BATCH: Final = b"baseOffset: "
@@ -241,7 +241,7 @@ class DumpLogAssembler(CommitAssembler):
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: CommitPosition = BEGINNING,
+        position: OffsetAndEpoch = NO_OFFSET,
     ) -> None:
         super().__init__(cluster, wanted, position)
         self._decoder = DumpLogDecoder(self._decoder.wanted)
@@ -253,11 +253,10 @@ class DumpLogSnapshotReader(SnapshotReader):
     def __init__(
         self,
         cluster: ClusterId,
-        end_offset: int,
-        leader_epoch: int,
+        snapshot: OffsetAndEpoch,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     ) -> None:
-        super().__init__(cluster, end_offset, leader_epoch, wanted)
+        super().__init__(cluster, snapshot, wanted)
         self._decoder = DumpLogDecoder(self._decoder.wanted)
 
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:

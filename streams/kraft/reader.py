@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from featurewatch.streams.kraft.observer.requests import LeaderAndEpoch, OffsetAndEpoch
 from featurewatch.streams.kraft.observer.states import ObserverOutput
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
 
 
 class LogReader(Protocol):

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from featurewatch.streams.bus import BusUnavailableError, LogPosition, Publisher, last_log_position
+from featurewatch.streams.bus import BusUnavailableError, Publisher, last_log_position
 from featurewatch.streams.events import DeadLetter, Event, LogGap, SourceState, SourceStatus
-from featurewatch.streams.kraft.commits import CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumReader, QuorumSettings
-from featurewatch.streams.kraft.observer.requests import LOG_START, OffsetAndEpoch
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
@@ -33,7 +32,7 @@ from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_status import GracePeriods, StatusReporter
 from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import LOG_START, ClusterId, OffsetAndEpoch
 
 SOURCE: Final = "kraft"
 _SPOOL_BYTES: Final = 8 << 20
@@ -78,7 +77,7 @@ class KraftSource:
         self,
         settings: KraftSettings,
         sink: Sink,
-        resume: Callable[[], Awaitable[LogPosition | None]],
+        resume: Callable[[], Awaitable[OffsetAndEpoch | None]],
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._settings = settings
@@ -141,7 +140,7 @@ class KraftSource:
         finally:
             await self._close_reader()
 
-    async def _last_position(self) -> CommitPosition:
+    async def _last_position(self) -> OffsetAndEpoch:
         while True:
             try:
                 last = await self._resume()
@@ -150,13 +149,11 @@ class KraftSource:
                 await asyncio.sleep(1)
                 continue
             self._saying.detail = ""
-            return CommitPosition(last.offset, last.epoch) if last else CommitPosition(-1, -1)
+            return OffsetAndEpoch(last.offset, last.epoch) if last else OffsetAndEpoch(-1, -1)
 
     def _open_reader(self) -> LogReader:
         last = self._assembler.position
-        place = (
-            OffsetAndEpoch(last.offset + 1, last.leader_epoch) if last.offset >= 0 else LOG_START
-        )
+        place = OffsetAndEpoch(last.offset + 1, last.epoch) if last.offset >= 0 else LOG_START
         return self._settings.open(place)
 
     async def _close_reader(self) -> None:
@@ -178,7 +175,7 @@ class KraftSource:
             case MissingOffsets(first, last, reason, reset):
                 # Where the log begins anew, so does what we know of it; a snapshot says so itself.
                 if reset:
-                    self._assembler.reset(CommitPosition(-1, -1))
+                    self._assembler.reset(OffsetAndEpoch(-1, -1))
                 self._saying.last_error = reason
                 gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
                 await self._publish(gap)
@@ -206,7 +203,7 @@ class KraftSource:
             except CorruptSnapshotError as error:
                 await self._refuse_snapshot(name, str(error))
                 return
-        self._assembler.reset(CommitPosition(end - 1, epoch))
+        self._assembler.reset(OffsetAndEpoch(end - 1, epoch))
 
     async def _refuse_snapshot(self, name: str, reason: str) -> None:
         """Say that a snapshot is damaged, and ask again from where we were."""
@@ -246,7 +243,7 @@ class KraftSource:
             source=SOURCE,
             state=self._saying.state,
             offset=position.offset,
-            offset_epoch=position.leader_epoch,
+            offset_epoch=position.epoch,
             high_watermark=reader.high_watermark,
             leader_id=reader.leader.id,
             leader_epoch=reader.leader.epoch,

@@ -25,9 +25,9 @@ the log is read anew.
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.streams.kraft.observer.requests import NOBODY, LeaderAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch
 
 SETTLE_MS: Final = 5000
 """Longer than 1.5 x the default ``controller.quorum.fetch.timeout.ms`` of 2000."""
@@ -40,7 +40,7 @@ class CommitRule:
     """Applies the rules above to the batches of a log, in order."""
 
     def __init__(self, settle_ms: int = SETTLE_MS) -> None:
-        self.leader = NOBODY
+        self.leader = NO_LEADER
         self._settle_ms = settle_ms
         self._voters = 0
         self._newest_ms: dict[int, int] = {}

@@ -9,14 +9,14 @@ from typing import Final, Self
 
 from featurewatch.streams.java_properties import properties_in
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import (
     HEADER_BYTES,
     BatchScan,
     RecordBatch,
     scan_batches,
 )
-from featurewatch.streams.kraft.snapshot import parse_name
+from featurewatch.streams.kraft.snapshot import parse_name, snapshot_name
+from featurewatch.streams.types import OffsetAndEpoch
 
 PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
 META_PROPERTIES: Final = "meta.properties"
@@ -78,20 +78,20 @@ def segments(directory: Path) -> list[int]:
 
 def snapshots(directory: Path) -> list[OffsetAndEpoch]:
     """The snapshots that replace the log before them, ascending; without the bootstrap one."""
-    found = []
+    named = []
     for name in os.listdir(directory):
         try:
-            end, epoch = parse_name(name)
+            snapshot = parse_name(name)
         except CorruptSnapshotError:
             continue
-        if end > 0:
-            found.append(OffsetAndEpoch(end, epoch))
-    return sorted(found)
+        if snapshot.offset > 0:
+            named.append(snapshot)
+    return sorted(named)
 
 
 def snapshot_path(directory: Path, snapshot: OffsetAndEpoch) -> Path:
     """Where a snapshot is."""
-    return directory / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+    return directory / snapshot_name(snapshot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,6 @@ from typing import BinaryIO, Final
 from featurewatch.streams.kraft.directory import files
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS, CommitRule
 from featurewatch.streams.kraft.errors import MalformedLogError
-from featurewatch.streams.kraft.observer.requests import (
-    LOG_START,
-    NOBODY,
-    LeaderAndEpoch,
-    OffsetAndEpoch,
-)
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
@@ -32,6 +26,7 @@ from featurewatch.streams.kraft.observer.states import (
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LOG_START, NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 POLL_MS: Final = 50
 _TROUBLE_POLLS: Final = 20
@@ -241,7 +236,7 @@ class LogDirectoryReader:
     def _learn_voters(self, older: Iterable[int]) -> None:
         """Look for the record with which the present epoch began: it says how many vote."""
         for base in older:
-            if self._rule.leader != NOBODY:
+            if self._rule.leader != NO_LEADER:
                 return
             with files.LogSegment(self._directory, base) as segment:
                 for batch in segment.batches():

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from featurewatch.streams.kraft.observer.requests import LeaderAndEpoch
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import LeaderAndEpoch
 
 
 class LeaderLocator:

@@ -18,18 +18,16 @@ from kio.static.protocol import Payload
 
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer.requests import (
-    NOBODY,
     UNSUPPORTED_VERSION,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
-    LeaderAndEpoch,
     ObserverRequest,
     ObserverResponse,
-    OffsetAndEpoch,
 )
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 NO_REPLICA: Final = BrokerId(-1)
 METADATA_TOPIC: Final = TopicName("__cluster_metadata")
@@ -169,7 +167,9 @@ def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
 
 
 def _leader(told: Any) -> LeaderAndEpoch:
-    return LeaderAndEpoch(told.leader_id, told.leader_epoch) if told.leader_epoch >= 0 else NOBODY
+    return (
+        LeaderAndEpoch(told.leader_id, told.leader_epoch) if told.leader_epoch >= 0 else NO_LEADER
+    )
 
 
 def _place(told: Any) -> OffsetAndEpoch | None:

@@ -15,14 +15,12 @@ from featurewatch.streams.kraft.observer import requests
 from featurewatch.streams.kraft.observer.controllers import LeaderLocator
 from featurewatch.streams.kraft.observer.failures import FailureRank, QuorumFailures
 from featurewatch.streams.kraft.observer.requests import (
-    LOG_START,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     ObserverRequest,
     ObserverResponse,
-    OffsetAndEpoch,
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
@@ -41,6 +39,7 @@ from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""
@@ -89,7 +88,7 @@ class Observer:
         return self._tail.end
 
     @property
-    def leader(self) -> requests.LeaderAndEpoch:
+    def leader(self) -> LeaderAndEpoch:
         """The leader as far as it is known."""
         return self._controllers.leader
 

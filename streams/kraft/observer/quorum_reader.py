@@ -10,9 +10,7 @@ from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.observer import Observer
 from featurewatch.streams.kraft.observer.requests import (
     FetchRequest,
-    LeaderAndEpoch,
     ObserverRequest,
-    OffsetAndEpoch,
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
@@ -31,6 +29,7 @@ from featurewatch.streams.net.connection import (
 from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
 
 _MOST_CONNECTIONS = 8
 """More open connections than this are not kept: a quorum has three or five controllers."""

@@ -10,35 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from featurewatch.streams.net.address import Address
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class OffsetAndEpoch:
-    """A place between two records: the offset that comes next and the epoch of what is before it.
-
-    It is also what names a snapshot: the state just before ``offset``.
-    """
-
-    offset: int
-    epoch: int
-
-    def __str__(self) -> str:
-        return f"offset {self.offset} of epoch {self.epoch}"
-
-
-LOG_START: Final = OffsetAndEpoch(0, 0)
-"""Before the first record (the schema's default epoch -1 is answered INVALID_REQUEST)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndEpoch:
-    """Who leads in which epoch; id -1: nobody, or not known."""
-
-    id: int
-    epoch: int
-
-
-NOBODY: Final = LeaderAndEpoch(-1, -1)
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +54,7 @@ class FetchResponse:
 
     error: int
     version: int
-    leader: LeaderAndEpoch = NOBODY
+    leader: LeaderAndEpoch = NO_LEADER
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
     high_watermark: int = -1
     log_start: int = -1
@@ -97,7 +69,7 @@ class FetchSnapshotResponse:
     ``size``."""
 
     error: int
-    leader: LeaderAndEpoch = NOBODY
+    leader: LeaderAndEpoch = NO_LEADER
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
     snapshot: OffsetAndEpoch | None = None
     size: int = -1

@@ -6,8 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.types import OffsetAndEpoch
 
 
 class ObserverState(StrEnum):

@@ -1,8 +1,8 @@
 """What an observer has fetched and must hold back until it is known to be committed."""
 
 from featurewatch.streams.kraft.errors import MalformedLogError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
+from featurewatch.streams.types import OffsetAndEpoch
 
 
 class UncommittedLog:
