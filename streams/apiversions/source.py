@@ -1,4 +1,4 @@
-"""The source of ``api-versions``: requests each node's features at an interval, publishes changes."""
+"""The source of ``api-versions``: requests each node's features and publishes the changes."""
 
 import asyncio
 import logging

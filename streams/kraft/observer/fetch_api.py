@@ -95,8 +95,8 @@ def fetch_request(ask: FetchRequest, cluster_id: str, version: int) -> Payload:
     partition = schema.FetchPartition(
         partition=PARTITION,
         current_leader_epoch=i32(ask.epoch),
-        fetch_offset=i64(ask.place.offset),
-        last_fetched_epoch=i32(ask.place.epoch),
+        fetch_offset=i64(ask.position.offset),
+        last_fetched_epoch=i32(ask.position.epoch),
         partition_max_bytes=i32(ask.max_bytes),
         **watermark,
     )

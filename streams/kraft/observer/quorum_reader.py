@@ -14,7 +14,7 @@ from featurewatch.streams.kraft.observer.requests import (
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
-    DEFAULT_PACE,
+    DEFAULT_TIMING,
     Backoff,
     ObserverOutput,
     ObserverTiming,
@@ -45,7 +45,7 @@ class QuorumSettings:
     request_timeout_s: float = 2.0
     """How long a controller may be silent, on top of the wait that it was asked for."""
 
-    pace: ObserverTiming = DEFAULT_PACE
+    timing: ObserverTiming = DEFAULT_TIMING
 
 
 class QuorumReader:
@@ -54,7 +54,7 @@ class QuorumReader:
     def __init__(self, quorum: QuorumSettings, next_position: OffsetAndEpoch) -> None:
         self._quorum = quorum
         self._observer = Observer(
-            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.pace
+            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
         )
         self._connections: dict[Address, Connection] = {}
 

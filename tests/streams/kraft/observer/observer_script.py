@@ -51,7 +51,7 @@ def place(text: str) -> OffsetAndEpoch:
 def spell_ask(ask: requests.ObserverRequest) -> str:
     """A question as the table has it."""
     if isinstance(ask, requests.FetchRequest):
-        at = f"{ask.place.offset}@{ask.place.epoch}"
+        at = f"{ask.position.offset}@{ask.position.epoch}"
         return f"{ask.to.host} {at} e{ask.epoch} w{ask.max_wait_ms}"
     snapshot = f"{ask.snapshot.offset}@{ask.snapshot.epoch}"
     return f"{ask.to.host} snap {snapshot}+{ask.position} e{ask.epoch}"

@@ -146,7 +146,7 @@ class Quorum:
         # A leader says no watermark before it has committed something of its own epoch.
         own = [entry[1] + 1 for entry in self.committed if entry[2] == node.epoch]
         watermark = own[-1] if own else -1
-        place, snapshot = ask.place, node.snapshot
+        place, snapshot = ask.position, node.snapshot
         answer = {"error": 0, "version": version, "leader": told, "log_start": node.start}
         lost = snapshot is not None and (
             place.offset < node.start
