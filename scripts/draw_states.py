@@ -7,7 +7,7 @@ documents with the tables.
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from featurewatch.streams.kraft.observer import states as observer
 from featurewatch.streams.zookeeper.watcher import states as watcher
@@ -16,10 +16,13 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 BEGIN: Final = "<!-- states: written by python -m scripts.draw_states -->\n"
 END: Final = "<!-- end of states -->"
 
+State = TypeVar("State", bound=StrEnum)
+Trigger = TypeVar("Trigger", bound=StrEnum)
 
-def diagram(start: StrEnum, transitions: Mapping[tuple[StrEnum, StrEnum], StrEnum]) -> str:
+
+def diagram(start: State, transitions: Mapping[tuple[State, Trigger], State]) -> str:
     """A Mermaid state diagram; triggers with the same two states share an arrow."""
-    arrows: dict[tuple[StrEnum, StrEnum], list[str]] = {}
+    arrows: dict[tuple[State, State], list[str]] = {}
     for (before, trigger), after in transitions.items():
         arrows.setdefault((before, after), []).append(trigger)
     lines = [

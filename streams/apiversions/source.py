@@ -61,7 +61,7 @@ class ApiVersionsSource(SourceShell):
         self._stalled: str | None = None
         self._status.detail = self._detail = "no node was asked yet"
         self._warned: deque[str] = deque(maxlen=100)
-        self._next_listing_s = 0.0
+        self._next_listing_ms = 0
         self._cluster = settings.cluster
         self._response_count = 0
 
@@ -86,9 +86,9 @@ class ApiVersionsSource(SourceShell):
 
     async def _step(self) -> None:
         """List the cluster if that is due, request every node's features, publish the changes."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._next_listing_s or not self._addresses:
-            self._next_listing_s = now_s + self._settings.listing_interval_s
+        now_ms = self._monotonic_ms()
+        if now_ms >= self._next_listing_ms or not self._addresses:
+            self._next_listing_ms = now_ms + int(self._settings.listing_interval_s * 1000)
             await self._list()
         tracker = self._tracker
         if tracker is not None:

@@ -57,13 +57,17 @@ class KraftSettings:
     heartbeat_ms: int = 3000
     grace: GracePeriods = field(default_factory=GracePeriods)
 
-    def open(self, position: OffsetAndEpoch) -> LogReader:
-        """A reader of the log from ``position`` on."""
+    def open(self, position: OffsetAndEpoch, monotonic_ms: Callable[[], int]) -> LogReader:
+        """A reader of the log from ``position`` on; ``monotonic_ms`` is the source's clock."""
         if self.quorum is not None:
-            return QuorumReader(self.quorum, position)
+            return QuorumReader(self.quorum, position, monotonic_ms)
         if self.log_directory is not None:
             return LogDirectoryReader(
-                self.log_directory, self.cluster, position, self.log_directory_settle_ms
+                self.log_directory,
+                self.cluster,
+                position,
+                self.log_directory_settle_ms,
+                monotonic_ms=monotonic_ms,
             )
         raise ValueError(f"neither controllers nor a log directory are given for {self.cluster}")
 
@@ -152,7 +156,8 @@ class KraftSource(SourceShell):
 
     def _open_reader(self) -> LogReader:
         offset, epoch = self._assembler.position
-        return self._settings.open(OffsetAndEpoch(offset + 1, epoch) if offset >= 0 else LOG_START)
+        position = OffsetAndEpoch(offset + 1, epoch) if offset >= 0 else LOG_START
+        return self._settings.open(position, self._monotonic_ms)
 
     async def _close(self) -> None:
         reader, self._reader = self._reader, None

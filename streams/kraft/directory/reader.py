@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -48,10 +48,12 @@ class LogDirectoryReader:
         next_position: OffsetAndEpoch,
         settle_ms: int = SETTLE_MS,
         poll_ms: int = POLL_MS,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
     ) -> None:
         self.high_watermark = -1
         self.caught_up = False
         self.stall_reason: StallReason | None = None
+        self._monotonic_ms = monotonic_ms
         self._busy = threading.Lock()
         self._given = directory
         self._cluster_id = cluster_id
@@ -117,7 +119,7 @@ class LogDirectoryReader:
         return outputs, 0 if more else self._poll_ms
 
     def _fail(self, line: str, *, lasting: bool) -> int:
-        now_ms = monotonic_ms()
+        now_ms = self._monotonic_ms()
         self.stall_reason = StallReason(
             line, lasting, self.stall_reason.since_ms if self.stall_reason else now_ms
         )
@@ -184,7 +186,7 @@ class LogDirectoryReader:
         return True
 
     def _look_for_snapshots(self) -> None:
-        now_ms = monotonic_ms()
+        now_ms = self._monotonic_ms()
         if self._looked_ms is None or now_ms - self._looked_ms >= _SNAPSHOT_LOOKS_MS:
             self._looked_ms = now_ms
             found = files.snapshots(self._directory)

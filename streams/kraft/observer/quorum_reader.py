@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from featurewatch.streams.kraft.errors import NotAControllerError
@@ -49,9 +49,15 @@ class QuorumSettings:
 
 
 class QuorumReader:
-    """A `LogReader` over the wire."""
+    """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock."""
 
-    def __init__(self, quorum: QuorumSettings, next_position: OffsetAndEpoch) -> None:
+    def __init__(
+        self,
+        quorum: QuorumSettings,
+        next_position: OffsetAndEpoch,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+    ) -> None:
+        self._monotonic_ms = monotonic_ms
         self._quorum = quorum
         self._observer = Observer(
             quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
@@ -90,7 +96,7 @@ class QuorumReader:
 
     async def read(self) -> Sequence[ObserverOutput]:
         """Do what the observer wants done next."""
-        step = self._observer.next_action(monotonic_ms())
+        step = self._observer.next_action(self._monotonic_ms())
         if isinstance(step, Backoff):
             await asyncio.sleep(step.ms / 1000)
             return ()
@@ -100,7 +106,7 @@ class QuorumReader:
             failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
             failure = RequestFailure(str(error))
-        self._observer.on_failure(failure, monotonic_ms())
+        self._observer.on_failure(failure, self._monotonic_ms())
         return ()
 
     async def close(self) -> None:
@@ -118,7 +124,7 @@ class QuorumReader:
         wait_ms = ask.max_wait_ms if isinstance(ask, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
         response = await connection.request(request, answer_class, timeout_s)
-        return self._observer.on_response(read(response), monotonic_ms())
+        return self._observer.on_response(read(response), self._monotonic_ms())
 
     async def _connected(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)

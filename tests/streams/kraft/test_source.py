@@ -1,7 +1,7 @@
 """The source between a scripted reader and a sink: order, dead letters, a bus that waits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -53,7 +53,7 @@ class Reader:
 class Settings(KraftSettings):
     """Settings that open prepared readers."""
 
-    def open(self, place: OffsetAndEpoch) -> LogReader:
+    def open(self, place: OffsetAndEpoch, monotonic_ms: Callable[[], int]) -> LogReader:
         """The next reader; the place it was asked for is noted."""
         OPENED.append(place)
         return READERS[min(len(OPENED), len(READERS)) - 1]
