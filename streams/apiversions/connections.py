@@ -58,8 +58,8 @@ class ConnectionPool:
 
     async def retain(self, wanted: Iterable[tuple[Role, Address]]) -> None:
         """Closes the connections to all other addresses."""
-        for place in self._open.keys() - set(wanted):
-            await self._open.pop(place).close()
+        for role_and_address in self._open.keys() - set(wanted):
+            await self._open.pop(role_and_address).close()
 
     def _known(self, role: Role, address: Address) -> Connection | None:
         connection = self._open.get((role, address))
@@ -69,5 +69,9 @@ class ConnectionPool:
         return None
 
     def _security(self, role: Role) -> Security:
-        own = self._settings.controllers_security
-        return own if role is Role.CONTROLLER and own is not None else self._settings.security
+        controllers_security = self._settings.controllers_security
+        return (
+            controllers_security
+            if role is Role.CONTROLLER and controllers_security is not None
+            else self._settings.security
+        )

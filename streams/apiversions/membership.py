@@ -92,10 +92,10 @@ def controllers_request() -> tuple[Payload, type[DescribeClusterResponse]]:
 
 def quorum_request(version: int) -> tuple[Payload, type[DescribeQuorumResponse]]:
     """Asks a broker for the controllers."""
-    form, answer = _QUORUM_FORMS[version]
+    form, response_class = _QUORUM_FORMS[version]
     partition = form.PartitionData(partition_index=i32(0))
     topic = form.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
-    return form.DescribeQuorumRequest(topics=(topic,)), answer
+    return form.DescribeQuorumRequest(topics=(topic,)), response_class
 
 
 def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:

@@ -62,29 +62,29 @@ def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
     if isinstance(response, ApiVersionsResponseV0):
         return NodeFeatures({}, {}, -1, complete=False)
     supported: dict[FeatureName, Range] = {}
-    faults: list[tuple[AdvertisedRange, str]] = []
+    invalid: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
         advertised = AdvertisedRange(
             feature.name, int(feature.min_version), int(feature.max_version)
         )
-        fault = advertised.problem()
-        if fault is not None:
-            faults.append((advertised, f"supported feature {feature.name!r} {fault}"))
+        problem = advertised.problem()
+        if problem is not None:
+            invalid.append((advertised, f"supported feature {feature.name!r} {problem}"))
         else:
             supported[FeatureName(feature.name)] = (advertised.low, advertised.high)
     finalized: dict[FeatureName, FeatureLevel] = {}
     epoch = max(int(response.finalized_features_epoch), -1)
     for level in response.finalized_features if epoch >= 0 else ():
         low, high = int(level.min_version_level), int(level.max_version_level)
-        fault = AdvertisedRange(level.name, low, high).problem()
-        if fault is not None:
-            faults.append(
+        problem = AdvertisedRange(level.name, low, high).problem()
+        if problem is not None:
+            invalid.append(
                 (
                     AdvertisedRange(level.name, low, high),
-                    f"finalized feature {level.name!r} {fault}",
+                    f"finalized feature {level.name!r} {problem}",
                 )
             )
         elif high > 0:
             finalized[FeatureName(level.name)] = FeatureLevel(high)
     complete = isinstance(response, ApiVersionsResponseV4)
-    return NodeFeatures(supported, finalized, epoch, complete, tuple(faults))
+    return NodeFeatures(supported, finalized, epoch, complete, tuple(invalid))

@@ -62,7 +62,7 @@ class NodeTracker:
 
         A node counts as gone at the second listing without it.
         """
-        said: list[TrackerEvent] = []
+        events: list[TrackerEvent] = []
         for key, address in nodes.items():
             node = self._nodes.setdefault(key, _Node(address))
             node.unlisted = 0
@@ -76,35 +76,35 @@ class NodeTracker:
             if node.unlisted < UNLISTED_BEFORE_GONE:
                 continue
             detail = "the cluster no longer lists it"
-            said.append(self._silence(key, node.address, detail, now_ms, gone=True))
+            events.append(self._silence(key, node.address, detail, now_ms, gone=True))
             del self._nodes[key]
-        return said
+        return events
 
-    def on_response(self, key: NodeKey, answer: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
+    def on_response(self, key: NodeKey, features: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
         """A node's answer; published if it says something new, or if the node was silent."""
         node = self._nodes.get(key)
         if node is None:
             return []
         node.misses, node.silent = 0, False
-        node.levels = answer.finalized if answer.epoch >= 0 else None
-        if node.answer is not None and node.answer.same_features(answer):
+        node.levels = features.finalized if features.epoch >= 0 else None
+        if node.answer is not None and node.answer.same_features(features):
             return []
-        node.answer = answer
-        said: list[TrackerEvent] = [
+        node.answer = features
+        events: list[TrackerEvent] = [
             NodeAnswer(
                 cluster=self._cluster,
                 role=key.role,
                 node_id=key.node_id,
                 address=node.address,
-                supported=answer.supported,
-                finalized=answer.finalized,
-                epoch=answer.epoch,
-                complete=answer.complete,
+                supported=features.supported,
+                finalized=features.finalized,
+                epoch=features.epoch,
+                complete=features.complete,
                 seen_ms=now_ms,
             )
         ]
-        said += self._new_faults(key, node, answer, now_ms)
-        return said
+        events += self._new_faults(key, node, features, now_ms)
+        return events
 
     def on_no_response(self, key: NodeKey, detail: str, now_ms: int) -> list[TrackerEvent]:
         """A node that did not answer; ``detail`` says why in one line."""
@@ -126,18 +126,18 @@ class NodeTracker:
         compared; brokers and controllers count them differently.
         """
         views = self._stable_views()
-        said: list[TrackerEvent] = []
+        events: list[TrackerEvent] = []
         # A node that missed one question still holds what it said: it is not gone yet.
         wavering = {
             str(key) for key, node in self._nodes.items() if node.misses and not node.silent
         }
         for feature in sorted(views.keys() | self._views.keys()):
-            now, before = views.get(feature, ()), self._views.get(feature, ())
+            current, before = views.get(feature, ()), self._views.get(feature, ())
             if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
                 continue
-            if now != before and (len(now) > 1 or len(before) > 1):
-                said.append(Disagreement(self._cluster, feature, now, now_ms))
-            self._views[feature] = now
+            if current != before and (len(current) > 1 or len(before) > 1):
+                events.append(Disagreement(self._cluster, feature, current, now_ms))
+            self._views[feature] = current
         self._views = {
             feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
         }
@@ -145,7 +145,7 @@ class NodeTracker:
             if not node.misses or node.silent:
                 node.levels_before = node.levels
             node.levels = None
-        return said
+        return events
 
     def _stable_views(self) -> dict[FeatureName, Views]:
         stable = {
@@ -157,8 +157,8 @@ class NodeTracker:
         views: dict[FeatureName, Views] = {}
         for name in names:
             by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
-            for key, (before, now) in stable.items():
-                level = now.get(name, FeatureLevel(0))
+            for key, (before, current) in stable.items():
+                level = current.get(name, FeatureLevel(0))
                 if before.get(name, FeatureLevel(0)) == level:
                     by_level[level].append(key)
             views[name] = tuple(
@@ -175,9 +175,9 @@ class NodeTracker:
     def _new_faults(
         self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
     ) -> Iterable[DeadLetter]:
-        known, node.faults = node.faults, frozenset(reason for _, reason in answer.invalid)
+        reported, node.faults = node.faults, frozenset(reason for _, reason in answer.invalid)
         for advertised, reason in answer.invalid:
-            if reason not in known:
+            if reason not in reported:
                 yield DeadLetter(
                     cluster=self._cluster,
                     place=f"ApiVersions answer of {key}, feature {advertised.name!r}",

@@ -90,9 +90,9 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> Offs
         # that was not heard of for long costs one pass over the partition.
         while end > low:
             start = max(low, end - window)
-            found = _last_between(consumer, partition, (start, end), key, source, timeout_s)
-            if found is not None:
-                return None if found == NO_OFFSET else found
+            position = _last_between(consumer, partition, (start, end), key, source, timeout_s)
+            if position is not None:
+                return None if position == NO_OFFSET else position
             end, window = start, window * _GROWTH
         return None
     except KafkaException as error:
@@ -143,7 +143,7 @@ def _last_between(
     """The last position said at offsets from the first up to below the second."""
     start, end = offsets
     consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
-    found: OffsetAndEpoch | None = None
+    position: OffsetAndEpoch | None = None
     deadline = time.monotonic() + timeout_s
     while True:
         # `consume` alone would wait for its thousand messages until the timeout.
@@ -151,11 +151,11 @@ def _last_between(
         messages = [] if first is None else [first, *consumer.consume(1000, timeout=0)]
         for message in messages:
             if _is_end(message, end):
-                return found
+                return position
             if message.error() is None and message.key() == key:
-                found = position_in_message(message.value(), key, source) or found
+                position = position_in_message(message.value(), key, source) or position
             if message.error() is None and (message.offset() or 0) >= end - 1:
-                return found
+                return position
         if any(message.error() is None for message in messages):
             deadline = time.monotonic() + timeout_s
         elif time.monotonic() > deadline:
@@ -188,9 +188,9 @@ def _murmur2(data: bytes) -> int:
     value = 0x9747B28C ^ length
     whole = length - length % 4
     for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
-        word = (word ^ (word >> 24)) * factor & mask
-        value = (value * factor & mask) ^ word
+        block = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        block = (block ^ (block >> 24)) * factor & mask
+        value = (value * factor & mask) ^ block
     if whole < length:
         value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
     value = (value ^ (value >> 13)) * factor & mask

@@ -39,8 +39,8 @@ def ensure_topics(
     wanted |= dict.fromkeys(changelogs, compacted)
     admin = AdminClient(bus.client(), logger=LOG)
     deadline = time.monotonic() + timeout_s
-    there = _metadata(admin, bus, deadline)
-    missing = {name: config for name, config in wanted.items() if name not in there}
+    existing = _metadata(admin, bus, deadline)
+    missing = {name: config for name, config in wanted.items() if name not in existing}
     created = _create(admin, bus, missing, deadline) if missing else set()
     _wait_for_leaders(admin, bus, wanted, deadline)
     _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
@@ -92,8 +92,8 @@ def _wait_for_leaders(
     admin: AdminClient, bus: BusSettings, names: Iterable[str], deadline: float
 ) -> None:
     while True:
-        there = _metadata(admin, bus, deadline)
-        behind = [name for name in names if not _is_ready(name, there.get(name), bus)]
+        existing = _metadata(admin, bus, deadline)
+        behind = [name for name in names if not _is_ready(name, existing.get(name), bus)]
         if not behind:
             return
         if time.monotonic() > deadline:
@@ -123,19 +123,19 @@ def _check_policies(
         return
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
     for resource, future in admin.describe_configs(resources).items():
-        must = wanted[resource.name].get(_POLICY, "delete")
+        required = wanted[resource.name].get(_POLICY, "delete")
         try:
-            found = str(future.result()[_POLICY].value)
+            policy = str(future.result()[_POLICY].value)
         except KafkaException as error:
             LOG.warning(
                 "the cleanup policy of %s could not be read (%s): it must be %s",
                 resource.name,
                 error.args[0].str(),
-                must,
+                required,
             )
             continue
-        if found != must:
+        if policy != required:
             raise TopicMismatchError(
-                f"topic {resource.name} has the cleanup policy {found} and must have {must}: "
+                f"topic {resource.name} has the cleanup policy {policy} and must have {required}: "
                 f"change {_POLICY} of the topic, or choose another prefix than {bus.prefix}"
             )

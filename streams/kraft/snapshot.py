@@ -78,17 +78,17 @@ class SnapshotReader:
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
         """The next bytes of the snapshot; raises `CorruptSnapshotError` when it cannot be
         trusted."""
-        found = scan_batches(held := self._tail + data)
-        out: list[SnapshotOutput] = []
-        for batch in found.batches:
+        scan = scan_batches(buffered := self._tail + data)
+        outputs: list[SnapshotOutput] = []
+        for batch in scan.batches:
             if batch.error:
                 raise self._bad(batch.error, batch.at)
-            self._take(batch, seen_ms, out)
-        if found.error:
-            raise self._bad(found.error, found.consumed)
-        self._tail = held[found.consumed :]
-        self._position += found.consumed
-        return out
+            self._take(batch, seen_ms, outputs)
+        if scan.error:
+            raise self._bad(scan.error, scan.consumed)
+        self._tail = buffered[scan.consumed :]
+        self._position += scan.consumed
+        return outputs
 
     def finish(self, seen_ms: int) -> SnapshotChunk:
         """The last chunk; raises `CorruptSnapshotError` when the snapshot ends too early."""
@@ -96,13 +96,13 @@ class SnapshotReader:
             raise self._bad("it is cut off before its footer", 0)
         return self._chunk(seen_ms, last=True)
 
-    def _take(self, batch: RecordBatch, seen_ms: int, out: list[SnapshotOutput]) -> None:
+    def _take(self, batch: RecordBatch, seen_ms: int, outputs: list[SnapshotOutput]) -> None:
         if self._complete:
             raise self._bad("it goes on after its footer", batch.at)
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
             place = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
-            out.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
+            outputs.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
         self._skipped += decoded.skipped
         for record in decoded.records:
             if record["type"] in (_HEADER, _FOOTER):
@@ -112,7 +112,7 @@ class SnapshotReader:
                 raise self._bad("it does not begin with a snapshot header", batch.at)
             size = len(orjson.dumps(record))
             if self._records and self._size + size > CHUNK_BYTES:
-                out.append(self._chunk(seen_ms, last=False))
+                outputs.append(self._chunk(seen_ms, last=False))
             self._records.append(record)
             self._size += size
         if self._append_ms is None:

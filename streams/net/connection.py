@@ -127,10 +127,10 @@ class Connection:
             SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, timeout_s
         )
         if offered.error_code is not ErrorCode.none:
-            known = ", ".join(offered.mechanisms) or "none"
+            mechanisms = ", ".join(offered.mechanisms) or "none"
             await self.close()
             raise AuthenticationError(
-                f"{self.address} does not offer SASL {mechanism} (it offers: {known}): "
+                f"{self.address} does not offer SASL {mechanism} (it offers: {mechanisms}): "
                 "set sasl.mechanism to one of these"
             )
         exchange = security.exchange()
@@ -141,8 +141,8 @@ class Connection:
                     SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse, timeout_s
                 )
                 if answer.error_code is not ErrorCode.none:
-                    why = answer.error_message or answer.error_code.name
-                    raise SaslError(f"{why}: check sasl.username and sasl.password")
+                    reason = answer.error_message or answer.error_code.name
+                    raise SaslError(f"{reason}: check sasl.username and sasl.password")
                 message = exchange.send(answer.auth_bytes)
         except StopIteration:
             return
@@ -286,8 +286,8 @@ async def _connect(
             raise NodeError(
                 f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
             ) from error
-        why = error.strerror or str(error)
-        raise NodeError(f"nobody listens at {address} ({why}): check the address") from error
+        reason = error.strerror or str(error)
+        raise NodeError(f"nobody listens at {address} ({reason}): check the address") from error
     return Connection(address, reader, writer, client_id)
 
 

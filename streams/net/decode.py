@@ -35,9 +35,9 @@ class ByteReader:
         end = self.at + size
         if size < 0 or end > len(self.data):
             raise DecodeError(f"{size} bytes are said to follow, {self.left} do")
-        taken = self.data[self.at : end]
+        content = self.data[self.at : end]
         self.at = end
-        return taken
+        return content
 
     @property
     def left(self) -> int:
@@ -91,15 +91,15 @@ def _entity(kind: Any) -> FieldReader:
     plain: list[tuple[str, FieldReader]] = []
     tagged: dict[int, tuple[str, FieldReader]] = {}
     absent: dict[str, Any] = {}
-    for each in fields(kind):
-        kafka_type = each.metadata.get("kafka_type")
-        read = _field(hints[each.name], kafka_type, flexible)
-        if (tag := each.metadata.get("tag")) is None:
-            plain.append((each.name, read))
+    for item in fields(kind):
+        kafka_type = item.metadata.get("kafka_type")
+        read = _field(hints[item.name], kafka_type, flexible)
+        if (tag := item.metadata.get("tag")) is None:
+            plain.append((item.name, read))
             continue
-        tagged[tag] = (each.name, read)
-        if each.default is MISSING:
-            absent[each.name] = _absent(hints[each.name], kafka_type)
+        tagged[tag] = (item.name, read)
+        if item.default is MISSING:
+            absent[item.name] = _absent(hints[item.name], kafka_type)
 
     def read_all(cursor: ByteReader) -> Any:
         values = absent | {name: read(cursor) for name, read in plain}
@@ -110,13 +110,13 @@ def _entity(kind: Any) -> FieldReader:
     return read_all
 
 
-def _tags(cursor: ByteReader, known: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
+def _tags(cursor: ByteReader, readers: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for _ in range(_bounded(cursor, _varint(cursor))):
         tag, size = _varint(cursor), _varint(cursor)
         content = ByteReader(cursor.take(size))
-        if tag in known:
-            name, read = known[tag]
+        if tag in readers:
+            name, read = readers[tag]
             values[name] = read(content)
     return values
 
@@ -129,7 +129,7 @@ def _absent(hint: Any, kafka_type: str | None) -> Any:
         return ()
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        own = [each for each in fields(hint) if each.default is MISSING]
+        own = [item for item in fields(hint) if item.default is MISSING]
         return cast("Any", hint)(
             **{n.name: _absent(hints[n.name], n.metadata.get("kafka_type")) for n in own}
         )

@@ -63,8 +63,8 @@ def from_properties(properties: Mapping[str, str]) -> Security:
 
 
 def _jaas(text: str) -> dict[str, str]:
-    found = _JAAS_OPTION.findall(text)
-    return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in found}
+    options = _JAAS_OPTION.findall(text)
+    return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in options}
 
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:

@@ -94,10 +94,10 @@ def parse_hosts(text: str) -> tuple[tuple[Address, ...], str]:
     if "," in rest:
         raise ValueError(f"{text!r} has a server after the chroot: it stands once, at the end")
     names = [part for name in rest.split("/") if (part := name.strip())]
-    given = [server.strip() for server in servers.split(",") if server.strip()]
-    if not given:
+    server_texts = [server.strip() for server in servers.split(",") if server.strip()]
+    if not server_texts:
         raise ValueError(f"{text!r} names no ZooKeeper server: write host:port,host:port/chroot")
-    addresses = tuple(Address.parse(_with_port(server)) for server in given)
+    addresses = tuple(Address.parse(_with_port(server)) for server in server_texts)
     return addresses, "".join(f"/{name}" for name in names) if slash else ""
 
 

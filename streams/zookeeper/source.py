@@ -156,10 +156,10 @@ class ZookeeperSource(SourceShell):
             case SessionConnected(session):
                 self._down_since_ms = self._reopen_ms = None
                 self._watcher.on_connected(session)
-            case SessionDisconnected(dead):
+            case SessionDisconnected(is_permanent):
                 if self._down_since_ms is None:
                     self._down_since_ms = now_ms
-                if dead:
+                if is_permanent:
                     self._reopen_ms = now_ms + _REOPEN_MS
                 reason = self._session.reason if self._session is not None else ""
                 self._watcher.on_disconnected(reason, now_ms)

@@ -51,8 +51,8 @@ class CommitRule:
         if batch.error:
             return
         epoch = batch.leader_epoch
-        known_ms = self._newest_ms.get(epoch, batch.append_ms)
-        self._newest_ms[epoch] = max(known_ms, batch.append_ms)
+        newest_ms = self._newest_ms.get(epoch, batch.append_ms)
+        self._newest_ms[epoch] = max(newest_ms, batch.append_ms)
         if batch.control and epoch >= self.leader.epoch:
             for record in self._control.decode(batch).records:
                 if "voters" in record["data"]:
@@ -60,12 +60,12 @@ class CommitRule:
                 if "leaderId" in record["data"]:
                     self.leader = LeaderAndEpoch(record["data"]["leaderId"], epoch)
 
-    def high_watermark(self, held: Iterable[RecordBatch], snapshot_end: int) -> int:
+    def high_watermark(self, batches: Iterable[RecordBatch], snapshot_end: int) -> int:
         """Where the committed log ends, of the batches ``held`` and the newest snapshot; or -1."""
         committed = snapshot_end
         one_span = 0 < self._voters <= _ONE_SPAN_VOTERS
         settle_ms = self._settle_ms if one_span else 2 * self._settle_ms
-        for batch in held:
+        for batch in batches:
             settled_ms = self._newest_ms.get(batch.leader_epoch, 0) - settle_ms
             if self._voters == 1 or batch.append_ms <= settled_ms:
                 committed = max(committed, batch.last_offset + 1)

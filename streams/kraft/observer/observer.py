@@ -141,8 +141,8 @@ class Observer:
         request = self._take_pending()
         self._controllers.failed(request.to)
         self._move(ResponseKind.LOST)
-        weight = FailureRank.LASTING if failure.permanent else FailureRank.SILENT
-        self._failures.record(request.to, failure.message, now_ms, weight)
+        rank = FailureRank.PERMANENT if failure.permanent else FailureRank.SILENT
+        self._failures.record(request.to, failure.message, now_ms, rank)
 
     def on_response(self, response: ObserverResponse, now_ms: int) -> list[ObserverOutput]:
         """Apply the response to the pending request; returns the outputs, in order."""
@@ -164,8 +164,8 @@ class Observer:
             self._controllers.failed(request.to)
             self._move(ResponseKind.LOST)
             self._log.drop()
-            line = f"{request.to} sent what cannot be read: {error}"
-            self._failures.record(request.to, line, now_ms)
+            message = f"{request.to} sent what cannot be read: {error}"
+            self._failures.record(request.to, message, now_ms)
             return []
 
     # -- requests ----------------------------------------------------------------------------
@@ -187,10 +187,10 @@ class Observer:
         Before 4.1 an advance of the high watermark does not complete a waiting fetch, and the
         response to one that times out has the watermark of when it arrived.
         """
-        settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
+        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
         if (
             self.state is ObserverState.FETCHING
-            and (settled or self._pushes_watermark)
+            and (is_settled or self._pushes_watermark)
             and not self._log_is_full
         ):
             return self._timing.max_wait_ms
@@ -222,14 +222,16 @@ class Observer:
         # Released controllers fail on every error of FetchSnapshot and respond with -1 and no
         # leader: the response to the next Fetch has the cause.
         if is_snapshot_gone:
-            line = f"{request.to} no longer has the snapshot that it named"
-            self._failures.record(request.to, line, now_ms)
+            message = f"{request.to} no longer has the snapshot that it named"
+            self._failures.record(request.to, message, now_ms)
             self._not_before_ms = now_ms + self._backoff_ms()
             return ResponseKind.SNAPSHOT_GONE
         if error in requests.ADVICE:
             self._controllers.mark_tried(request.to)
             advice = requests.ADVICE[error].format(cluster=self._cluster)
-            self._failures.record(request.to, f"{request.to} {advice}", now_ms, FailureRank.LASTING)
+            self._failures.record(
+                request.to, f"{request.to} {advice}", now_ms, FailureRank.PERMANENT
+            )
             return ResponseKind.REFUSED
         named = response.leader
         # FetchSnapshot omits the leader where it is (0, 0), and epochs begin at 1.
@@ -237,8 +239,8 @@ class Observer:
         is_older = is_given and named.epoch < request.epoch
         if error == requests.UNKNOWN_LEADER_EPOCH or is_older:
             self._controllers.mark_behind(request.to)
-            line = f"{request.to} is behind: it knows no epoch {request.epoch}"
-            self._failures.record(request.to, line, now_ms, FailureRank.BEHIND)
+            message = f"{request.to} is behind: it knows no epoch {request.epoch}"
+            self._failures.record(request.to, message, now_ms, FailureRank.BEHIND)
             return ResponseKind.BEHIND
         self._stale_since_ms = None
         is_new = is_given and self._controllers.update_leader(named)
@@ -250,11 +252,11 @@ class Observer:
             return ResponseKind.NEW_LEADER
         if error == requests.NONE and is_given and named.id != self.leader.id:
             self._controllers.mark_tried(request.to)
-            line = (
+            message = (
                 f"{request.to} names {named.id} as leader of epoch {named.epoch}, others "
                 f"{self.leader.id}: two clusters under one id?"
             )
-            self._failures.record(request.to, line, now_ms, FailureRank.LASTING)
+            self._failures.record(request.to, message, now_ms, FailureRank.PERMANENT)
             return ResponseKind.REFUSED
         if error == requests.NONE:
             return None
@@ -306,16 +308,16 @@ class Observer:
             return self._on_snapshot_id(request, response, response.snapshot, now_ms)
         self._learn_watermark(response)
         if response.diverging is not None:
-            consistent = self._log.truncate(response.diverging)
+            is_consistent = self._log.truncate(response.diverging)
             if self._log.end == request.position:
                 # The same request would get the same response for ever.
-                consistent = consistent and len(self._log) > 0
+                is_consistent = is_consistent and len(self._log) > 0
                 self._log.drop()
-            if not consistent and response.high_watermark < 0:
+            if not is_consistent and response.high_watermark < 0:
                 return self._distrust_leader(request, now_ms)
             self._confirm_leader(request.to)
             self._move(ResponseKind.DIVERGED)
-            if consistent:
+            if is_consistent:
                 return []
             reason = f"the leader's log ends at {response.diverging}"
             return self._restart(response.diverging.offset, reason)
@@ -353,11 +355,11 @@ class Observer:
 
     def _schedule_watermark_poll(self, now_ms: int, *, fresh: bool) -> None:
         """Poll the high watermark soon after an append, then less and less often."""
-        settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
-        behind = self._log.end.offset < self.high_watermark
-        if settled or behind or fresh:
+        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
+        is_behind = self._log.end.offset < self.high_watermark
+        if is_settled or is_behind or fresh:
             self._poll_count = 0
-        if settled or behind:
+        if is_settled or is_behind:
             return
         waits_ms = self._timing.watermark_polls_ms
         if self._log_is_full or not self._pushes_watermark:
@@ -372,8 +374,8 @@ class Observer:
         """
         self._controllers.failed(request.to)
         self._move(ResponseKind.LOST)
-        line = f"{request.to} leads and has committed nothing yet: asking the others too"
-        self._failures.record(request.to, line, now_ms)
+        message = f"{request.to} leads and has committed nothing yet: asking the others too"
+        self._failures.record(request.to, message, now_ms)
         return []
 
     def _restart(self, valid_until: int, reason: str) -> list[ObserverOutput]:

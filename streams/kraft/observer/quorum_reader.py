@@ -1,4 +1,4 @@
-"""The shell round the observer: it owns the connections and the clock, and decides nothing."""
+"""The shell around the observer: it owns the connections, and decides nothing."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
 
 _MOST_CONNECTIONS = 8
-"""More open connections than this are not kept: a quorum has three or five controllers."""
+"""At most so many connections stay open: a quorum has three or five controllers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class QuorumSettings:
     controllers: tuple[Address, ...]
     security: Security = PLAINTEXT
     request_timeout_s: float = 2.0
-    """How long a controller may be silent, on top of the wait that it was asked for."""
+    """How long a response may take, on top of the wait in the request."""
 
     timing: ObserverTiming = DEFAULT_TIMING
 
@@ -66,12 +66,12 @@ class QuorumReader:
 
     @property
     def next_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was given out."""
+        """The position after the last record that was released."""
         return self._observer.next_position
 
     @property
     def fetch_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was fetched, committed or not."""
+        """The position after the last record that was fetched, committed or not."""
         return self._observer.fetch_position
 
     @property
@@ -86,22 +86,22 @@ class QuorumReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all that the present leader calls committed was given out."""
+        """Whether everything below the current leader's high watermark was released."""
         return self._observer.caught_up
 
     @property
     def stall_reason(self) -> StallReason | None:
-        """Why nothing can be read at present."""
+        """Why nothing can be read now."""
         return self._observer.stall_reason
 
     async def read(self) -> Sequence[ObserverOutput]:
-        """Do what the observer wants done next."""
+        """Send the observer's next request, or wait."""
         step = self._observer.next_action(self._monotonic_ms())
         if isinstance(step, Backoff):
             await asyncio.sleep(step.ms / 1000)
             return ()
         try:
-            return await self._ask(step)
+            return await self._send(step)
         except (AuthenticationError, NotAControllerError) as error:
             failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
@@ -116,17 +116,17 @@ class QuorumReader:
         for connection in connections:
             await connection.close()
 
-    async def _ask(self, ask: ObserverRequest) -> Sequence[ObserverOutput]:
-        connection = await self._connected(ask.to)
-        request, answer_class, read = fetch_api.encode_request(
-            ask, self._quorum.cluster_id, connection
+    async def _send(self, values: ObserverRequest) -> Sequence[ObserverOutput]:
+        connection = await self._connection_to(values.to)
+        request, response_class, read = fetch_api.encode_request(
+            values, self._quorum.cluster_id, connection
         )
-        wait_ms = ask.max_wait_ms if isinstance(ask, FetchRequest) else 0
+        wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
-        response = await connection.request(request, answer_class, timeout_s)
+        response = await connection.request(request, response_class, timeout_s)
         return self._observer.on_response(read(response), self._monotonic_ms())
 
-    async def _connected(self, address: Address) -> Connection:
+    async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)
         if connection is None or connection.closed:
             if len(self._connections) >= _MOST_CONNECTIONS:

@@ -84,7 +84,7 @@ def _features(
         entry = _metadata(value, name)
         level = required(entry, form.level_key, _at_least(form.lowest), name)
         levels[feature] = FeatureLevel(level)
-        known = {form.level_key}
+        known_keys = {form.level_key}
         if form.minimum_key is not None:
             minimum = FeatureLevel(required(entry, form.minimum_key, _LEVEL, name))
             if minimum > levels[feature]:
@@ -92,8 +92,8 @@ def _features(
                     f"the minimum level of {brief(name)}, {minimum}, is above {level}"
                 )
             minimums[feature] = minimum
-            known.add(form.minimum_key)
-        if others := {key: item for key, item in entry.items() if key not in known}:
+            known_keys.add(form.minimum_key)
+        if others := {key: item for key, item in entry.items() if key not in known_keys}:
             metadata[feature] = others
     return FeaturesZnode(form.form, version, enabled, levels, minimums, metadata, epoch)
 

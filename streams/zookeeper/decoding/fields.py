@@ -71,8 +71,8 @@ def schema(content: dict[str, Any], low: int, high: int) -> int:
     """The ``version`` of the JSON, from ``low`` to ``high``; raises `ZnodeFormatError`."""
     version: int = required(content, "version", INT64)
     if not low <= version <= high:
-        known = f"{low}" if low == high else f"{low} to {high}"
-        raise ZnodeFormatError(f"its version is {version}; known is {known}")
+        supported = f"{low}" if low == high else f"{low} to {high}"
+        raise ZnodeFormatError(f"its version is {version}; known is {supported}")
     return version
 
 

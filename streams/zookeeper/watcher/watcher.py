@@ -93,7 +93,7 @@ class ZnodeWatcher:
     @property
     def znodes_read(self) -> int:
         """How many contents were decoded."""
-        return self._changes.taken
+        return self._changes.znodes_decoded
 
     @property
     def generation(self) -> int:
@@ -127,11 +127,11 @@ class ZnodeWatcher:
         self._move(WatcherTrigger.CONNECTED)
         self._control.append(ReadOperation.SYNC)
 
-    def on_disconnected(self, line: str, now_ms: int) -> None:
-        """There is no connection, for the reason ``line``; may be called repeatedly."""
+    def on_disconnected(self, reason: str, now_ms: int) -> None:
+        """There is no connection, for this ``reason``; may be called repeatedly."""
         self._forget_requests()
         self._move(WatcherTrigger.DISCONNECTED)
-        self._failures.disconnected(line, now_ms)
+        self._failures.disconnected(reason, now_ms)
 
     def _move(self, trigger: WatcherTrigger) -> None:
         self.state = TRANSITIONS[self.state, trigger]
@@ -235,7 +235,7 @@ class ZnodeWatcher:
         self._move(WatcherTrigger.STALE_SERVER)
         self._sync_again_ms = now_ms + self._timing.lag_pause_ms
         if now_ms - since_ms >= self._timing.rebuilt_after_ms:
-            self._changes.begin_anew(
+            self._changes.restart(
                 f"ZooKeeper knows nothing of transaction 0x{self.zxid:x}, which was there: its "
                 "data was restored or made anew"
             )
@@ -258,8 +258,8 @@ class ZnodeWatcher:
             case ReadForbidden() if self._expected is not None:
                 self._begin_reading()
             case ReadForbidden():
-                what = "may not be read: give READ on it, or the cluster's id in the settings"
-                self._failures.unidentified(f"{CLUSTER_ID} {what}", now_ms)
+                problem = "may not be read: give READ on it, or the cluster's id in the settings"
+                self._failures.unidentified(f"{CLUSTER_ID} {problem}", now_ms)
         return True
 
     def _identified(self, cluster: ClusterId, now_ms: int) -> bool:
