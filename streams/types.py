@@ -10,7 +10,7 @@ NodeId = NewType("NodeId", int)
 """A broker's or a controller's id; a combined node has one id and both roles."""
 
 FeatureName = NewType("FeatureName", str)
-"""A feature as it stands on the wire, dots kept: ``metadata.version``."""
+"""A feature's name as on the wire, with dots: ``metadata.version``."""
 
 FeatureLevel = NewType("FeatureLevel", int)
 """A level; 0 means off (Kafka: a finalized level 0 removes the feature)."""
@@ -42,7 +42,7 @@ class NodeKey(NamedTuple):
 class OffsetAndEpoch(NamedTuple):
     """A log offset and the leader epoch of the record at or before it (Kafka: ``OffsetAndEpoch``).
 
-    As a place to read from, and as the name of a snapshot, ``offset`` is the next one and ``epoch``
+    As a position to read from, and as the name of a snapshot, ``offset`` is the next one and ``epoch``
     that of the record before it; as the last record that was processed, both are that record's.
     """
 
@@ -54,7 +54,7 @@ class OffsetAndEpoch(NamedTuple):
 
 
 LOG_START: Final = OffsetAndEpoch(0, 0)
-"""The place before the first record (the schema's default epoch -1 gets INVALID_REQUEST)."""
+"""The position before the first record (the schema's default epoch -1 gets INVALID_REQUEST)."""
 
 NO_OFFSET: Final = OffsetAndEpoch(-1, -1)
 """The last record processed, where there is none."""

@@ -1,4 +1,4 @@
-"""Finds out which nodes a cluster has. A shell: `streams.apiversions.membership` has the sense."""
+"""Discovers the nodes of a cluster. A shell around `streams.apiversions.membership`."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ class DiscoveredNodes:
     """The nodes of a cluster as far as they could be listed.
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
-    need not be gone. ``warnings`` say in one line each what is not seen and what to do.
+    need not be gone. each of ``warnings`` is one line: what is not covered, and what to do.
     """
 
     cluster: ClusterId | None = None
@@ -32,7 +32,7 @@ class DiscoveredNodes:
 async def discover_nodes(
     settings: ApiVersionsSettings, peers: ConnectionPool, known: Iterable[tuple[NodeKey, Address]]
 ) -> DiscoveredNodes:
-    """Asks brokers, known ones first, and controllers; never raises for a node that is silent."""
+    """Query brokers, known ones first, and controllers; never raises for a silent node."""
     known = tuple(known)
     brokers = [address for key, address in known if key.role is Role.BROKER]
     controllers = [address for key, address in known if key.role is Role.CONTROLLER]
@@ -44,7 +44,7 @@ async def discover_nodes(
         all_listings += listings
         warnings += errors
     if settings.bootstrap_controllers:
-        # Those with ids need no listing, but only a listing says that there are more, or fewer.
+        # Controllers with ids need no listing, but only a listing shows that others came or went.
         listings, errors = await _ask_controllers(peers, [*controllers, *configured])
         all_listings += listings
         if not settings.bootstrap_servers:
@@ -69,7 +69,7 @@ async def discover_nodes(
 async def _ask_brokers(
     peers: ConnectionPool, addresses: Iterable[Address]
 ) -> tuple[list[NodeListing], list[str]]:
-    """The answers of the first broker that gives any; why not, for those before."""
+    """The listings of the first broker that responds, and the errors of those before it."""
     errors: list[str] = []
     for address in dict.fromkeys(addresses):
         try:
@@ -128,7 +128,7 @@ def uncovered_nodes(
     nodes: dict[NodeKey, Address],
     settings: ApiVersionsSettings,
 ) -> list[str]:
-    """One line for each node that is not asked, or not by a name of its own, and what to do."""
+    """One line for each node that gets no request, or shares its address, and what to do."""
     warnings = []
     if not any(key.role is Role.CONTROLLER for key in nodes):
         warnings += [result.error for result in all_listings if result.error is not None]
@@ -155,7 +155,7 @@ def uncovered_nodes(
 
 
 def _shared_addresses(nodes: dict[NodeKey, Address]) -> Iterable[str]:
-    """An answer does not say who gives it: nodes of one address cannot be told apart."""
+    """A response does not name its node: nodes of one address cannot be distinguished."""
     keys_by_address: defaultdict[tuple[Role, Address], list[NodeKey]] = defaultdict(list)
     for key, address in sorted(nodes.items()):
         keys_by_address[key.role, address].append(key)

@@ -1,4 +1,4 @@
-"""The bus: the Kafka cluster that featurewatch's own topics stand on."""
+"""The bus: the Kafka cluster that featurewatch's own topics are on."""
 
 from featurewatch.streams.bus.positions import last_log_position, partition_of
 from featurewatch.streams.bus.publisher import Publisher

@@ -13,7 +13,7 @@ from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, Source
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
-_SAID_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
+_PUBLISHED_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
 _TRANSIENT: Final = {
@@ -34,11 +34,11 @@ async def last_log_position(
 ) -> OffsetAndEpoch | None:
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
-    A commit, a finished snapshot and the source's own status with an offset say a position; a reset
-    says that the log begins anew. What says none is passed over: the chunks of a snapshot whose
-    last chunk is missing, what the worker says of a silent source, bytes that cannot be read.
+    A commit, a finished snapshot and the source's own status with an offset have a position; a
+    reset means that the log starts again. Messages without one are skipped: the chunks of a
+    snapshot whose last chunk is missing, the worker's status of a silent source, unreadable bytes.
 
-    Raises `BusUnavailableError` if nothing is heard of the bus for ``timeout_s`` seconds,
+    Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
     """
     return await asyncio.to_thread(_find, bus, cluster, source, timeout_s)
@@ -47,7 +47,7 @@ async def last_log_position(
 def position_in_message(
     value: bytes | None, key: bytes | None, source: str = "kraft"
 ) -> OffsetAndEpoch | None:
-    """The position that one message says; offset -1: the log begins anew; None: none."""
+    """The position in one message; offset -1: the log starts again; None: it has none."""
     try:
         event = decode_log_event(value, key)
     except MalformedEventError:
@@ -59,7 +59,7 @@ def position_in_message(
             return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
             return NO_OFFSET
-        case SourceStatus() if event.source == source and event.state not in _SAID_BY_OTHERS:
+        case SourceStatus() if event.source == source and event.state not in _PUBLISHED_BY_OTHERS:
             if event.offset >= 0 and event.offset_epoch >= 0:
                 return OffsetAndEpoch(event.offset, event.offset_epoch)
     return None
@@ -87,7 +87,7 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> Offs
         low, end = _bounds(consumer, partition, timeout_s)
         window = _FIRST_WINDOW
         # Backwards in growing windows: an active cluster is found in the first one, and a cluster
-        # that was not heard of for long costs one pass over the partition.
+        # without recent messages costs one pass over the partition.
         while end > low:
             start = max(low, end - window)
             position = _last_between(consumer, partition, (start, end), key, source, timeout_s)
@@ -140,7 +140,7 @@ def _last_between(
     source: str,
     timeout_s: float,
 ) -> OffsetAndEpoch | None:
-    """The last position said at offsets from the first up to below the second."""
+    """The last position in messages at offsets from the first up to below the second."""
     start, end = offsets
     consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
     position: OffsetAndEpoch | None = None
@@ -177,7 +177,7 @@ def _is_end(message: Message, end: int) -> bool:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners say."""
+    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners choose it."""
     return (_murmur2(key) & 0x7FFFFFFF) % partitions
 
 

@@ -2,7 +2,7 @@
 
 librdkafka does the sending in threads of its own. One thread of ours waits for its reports and
 hands them to the event loop. While the bus is down nothing is lost and nothing fails: messages in
-flight wait, and so does whoever wants to publish more.
+flight wait, and so do further calls of `Publisher.publish`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
-"""Told one line when the bus does not take messages, and None when it does again."""
+"""Called with one line when the bus accepts no messages, and with None when it does again."""
 
 _POLL_S: Final = 0.2
 _STALL_S: Final = 5.0
@@ -47,7 +47,7 @@ _Report = tuple[_Delivery, int, KafkaError | None]
 
 
 def _ignore(_: str | None) -> None:
-    """Nobody wants to know."""
+    """The default for ``on_error``."""
 
 
 class Publisher:
@@ -94,7 +94,7 @@ class Publisher:
 
     @property
     def error(self) -> str | None:
-        """Why the bus does not take messages now, in one line; None: as far as is known it does."""
+        """Why the bus accepts no messages now, in one line; None: no error is known."""
         return self._error
 
     async def start(self) -> None:
@@ -111,7 +111,7 @@ class Publisher:
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
         """Hands an event over, once there is room; the future is done when the bus has it.
 
-        Messages of one caller keep their order. Nobody needs to await the future: `flush` does, and
+        Messages of one caller keep their order. The future need not be awaited: `flush` does, and
         a failure is raised from every later call too.
 
         Raises `PublishError` if this message or one before it can never be delivered.
@@ -184,7 +184,7 @@ class Publisher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What failed before matters more than what is in flight.
+        # The error that ended the block matters more than messages in flight.
         if kind is None:
             await self.close()
         else:
@@ -242,7 +242,7 @@ class Publisher:
     def _reject(self, delivery: _Delivery) -> None:
         if not delivery.done():
             delivery.set_exception(self._failure or PublishError("stopped"))
-            delivery.exception()  # seen: nobody has to await a delivery
+            delivery.exception()  # retrieved: a delivery need not be awaited
 
     def _set_error(self, error: str | None) -> None:
         if error != self._error:
@@ -264,7 +264,7 @@ class Publisher:
             try:
                 self._producer.poll(_POLL_S)
             except KafkaException as error:
-                # A fatal error of librdkafka comes out of here, not only to the error callback.
+                # poll raises a fatal error too, besides the error callback.
                 text = f"the producer stopped for good: {error.args[0].str()}"
                 self._loop.call_soon_threadsafe(self._fail, text)
                 return
@@ -275,7 +275,7 @@ class Publisher:
                 self._loop.call_soon_threadsafe(self._check_stall, self._last_error)
 
     def _note_error(self, error: KafkaError) -> None:
-        """librdkafka's own troubles; it goes on by itself unless they are fatal."""
+        """librdkafka's own errors; it recovers by itself unless they are fatal."""
         self._last_error = error.str()
         if error.fatal():
             self._loop.call_soon_threadsafe(

@@ -1,4 +1,4 @@
-"""Makes the topics, or says what is wrong with those that are there."""
+"""Creates the topics, and checks the existing ones."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def ensure_topics(
 
 
 def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str, TopicMetadata]:
-    """All topics: asking for one by name could create it with the bus' defaults."""
+    """All topics: a request by name could create a topic with the bus' defaults."""
     try:
         return dict(admin.list_topics(timeout=max(deadline - time.monotonic(), 1)).topics)
     except KafkaException as error:
@@ -60,7 +60,7 @@ def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str
 def _create(
     admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], deadline: float
 ) -> set[str]:
-    """The names of those that were not there yet after all."""
+    """The names of the topics that this call created."""
     new = [
         NewTopic(
             name,
@@ -79,7 +79,7 @@ def _create(
             created.add(name)
         except KafkaException as exception:
             error = exception.args[0]
-            # Somebody else may have been a moment faster.
+            # Another process may have created it a moment before.
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BusError(
                     f"topic {name} could not be created ({error.str()}): create it with "

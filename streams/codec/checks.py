@@ -1,4 +1,4 @@
-"""Checks of parsed JSON: each takes a value and returns what an event holds, or raises ValueError.
+"""Checks of parsed JSON: each takes a value and returns the event's field, or raises ValueError.
 
 The text of the error is the end of a sentence that begins with the field's name.
 """
@@ -16,7 +16,7 @@ Check = Callable[[Any], Any]
 
 
 def brief(value: object) -> str:
-    """A value as it may stand in an error: one line, at most 60 characters."""
+    """A value for an error message: one line, at most 60 characters."""
     # reprlib stays shallow: a plain repr of deeply nested JSON ends in a RecursionError.
     text = reprlib.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

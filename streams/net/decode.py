@@ -2,8 +2,8 @@
 
 The layouts are kio's: ``kafka_type`` and ``tag`` of each field. kio's own decoder (0.6.5) trusts
 lengths that it finds, and one that claims more memory than there is ends the process. It also stops
-at a tagged field that it does not know, which KIP-482 wants skipped. Here every length is held
-against the bytes that are there, and what a newer Kafka adds is passed over.
+at an unknown tagged field, which KIP-482 says to skip. Here every length is
+checked against the bytes present, and fields of a newer Kafka are skipped.
 """
 
 import datetime
@@ -24,7 +24,7 @@ class DecodeError(ValueError):
 
 
 class ByteReader:
-    """A place in the bytes of a message."""
+    """A position in the bytes of a message."""
 
     def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
         self.data = memoryview(data)
@@ -52,7 +52,7 @@ def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[An
     """The message of a class of kio's layout that begins at ``start``, and where it ends.
 
     Raises:
-        UnreadableError: if there is none.
+        DecodeError: if there is none.
     """
     cursor = ByteReader(data, start)
     return _entity(kind)(cursor), cursor.at
@@ -64,7 +64,7 @@ def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
     The client id is of the old form in every version (KIP-482).
 
     Raises:
-        UnreadableError: if it does not end.
+        DecodeError: if it does not end.
     """
     cursor = ByteReader(data, start)
     _string(False, True, cursor)
@@ -74,10 +74,10 @@ def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
 
 
 def skip_tags(data: bytes | memoryview, start: int) -> int:
-    """Where a section of tagged fields ends, all of which are passed over.
+    """Where a section of tagged fields ends, all of which are skipped.
 
     Raises:
-        UnreadableError: if it does not end.
+        DecodeError: if it does not end.
     """
     cursor = ByteReader(data, start)
     _tags(cursor, {})

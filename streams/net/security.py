@@ -13,7 +13,7 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class SecurityError(ValueError):
-    """A property that cannot be used: the message names it and says what to write."""
+    """A property that cannot be used: the message names it and says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +102,5 @@ def _client_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) 
     if key is not None and not Path(key).is_file():
         raise SecurityError(f"ssl.key.location={key} is no file")
     password = properties.get("ssl.key.password")
-    # Without a password the library would ask at the terminal: an empty one makes it fail instead.
+    # Without a password the library would prompt at the terminal: an empty one makes it fail instead.
     context.load_cert_chain(certificate, key, password=password or "")

@@ -1,4 +1,4 @@
-"""What the ZooKeeper source is told."""
+"""The settings of the ZooKeeper source."""
 
 import ssl
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _PORT = 2181
 class ZookeeperLogin:
     """How to reach the servers: a TLS context (None: plaintext), and a name for SASL (empty: none).
 
-    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module speaks.
+    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module supports.
     """
 
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -88,7 +88,7 @@ class ZookeeperSettings:
 def parse_hosts(text: str) -> tuple[tuple[Address, ...], str]:
     """The servers and the chroot of ``host:port,host:port/chroot``.
 
-    Raises `ValueError` with what is wrong.
+    Raises `ValueError` with the reason.
     """
     servers, slash, rest = text.strip().partition("/")
     if "," in rest:

@@ -39,7 +39,7 @@ _REFILL: Final = 32
 """So many responses are processed at a time before more reads are sent."""
 
 _REOPEN_MS: Final = 2_000
-"""Before a client that gave up (its login was refused) is replaced."""
+"""Before a client that stopped trying (its login was rejected) is replaced."""
 
 _CLOSE_S: Final = 3.0
 

@@ -50,12 +50,12 @@ def decode_released(data: bytes) -> FeaturesZnode:
     znode = _features(_RELEASED[version], version, content, enabled=enabled)
     if enabled:
         return znode
-    # Kafka takes disabled features for absent, whatever stands beside the status.
+    # Kafka treats disabled features as absent, whatever else the znode has.
     return FeaturesZnode(znode.form, version, False, {})
 
 
 def decode_draft(data: bytes) -> FeaturesZnode:
-    """``/features`` of the drafts of KIP-584, told apart by ``data``; raises `ZnodeFormatError`."""
+    """``/features`` of the drafts of KIP-584, distinguished by ``data``; raises `ZnodeFormatError`."""
     content = json_object(data)
     version: int = required(content, "version", OFFSET)
     if "data" not in content:
@@ -99,7 +99,7 @@ def _features(
 
 
 def _metadata(value: Any, name: str) -> dict[str, Any]:
-    """What stands beside a feature: names that are not empty, to strings and numbers."""
+    """The other entries of a feature: names that are not empty, to strings and numbers."""
     entry = an_object(value, "what stands", name)
     for key, item in entry.items():
         if not key:

@@ -1,4 +1,4 @@
-"""From a znode's path and bytes to what it says. Pure, and total: whatever the bytes are.
+"""Decodes a znode by its path. Pure, and total: any bytes give a result.
 
 The forms are those of ``kafka.zk.ZkData`` in Kafka 2.7 to 3.9, and those of both drafts of KIP-584.
 """
@@ -51,9 +51,9 @@ _PARTITION: Final = re.compile(rf"{paths.TOPICS}/([^/]+)/partitions/([0-9]{{1,10
 
 @dataclass(frozen=True, slots=True)
 class DecodedZnode:
-    """What a znode holds, and the one sentence that says what is wrong with it (None: nothing).
+    """A znode's content, and one sentence about why it is invalid (None: it is valid).
 
-    What is wrong belongs into the dead letters, with the bytes. The content is `UnreadableZnode`
+    The error goes to the dead letters, with the bytes. The content is `UnreadableZnode`
     unless the rest of the znode is good all the same.
     """
 
@@ -62,7 +62,7 @@ class DecodedZnode:
 
 
 def decode_znode(path: str, data: bytes) -> DecodedZnode:
-    """What the znode at ``path`` (without the chroot) says; raises nothing."""
+    """The content of the znode at ``path`` (without the chroot); raises nothing."""
     decoder = _BY_PATH.get(path)
     try:
         if decoder is not None:

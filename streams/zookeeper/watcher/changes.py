@@ -15,7 +15,7 @@ WatcherEvent = ZnodeChange | ZnodeSnapshot | DeadLetter
 class ChangeRecorder:
     """What is published of the znodes, and what is still to be published.
 
-    While a snapshot is due, changes are only znodes_decoded in; the snapshot then says them all.
+    While a snapshot is due, changes are only recorded; the snapshot then contains them all.
     """
 
     def __init__(self, cluster: ClusterId | None, chunk: int) -> None:

@@ -79,7 +79,7 @@ class ZookeeperFailures:
         self._identity = None
 
     def unidentified(self, reason: str, now_ms: int) -> None:
-        """``why`` it is not known, with what to do."""
+        """``reason``: why the cluster is not known, and what to do."""
         since_ms = self._identity.since_ms if self._identity else now_ms
         self._identity = StallReason(f"{self._where}: {reason}", True, since_ms)
 

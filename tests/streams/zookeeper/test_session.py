@@ -11,7 +11,7 @@ from kazoo.protocol.states import EventType, WatchedEvent
 
 from featurewatch.streams.zookeeper.event_queue import EventQueue, ReadCompleted, WatchTriggered
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
-from featurewatch.streams.zookeeper.session import ZookeeperSession, _Result, _Handler, _Watch
+from featurewatch.streams.zookeeper.session import ZookeeperSession, _Handler, _Result, _Watch
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadChildren,
