@@ -1,16 +1,16 @@
-"""Errors that a command tells in one line, apart from what raises them, so that they load fast."""
+"""Errors that a command prints as one line, apart from what raises them, so that they load fast."""
 
 
 class PortTakenError(Exception):
-    """The address cannot be listened on; the text says which and what to do."""
+    """The address cannot be listened on; the text names it and says what to do."""
 
 
 class BusError(Exception):
-    """The bus did not do what was asked; the text says what, where and what to do."""
+    """A request to the bus failed; the text says what, where and what to do."""
 
 
 class BusUnavailableError(BusError):
-    """The bus does not answer."""
+    """The bus does not respond."""
 
 
 class TopicMismatchError(BusError):

@@ -2,7 +2,7 @@
 
 Times are milliseconds since the Unix epoch. ``seen_ms`` is when the source saw the change;
 ``append_ms`` is when Kafka's controller appended it (-1: not known). Each event has an ``id`` that
-follows from its cause alone, so that an event published twice can be told (it is the ``ce_id``
+follows from its cause alone, so that an event published twice is recognized (it is the ``ce_id``
 header on the topic).
 """
 
@@ -37,8 +37,8 @@ class CommitKind(StrEnum):
 class LogCommit:
     """One committed metadata batch, or one whole metadata transaction.
 
-    Offsets are inclusive. ``records`` holds what the source was asked to decode; ``skipped`` counts
-    the others by type.
+    Offsets are inclusive. ``records`` are those of the wanted types; ``skipped`` counts the others
+    by type.
     """
 
     cluster: ClusterId
@@ -103,23 +103,23 @@ class LogGap:
 
 
 class SourceState(StrEnum):
-    """How a source stands to the cluster that it follows."""
+    """Whether a source is up to date with the cluster that it follows."""
 
     CATCHING_UP = "catching-up"
     FOLLOWING = "following"
     STALLED = "stalled"
     """The source runs and cannot read: ``detail`` says why and what to do."""
     SILENT = "silent"
-    """Nothing was heard of the source for too long; said by the worker, not by the source."""
+    """The source published nothing for too long; published by the worker, not by the source."""
     RETIRED = "retired"
-    """The source will not come back; said by a person. One that does is taken up again."""
+    """The source will not return; published by a person. If it does, it counts again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
     """A source's heartbeat, and each change of its state.
 
-    ``offset`` is the last offset that the source has passed on or skipped (-1: none) and
+    ``offset`` is the last offset that the source has published or skipped (-1: none) and
     ``offset_epoch`` the leader epoch under which it was appended: a source resumes after it.
     ``high_watermark``, ``leader_id`` and ``leader_epoch`` are the cluster's now (-1: not known, or
     not a log).
@@ -143,12 +143,12 @@ class SourceStatus:
 
 
 LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus
-"""What stands on ``featurewatch.metadata-log``."""
+"""The events on ``featurewatch.metadata-log``."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """What one node says of itself and of the cluster, by ApiVersions.
+    """A node's features and the levels it sees, by ApiVersions.
 
     ``epoch`` is the finalized features epoch (-1: the finalized levels do not count).
     ``complete`` is false for requests below version 4, which leave out every supported feature
@@ -167,13 +167,13 @@ class NodeAnswer:
 
     @property
     def id(self) -> str:
-        """``cluster/api-versions/role-node/seen_ms``: an answer is its own cause."""
+        """``cluster/api-versions/role-node/seen_ms``: a response is its own cause."""
         return f"{self.cluster}/api-versions/{self.role}-{self.node_id}/{self.seen_ms}"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSilent:
-    """A node that does not answer (``gone`` false) or that the cluster no longer lists (true)."""
+    """A node that does not respond (``gone`` false) or that the cluster no longer lists (true)."""
 
     cluster: ClusterId
     role: Role
@@ -200,9 +200,9 @@ class FeatureView:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Nodes that answer in the same round with different finalized levels of one feature.
+    """Nodes that respond in the same round with different finalized levels of one feature.
 
-    ``views`` with fewer than two entries says that they agree again.
+    ``views`` with fewer than two entries means that they agree again.
     """
 
     cluster: ClusterId
@@ -217,16 +217,16 @@ class Disagreement:
 
 
 ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceStatus
-"""What stands on ``featurewatch.api-versions``."""
+"""The events on ``featurewatch.api-versions``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeChange:
-    """One observed change of one znode: it was made, its data changed, or it is gone.
+    """One observed change of one znode: it was created, its data changed, or it was deleted.
 
-    ``znode`` is how it was read then (None: gone). A watch fires once and tells no content, so
-    between two readings a znode may have changed more than once: ``missed`` counts the versions
-    that nobody saw, and ``recreated`` says that it was deleted and made again in between. ``zxid``
+    ``znode`` is its state then (None: deleted). A watch triggers once and carries no data, so
+    between two reads a znode may change more than once: ``missed`` counts the versions that were
+    not read, and ``recreated`` means that it was deleted and created again in between. ``zxid``
     is the newest transaction that the source knew of; it does not go back.
     """
 
@@ -248,11 +248,11 @@ class ZnodeChange:
 
 @dataclass(frozen=True, slots=True)
 class ZnodeSnapshot:
-    """A part of all that is watched, read anew: at the start, or after a session was lost.
+    """A chunk of all watched znodes, read again: at the start, or after a session was lost.
 
     Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
-    known from ZooKeeper before. ``reading`` tells one reading from another: it is the ZooKeeper
-    session with a count, and so is never used twice.
+    known from ZooKeeper before. ``reading`` identifies a snapshot: it is the ZooKeeper session with
+    a count, and so is never used twice.
     """
 
     cluster: ClusterId
@@ -271,17 +271,17 @@ class ZnodeSnapshot:
 
 
 ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
-"""What stands on ``featurewatch.zookeeper``."""
+"""The events on ``featurewatch.zookeeper``."""
 
 Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Bytes that could not be read, with the reason and the place where they were found.
+    """Bytes that could not be read, with the reason and where they came from.
 
-    ``place`` is a topic, partition and offset, or a log and its offset, in words. ``payload``
-    stands as base64 on the topic.
+    ``place`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
+    is base64 on the topic.
     """
 
     cluster: str

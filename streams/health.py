@@ -44,7 +44,7 @@ def source_readiness(reports: Iterable[SourceReport]) -> SourceReadiness:
 
 @dataclass(frozen=True, slots=True)
 class HealthViews:
-    """What is shown: the metrics as Prometheus' text, and whether all is ready with a JSON body."""
+    """The metrics as Prometheus' text, and whether all sources are ready with a JSON body."""
 
     metrics: Callable[[], bytes]
     readiness: Callable[[], tuple[bool, dict[str, Any]]]
@@ -93,7 +93,7 @@ def _json(body: object, status: int = 200) -> web.Response:
 class HealthServer:
     """Serves the views; use as ``async with HealthServer(views, port=9584) as server``.
 
-    ``port`` 0 takes any free one; `port` says which. Binds to loopback unless told otherwise:
+    ``port`` 0 takes any free one, which `port` then is. Binds to loopback by default:
     the views have no authentication. Raises `PortTakenError` at start.
     """
 

@@ -1,4 +1,4 @@
-"""What the sources say of themselves, and the metrics made of it: one registry, as data."""
+"""The sources' reports, and the metrics that follow from them: one registry, as data."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from featurewatch.streams.events import SourceState
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """How a source stands. -1: not known, or the source follows no log.
+    """A source's state and counts. -1: unknown, or the source follows no log.
 
     ``detail`` says why the source is not ``following`` and what to do; ``last_error`` is the newest
-    trouble, which may be over.
+    error, which may be over.
     """
 
     cluster: str
@@ -37,7 +37,7 @@ class SourceReporter(Protocol):
     """A source, as metrics and health see it."""
 
     def report(self) -> SourceReport:
-        """How it stands now; cheap, never waits."""
+        """The source's state now; cheap, never waits."""
         ...
 
 
@@ -112,7 +112,7 @@ METRICS: Final = (
 
 
 class SourceMetrics:
-    """A Prometheus collector that asks the sources when it is scraped."""
+    """A Prometheus collector that reads the sources' reports when it is scraped."""
 
     def __init__(self, sources: Callable[[], Iterable[SourceReporter]]) -> None:
         self._sources = sources

@@ -1,9 +1,9 @@
-"""What is said: the events on the output topics.
+"""The events on the output topics.
 
-Each has an ``id`` that follows from its cause, so that one that is said twice can be told.
+Each has an ``id`` that follows from its cause, so that one that is published twice is recognized.
 ``provenance`` is one of ``{"offset", "leader_epoch", "append_ms"}`` (the metadata log),
 ``{"path", "czxid", "zxid", "version", "seen_ms"}`` (a znode) or
-``{"role", "node_id", "epoch", "seen_ms"}`` (an ApiVersions answer). Times are milliseconds since
+``{"role", "node_id", "epoch", "seen_ms"}`` (an ApiVersions response). Times are milliseconds since
 the Unix epoch, -1 where not known.
 """
 
@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
 class FeatureChange:
     """One finalized level changed; ``before`` and ``after`` are 0 where it is not finalized.
 
-    ``from_snapshot`` says that it was found by comparing, not seen to happen.
+    ``from_snapshot``: it follows from a comparison, it was not observed.
     """
 
     cluster: ClusterId
@@ -90,7 +90,7 @@ class Alert:
 class CapabilityClass:
     """Nodes of one role that advertise the same ranges; ids ascending.
 
-    ``complete`` is false where the answers may leave supported features out.
+    ``complete`` is false where responses may omit supported features.
     """
 
     role: Role
@@ -115,7 +115,7 @@ class IncompatibleNode:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperController:
-    """Who controls a cluster by ZooKeeper's word; all -1 where it has none, or is not watched.
+    """The controller of a cluster according to ZooKeeper; all -1 where it has none, or is not watched.
 
     ``epoch`` is the controller epoch, and ``kraft_epoch`` is not -1 where the controller is a KRaft
     one, as it is while a cluster migrates.
@@ -147,7 +147,7 @@ class Snapshot:
     """The state of a cluster at a feature revision.
 
     ``digest`` covers cluster, epoch, revision, levels, classes, incompatible nodes and migration,
-    and nothing of times and places: two snapshots with one digest say the same. ``sources`` maps
+    and no times or positions: two snapshots with one digest are equal. ``sources`` maps
     each source to its state, and ``authority`` is the one that registrations and levels are taken
     from (none, api-versions, zookeeper, kraft). ``leader_id`` leads the controller quorum.
     """

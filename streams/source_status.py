@@ -1,4 +1,4 @@
-"""When a source is catching up, following or stalled, and when it says so."""
+"""When a source is catching up, following or stalled, and when its status is to be published."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,10 @@ from featurewatch.streams.events import SourceState
 
 @dataclass(frozen=True, slots=True)
 class StallReason:
-    """Why nothing can be read: one line that says what to do, and since when it lasts."""
+    """Why a source cannot read: one line that says what to do, and since when.
+
+    ``permanent``: it does not go away by itself.
+    """
 
     message: str
     permanent: bool
@@ -16,13 +19,13 @@ class StallReason:
 
 @dataclass(frozen=True, slots=True)
 class GracePeriods:
-    """How long a state outlives its grounds, in milliseconds."""
+    """Grace periods before a source changes state, in milliseconds."""
 
     transient_ms: int = 5000
     """An election takes a second or two: a source is not stalled before this."""
 
     permanent_ms: int = 1000
-    """What will not mend by itself is said sooner, once every controller was asked."""
+    """A permanent reason stalls a source sooner, once every controller was tried."""
 
     lag_ms: int = 2000
     """A burst of changes, or a new leader, does not end `following` at once."""
@@ -30,65 +33,73 @@ class GracePeriods:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What a state is judged by; ``now_ms`` and the times in ``trouble`` are of one clock."""
+    """What a state follows from; ``now_ms`` and the times in ``stall_reason`` are of one clock."""
 
     caught_up: bool
-    trouble: StallReason | None
+    stall_reason: StallReason | None
     caught_up_ms: int
-    """When the source last was caught up."""
+    """When the source was last caught up."""
 
     now_ms: int
 
 
-def next_state(state: SourceState, standing: SourceProgress, patience: GracePeriods) -> SourceState:
+def next_state(state: SourceState, progress: SourceProgress, grace: GracePeriods) -> SourceState:
     """The state that follows ``state``.
 
-    `SourceState.FOLLOWING` is entered only where the source is caught up at this very moment.
+    `SourceState.FOLLOWING` is entered only while the source is caught up.
     """
-    trouble = standing.trouble
-    if trouble is not None:
-        allowed_ms = patience.permanent_ms if trouble.permanent else patience.transient_ms
-        stalled = standing.now_ms - trouble.since_ms >= allowed_ms
-        return SourceState.STALLED if stalled else state
-    if standing.caught_up:
+    reason = progress.stall_reason
+    if reason is not None:
+        grace_ms = grace.permanent_ms if reason.permanent else grace.transient_ms
+        is_stalled = progress.now_ms - reason.since_ms >= grace_ms
+        return SourceState.STALLED if is_stalled else state
+    if progress.caught_up:
         return SourceState.FOLLOWING
-    behind = standing.now_ms - standing.caught_up_ms >= patience.lag_ms
-    if state is SourceState.STALLED or behind:
+    is_behind = progress.now_ms - progress.caught_up_ms >= grace.lag_ms
+    if state is SourceState.STALLED or is_behind:
         return SourceState.CATCHING_UP
     return state
 
 
 class StatusReporter:
-    """What a source says of its state: each change at once, and a heartbeat.
+    """Decides when a source's status is to be published: at each change of state, and periodically.
 
-    All times are milliseconds of one clock. ``state`` is what it last came to, ``detail`` why it
-    is stalled (empty: it is not), ``last_error`` the newest trouble, whether it lasts or not.
+    All times are milliseconds of one clock. ``state`` is the last one that was published,
+    ``detail`` why the source is stalled or how far it is, ``last_error`` the newest stall reason,
+    which may be over.
     """
 
-    def __init__(self, patience: GracePeriods, heartbeat_ms: int, now_ms: int) -> None:
+    def __init__(self, grace: GracePeriods, heartbeat_ms: int, now_ms: int) -> None:
         self.state = SourceState.CATCHING_UP
         self.detail = self.last_error = ""
-        self._patience = patience
+        self._grace = grace
         self._heartbeat_ms = heartbeat_ms
         self._caught_up_ms = now_ms
-        self._said_ms: int | None = None
+        self._reported_ms: int | None = None
 
-    def due(self, caught_up: bool, trouble: StallReason | None, now_ms: int) -> SourceState | None:
-        """The state that is to be said now, if one is; it is said by then calling `reported`."""
+    def due(
+        self, caught_up: bool, stall_reason: StallReason | None, now_ms: int, detail: str = ""
+    ) -> SourceState | None:
+        """The state to publish now, if any; it stays due until `reported` is called.
+
+        ``detail`` is the detail of a source that is not stalled.
+        """
         if caught_up:
             self._caught_up_ms = now_ms
-        if trouble is not None:
-            self.last_error = trouble.message
-        standing = SourceProgress(caught_up, trouble, self._caught_up_ms, now_ms)
-        state = next_state(self.state, standing, self._patience)
-        self.detail = trouble.message if trouble and state is SourceState.STALLED else ""
-        late = self._said_ms is None or now_ms - self._said_ms >= self._heartbeat_ms
-        return state if late or state is not self.state else None
+        if stall_reason is not None:
+            self.last_error = stall_reason.message
+        progress = SourceProgress(caught_up, stall_reason, self._caught_up_ms, now_ms)
+        state = next_state(self.state, progress, self._grace)
+        is_stalled = state is SourceState.STALLED
+        self.detail = stall_reason.message if stall_reason and is_stalled else detail
+        reported_ms = self._reported_ms
+        is_heartbeat = reported_ms is None or now_ms - reported_ms >= self._heartbeat_ms
+        return state if is_heartbeat or state is not self.state else None
 
     def reported(self, state: SourceState, now_ms: int) -> None:
-        """``state`` goes to the bus now."""
-        self.state, self._said_ms = state, now_ms
+        """``state`` is published now."""
+        self.state, self._reported_ms = state, now_ms
 
     def fell_behind(self) -> None:
-        """What is read now is behind, whatever was said a moment ago; that is said at once."""
-        self.state, self._said_ms = SourceState.CATCHING_UP, None
+        """The source is behind, whatever its last status; that is due at once."""
+        self.state, self._reported_ms = SourceState.CATCHING_UP, None

@@ -8,7 +8,7 @@ PREFIX = "featurewatch"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its short name, what stands on it, and the settings that it is created with.
+    """A topic: its short name, its content, and the settings that it is created with.
 
     The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says
     otherwise.

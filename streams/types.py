@@ -10,7 +10,7 @@ NodeId = NewType("NodeId", int)
 """A broker's or a controller's id; a combined node has one id and both roles."""
 
 FeatureName = NewType("FeatureName", str)
-"""A feature as it stands on the wire, dots kept: ``metadata.version``."""
+"""A feature's name as on the wire, with dots: ``metadata.version``."""
 
 FeatureLevel = NewType("FeatureLevel", int)
 """A level; 0 means off (Kafka: a finalized level 0 removes the feature)."""
@@ -37,6 +37,37 @@ class NodeKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.role}-{self.node_id}"
+
+
+class OffsetAndEpoch(NamedTuple):
+    """A log offset and the leader epoch of the record at or before it (Kafka: ``OffsetAndEpoch``).
+
+    As a position to read from, and as the name of a snapshot, ``offset`` is the next one and ``epoch``
+    that of the record before it; as the last record that was processed, both are that record's.
+    """
+
+    offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} of epoch {self.epoch}"
+
+
+LOG_START: Final = OffsetAndEpoch(0, 0)
+"""The position before the first record (the schema's default epoch -1 gets INVALID_REQUEST)."""
+
+NO_OFFSET: Final = OffsetAndEpoch(-1, -1)
+"""The last record processed, where there is none."""
+
+
+class LeaderAndEpoch(NamedTuple):
+    """A quorum's leader and its epoch; id -1: none, or unknown (Kafka: ``LeaderAndEpoch``)."""
+
+    id: int
+    epoch: int
+
+
+NO_LEADER: Final = LeaderAndEpoch(-1, -1)
 
 
 class UpgradeType(IntEnum):

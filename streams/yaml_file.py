@@ -1,4 +1,4 @@
-"""YAML files that people write: what is wrong with one is a line, and no key stands twice."""
+"""YAML files that people write: errors are one line, and no key may occur twice."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ class YamlError(ValueError):
 
 
 def read(file: Path, *, typed: bool = False) -> Any:
-    """What a file holds; ``typed`` as in `parse`. Raises `YamlError`."""
+    """The content of a file; ``typed`` as in `parse`. Raises `YamlError`."""
     try:
         content = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -22,13 +22,13 @@ def read(file: Path, *, typed: bool = False) -> Any:
 
 
 def parse(content: str, file: str, *, typed: bool = False) -> Any:
-    """What a text holds: mappings, lists and strings; ``file`` is its name.
+    """The content of a text: mappings, lists and strings; ``file`` is its name.
 
     ``typed``: numbers, times, true and null come as such. Otherwise scalars stay as they are
     written: 4.10 is a release, and not the number 4.1.
 
     Raises:
-        YamlError: It is no YAML, a key stands twice in a mapping, or it is nested too deep.
+        YamlError: It is no YAML, a key occurs twice in a mapping, or it is nested too deep.
     """
     try:
         return yaml.load(content, _Typed if typed else _Strings)  # noqa: S506 - plain values alone
@@ -42,9 +42,9 @@ def parse(content: str, file: str, *, typed: bool = False) -> Any:
 
 
 class _Once(yaml.composer.Composer):
-    """Refuses a key that stands twice; yaml takes the last one without a word.
+    """Rejects a key that occurs twice; yaml silently uses the last one.
 
-    It looks at what is written, before ``<<`` merges in keys that a mapping may have of its own.
+    It checks the text, before ``<<`` merges in keys that a mapping may have of its own.
     """
 
     def compose_mapping_node(self, anchor: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What stands in the znodes of a cluster in ZooKeeper mode, whoever wrote them and however.
+"""The content of the znodes of a cluster in ZooKeeper mode, in every form that was ever written.
 
-The one closed union that the source publishes and the fold takes in; `streams.zookeeper` reads the
-bytes into it. On the topic each content carries its ``type``. ZooKeeper's own numbers are kept:
-``czxid`` and ``mzxid`` are the transactions that made and last changed a znode, ``version`` counts
+The one closed union that the source publishes and the fold applies; `streams.zookeeper` decodes the
+bytes into it. On the topic each content carries its ``type``. ZooKeeper's own numbers stay:
+``czxid`` and ``mzxid`` are the transactions that created and last changed a znode, ``version`` counts
 the changes of its data.
 """
 
@@ -50,7 +50,7 @@ class FeaturesZnode:
 
     ``minimums`` holds the minimum levels that the first released form still had. ``epoch`` is the
     one that the early draft wrote into the JSON (-1: none); the epoch that counts is the znode's
-    version. ``metadata`` holds what else stands beside a feature's level.
+    version. ``metadata`` has the other entries beside a feature's level.
     """
 
     type: str = field(default="features", init=False, repr=False)
@@ -115,7 +115,7 @@ class PartitionStateZnode:
 
 
 class AdminTask(StrEnum):
-    """What the znodes under ``/admin`` ask the controller for."""
+    """What the znodes under ``/admin`` request of the controller."""
 
     REASSIGN = "reassign-partitions"
     ELECT = "preferred-replica-election"

@@ -19,6 +19,7 @@ from featurewatch.pipeline.replay.split_reader import (
 )
 from featurewatch.streams.events import DeadLetter, LogGap, SnapshotChunk, SourceState, SourceStatus
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
+from featurewatch.streams.kraft.snapshot import snapshot_name
 from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId
 
@@ -81,7 +82,7 @@ class _Assembler:
         except (CorruptSnapshotError, OSError) as error:
             self.told.problems.append(f"{known.stretch.place}: {error}")
             if self._now_ms >= 0 or isinstance(error, CorruptSnapshotError):
-                name = f"{end:020}-{epoch:010}.checkpoint"
+                name = snapshot_name(known.place)
                 dead = DeadLetter(self._cluster, name, str(error), b"", max(self._now_ms, 0))
                 place = (DEAD_LETTERS, ABOUT, end, max(self._now_ms, 0))
                 self.told.rows.append(message_row(_NO_UNIT, *place, dead))

@@ -23,11 +23,11 @@ from featurewatch.streams.kraft.directory.files import (
     meta_properties_paths,
 )
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import RecordDecoder
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS
 from featurewatch.streams.kraft.snapshot import parse_name
+from featurewatch.streams.types import OffsetAndEpoch
 
 SEGMENT: Final = re.compile(r"\d{20}\.log")
 HEAD_BYTES: Final = 1 << 20
@@ -166,17 +166,17 @@ class _Search:
 
     def _snapshot(self, path: Path, name: str, stretch: FileRange, copy: str = "") -> None:
         try:
-            end, epoch = parse_name(name)
+            snapshot = parse_name(name)
         except CorruptSnapshotError as error:
             self._say(f"{stretch.place}: {error}")
             return
-        if end == 0:
+        if snapshot.offset == 0:
             self.finds.notes.append(
                 f"{stretch.place} is what the log begins with when a cluster is formatted; "
                 "passed over"
             )
             return
-        self._add(path, stretch, OffsetAndEpoch(end, epoch), copy)
+        self._add(path, stretch, snapshot, copy)
 
     def _text(self, path: Path, place: str) -> None:
         with path.open("rb") as file:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from featurewatch.streams.kraft import dump_log
-from featurewatch.streams.kraft.commits import CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.records.batch import (
     HEADER_BYTES,
     MAX_BATCH_BYTES,
@@ -19,7 +19,7 @@ from featurewatch.streams.kraft.records.batch import (
     RecordBatch,
     scan_batches,
 )
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 READ_BYTES: Final = 4 << 20
 LARGEST_READ_BYTES: Final = MAX_BATCH_BYTES + READ_BYTES
@@ -64,7 +64,7 @@ class FormatOps:
     scan: Callable[[bytes, bool], BatchScan]
     scan_some: Callable[[bytes, int, bool], BatchScan]
     candidate: Callable[[bytes, int], int]
-    assembler: Callable[[ClusterId, CommitPosition], CommitAssembler]
+    assembler: Callable[[ClusterId, OffsetAndEpoch], CommitAssembler]
 
 
 def _scan_bytes(data: bytes, whole: bool) -> BatchScan:  # noqa: ARG001 - the other form asks

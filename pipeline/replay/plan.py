@@ -17,11 +17,10 @@ from featurewatch.pipeline.replay.discovery import SEGMENT, LogFile, discover
 from featurewatch.pipeline.replay.log_format import READ_BYTES, FileRange, LogFormat, next_batch
 from featurewatch.streams.kraft.dump_log import DumpLogSnapshotReader
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
-from featurewatch.streams.kraft.snapshot import SnapshotOutput, read_snapshot
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.kraft.snapshot import SnapshotOutput, read_snapshot, snapshot_name
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 _LAST_BYTES: Final = 1 << 20
 _CLOCKS_DIFFER_MS: Final = 3_600_000
@@ -71,13 +70,11 @@ class SnapshotFile:
         self, cluster: ClusterId, wanted: Collection[str] = DEFAULT_RECORD_TYPES
     ) -> Iterator[SnapshotOutput]:
         """What stands in it, in chunks. Raises `CorruptSnapshotError` and `OSError`."""
-        end, epoch = self.place.offset, self.place.epoch
         with open(self.stretch.path, "rb") as file:
             if self.stretch.form is LogFormat.BYTES:
-                name = f"{end:020}-{epoch:010}.checkpoint"
-                yield from read_snapshot(file, cluster, name, 0, wanted)
+                yield from read_snapshot(file, cluster, snapshot_name(self.place), 0, wanted)
                 return
-            reader = DumpLogSnapshotReader(cluster, end, epoch, wanted)
+            reader = DumpLogSnapshotReader(cluster, self.place, wanted)
             file.seek(self.stretch.start)
             left = self.stretch.end - self.stretch.start
             while data := file.read(min(READ_BYTES, left)):

@@ -13,8 +13,8 @@ from featurewatch.pipeline.replay.batch_reader import BatchReader, CorruptRange
 from featurewatch.pipeline.replay.batch_skipper import SkippedBatches
 from featurewatch.pipeline.replay.log_format import FileRange, batch_at, next_batch
 from featurewatch.pipeline.replay.plan import LogRange
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.types import OffsetAndEpoch
 
 _MOST_DAMAGES: Final = 100
 """So many that follow each other are held until it is known what follows them."""

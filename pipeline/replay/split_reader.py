@@ -18,10 +18,10 @@ from featurewatch.pipeline.replay.plan import LogRange
 from featurewatch.pipeline.replay.repair import RepairedRange, repaired
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import DeadLetter, Event, LogCommit, LogGap
-from featurewatch.streams.kraft.commits import LOG, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import LOG, CommitAssembler
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 CONTENT, ABOUT = 0, 1
 """The partitions of a replayed topic: what stands in the log, and what is said about it."""
@@ -160,7 +160,7 @@ class SplitReader:
         self._unit = unit
         self._cluster = ClusterId(unit.cluster)
         self.tally = SplitStats(unit.number)
-        position = CommitPosition(unit.floor - 1, -1)
+        position = OffsetAndEpoch(unit.floor - 1, -1)
         ways = WAYS[unit.form]
         self._assembler: CommitAssembler = ways.assembler(self._cluster, position)
 
@@ -201,7 +201,7 @@ class SplitReader:
                     tally.notes.append(f"{span.stretch.place} {found}")
             elif isinstance(found, SkippedBatches):
                 tally.count_skipped(found)
-                assembler.reset(CommitPosition(found.end - 1, found.epoch))
+                assembler.reset(OffsetAndEpoch(found.end - 1, found.epoch))
             elif isinstance(found, CorruptRange):
                 if (hole := _within(found, floor, span.ceiling)) is not None:
                     yield from self._hole(hole, span.stretch)
@@ -246,7 +246,7 @@ class SplitReader:
             gap = LogGap(self._cluster, hole.first, hole.last, hole.reason, False, time_ms)
             yield self._message(METADATA_LOG, ABOUT, hole.last, gap)
             # A transaction that is open here may have ended in what is missing.
-            self._assembler.reset(CommitPosition(hole.last, tally.last_epoch))
+            self._assembler.reset(OffsetAndEpoch(hole.last, tally.last_epoch))
             tally.end = hole.last + 1
 
 

@@ -1,4 +1,4 @@
-"""The source for clusters whose metadata log one may not read: it asks every node ApiVersions."""
+"""The source for clusters whose metadata log may not be read: ApiVersions of every node."""
 
 from featurewatch.streams.apiversions.node_features import NodeFeatures
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings, ControllerAddress

@@ -24,11 +24,11 @@ class ConnectionPool:
 
     @property
     def timeout_s(self) -> float:
-        """How long one question may take."""
+        """How long one request may take."""
         return self._settings.timeout_s
 
     async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
-        """A node's answer; raises `NodeError` with one line that says why there is none."""
+        """A node's features; raises `NodeError` with one line that says why there are none."""
         kept = self._known(key.role, address)
         if kept is not None:
             try:
@@ -36,10 +36,10 @@ class ConnectionPool:
             except ResponseTimeoutError:
                 raise
             except NodeError:
-                # A node that was restarted closed what we kept: that alone is no miss.
+                # A restarted node closed its end of the old connection: that alone is no miss.
                 await kept.close()
         connection = await self.connection(key.role, address)
-        # A new connection begins with the very question that we have.
+        # A new connection begins with an ApiVersions request anyway.
         first = connection.last_api_versions
         return read_node_features(
             first or await connection.request_api_versions(self._settings.timeout_s)
@@ -57,9 +57,9 @@ class ConnectionPool:
         return connection
 
     async def retain(self, wanted: Iterable[tuple[Role, Address]]) -> None:
-        """Closes the connections to all other addresses."""
-        for place in self._open.keys() - set(wanted):
-            await self._open.pop(place).close()
+        """Close the connections to all other addresses."""
+        for role_and_address in self._open.keys() - set(wanted):
+            await self._open.pop(role_and_address).close()
 
     def _known(self, role: Role, address: Address) -> Connection | None:
         connection = self._open.get((role, address))
@@ -69,5 +69,9 @@ class ConnectionPool:
         return None
 
     def _security(self, role: Role) -> Security:
-        own = self._settings.controllers_security
-        return own if role is Role.CONTROLLER and own is not None else self._settings.security
+        controllers_security = self._settings.controllers_security
+        return (
+            controllers_security
+            if role is Role.CONTROLLER and controllers_security is not None
+            else self._settings.security
+        )

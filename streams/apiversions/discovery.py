@@ -1,4 +1,4 @@
-"""Finds out which nodes a cluster has. A shell: `streams.apiversions.membership` has the sense."""
+"""Discovers the nodes of a cluster. A shell around `streams.apiversions.membership`."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ class DiscoveredNodes:
     """The nodes of a cluster as far as they could be listed.
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
-    need not be gone. ``warnings`` say in one line each what is not seen and what to do.
+    need not be gone. each of ``warnings`` is one line: what is not covered, and what to do.
     """
 
     cluster: ClusterId | None = None
@@ -32,52 +32,52 @@ class DiscoveredNodes:
 async def discover_nodes(
     settings: ApiVersionsSettings, peers: ConnectionPool, known: Iterable[tuple[NodeKey, Address]]
 ) -> DiscoveredNodes:
-    """Asks brokers, known ones first, and controllers; never raises for a node that is silent."""
+    """Query brokers, known ones first, and controllers; never raises for a silent node."""
     known = tuple(known)
     brokers = [address for key, address in known if key.role is Role.BROKER]
     controllers = [address for key, address in known if key.role is Role.CONTROLLER]
     configured = {c.address: c.node_id for c in settings.bootstrap_controllers}
-    results: list[NodeListing] = []
-    remarks: list[str] = []
+    all_listings: list[NodeListing] = []
+    warnings: list[str] = []
     if settings.bootstrap_servers:
-        answers, trouble = await _ask_brokers(peers, [*brokers, *settings.bootstrap_servers])
-        results += answers
-        remarks += trouble
+        listings, errors = await _ask_brokers(peers, [*brokers, *settings.bootstrap_servers])
+        all_listings += listings
+        warnings += errors
     if settings.bootstrap_controllers:
-        # Those with ids need no listing, but only a listing says that there are more, or fewer.
-        answers, trouble = await _ask_controllers(peers, [*controllers, *configured])
-        results += answers
+        # Controllers with ids need no listing, but only a listing shows that others came or went.
+        listings, errors = await _ask_controllers(peers, [*controllers, *configured])
+        all_listings += listings
         if not settings.bootstrap_servers:
-            remarks += trouble
-    nodes = {key: address for result in results for key, address in result.nodes.items()}
+            warnings += errors
+    nodes = {key: address for result in all_listings for key, address in result.nodes.items()}
     listed = frozenset(key.role for key in nodes)
     for address, node_id in configured.items():
         if node_id is not None:
             nodes[NodeKey(Role.CONTROLLER, node_id)] = address
-    remarks += uncovered_nodes(results, nodes, settings)
-    led = next((result for result in results if result.leader_id >= 0), NodeListing())
+    warnings += uncovered_nodes(all_listings, nodes, settings)
+    with_leader = next((result for result in all_listings if result.leader_id >= 0), NodeListing())
     return DiscoveredNodes(
-        cluster=next((r.cluster for r in results if r.cluster), None),
+        cluster=next((r.cluster for r in all_listings if r.cluster), None),
         nodes=nodes,
         listed=listed,
-        leader_id=led.leader_id,
-        leader_epoch=led.leader_epoch,
-        warnings=tuple(dict.fromkeys(remarks)),
+        leader_id=with_leader.leader_id,
+        leader_epoch=with_leader.leader_epoch,
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
 async def _ask_brokers(
     peers: ConnectionPool, addresses: Iterable[Address]
 ) -> tuple[list[NodeListing], list[str]]:
-    """The answers of the first broker that gives any; why not, for those before."""
-    trouble: list[str] = []
+    """The listings of the first broker that responds, and the errors of those before it."""
+    errors: list[str] = []
     for address in dict.fromkeys(addresses):
         try:
             connection = await peers.connection(Role.BROKER, address)
             return await _list_from_broker(connection, peers.timeout_s), []
         except NodeError as error:
-            trouble.append(str(error))
-    return [], trouble
+            errors.append(str(error))
+    return [], errors
 
 
 async def _list_from_broker(connection: Connection, timeout_s: float) -> list[NodeListing]:
@@ -88,76 +88,78 @@ async def _list_from_broker(connection: Connection, timeout_s: float) -> list[No
         raise NodeError(
             f"{connection.address} does not offer DescribeCluster: brokers of 2.8 and later do"
         )
-    request, form = membership.brokers_request(version)
-    answer = await connection.request(request, form, timeout_s)
-    brokers = membership.read_cluster(answer, Role.BROKER)
+    request, response_class = membership.brokers_request(version)
+    response = await connection.request(request, response_class, timeout_s)
+    brokers = membership.read_cluster(response, Role.BROKER)
     if brokers.error is not None:
         raise NodeError(f"{connection.address}: {brokers.error}")
-    found = [brokers]
+    listings = [brokers]
     version = connection.version_of(membership.DESCRIBE_QUORUM, membership.DESCRIBE_QUORUM_VERSIONS)
     if version is not None:
-        quorum_request, quorum_form = membership.quorum_request(version)
-        quorum = await connection.request(quorum_request, quorum_form, timeout_s)
-        found.append(membership.read_quorum(quorum))
-    return found
+        quorum_request, quorum_class = membership.quorum_request(version)
+        quorum = await connection.request(quorum_request, quorum_class, timeout_s)
+        listings.append(membership.read_quorum(quorum))
+    return listings
 
 
 async def _ask_controllers(
     peers: ConnectionPool, addresses: Iterable[Address]
 ) -> tuple[list[NodeListing], list[str]]:
-    trouble: list[str] = []
+    errors: list[str] = []
     for address in dict.fromkeys(addresses):
         try:
             connection = await peers.connection(Role.CONTROLLER, address)
             if connection.version_of(membership.DESCRIBE_CLUSTER, (1, 1)) is None:
-                trouble.append(f"{address} lists no controllers: those of 3.7 and later do")
+                errors.append(f"{address} lists no controllers: those of 3.7 and later do")
                 continue
-            request, form = membership.controllers_request()
-            answer = await connection.request(request, form, peers.timeout_s)
-            read = membership.read_cluster(answer, Role.CONTROLLER)
-            if read.error is None:
-                return [read], []
-            trouble.append(f"{address}: {read.error}")
+            request, response_class = membership.controllers_request()
+            response = await connection.request(request, response_class, peers.timeout_s)
+            listing = membership.read_cluster(response, Role.CONTROLLER)
+            if listing.error is None:
+                return [listing], []
+            errors.append(f"{address}: {listing.error}")
         except NodeError as error:
-            trouble.append(str(error))
-    return [], trouble
+            errors.append(str(error))
+    return [], errors
 
 
 def uncovered_nodes(
-    results: Iterable[NodeListing], nodes: dict[NodeKey, Address], settings: ApiVersionsSettings
+    all_listings: Iterable[NodeListing],
+    nodes: dict[NodeKey, Address],
+    settings: ApiVersionsSettings,
 ) -> list[str]:
-    """One line for each node that is not asked, or not by a name of its own, and what to do."""
-    remarks = []
+    """One line for each node that gets no request, or shares its address, and what to do."""
+    warnings = []
     if not any(key.role is Role.CONTROLLER for key in nodes):
-        remarks += [result.error for result in results if result.error is not None]
+        warnings += [result.error for result in all_listings if result.error is not None]
     hidden = sorted(
         node_id
-        for result in results
+        for result in all_listings
         for node_id in result.without_address
         if NodeKey(Role.CONTROLLER, node_id) not in nodes
     )
     if hidden:
-        remarks.append(
+        warnings.append(
             f"controllers {', '.join(map(str, hidden))} are not asked, their addresses are not "
             "known: configure them as id@host:port"
         )
-    remarks += _shared_addresses(nodes)
-    seen = set(nodes.values())
-    remarks += [
+    warnings += _shared_addresses(nodes)
+    addresses = set(nodes.values())
+    warnings += [
         f"the controller at {controller.address} is not asked, its id is not known: configure it "
         "as id@host:port"
         for controller in settings.bootstrap_controllers
-        if controller.address not in seen
+        if controller.address not in addresses
     ]
-    return remarks
+    return warnings
 
 
 def _shared_addresses(nodes: dict[NodeKey, Address]) -> Iterable[str]:
-    """An answer does not say who gives it: nodes of one address cannot be told apart."""
-    at: defaultdict[tuple[Role, Address], list[NodeKey]] = defaultdict(list)
+    """A response does not name its node: nodes of one address cannot be distinguished."""
+    keys_by_address: defaultdict[tuple[Role, Address], list[NodeKey]] = defaultdict(list)
     for key, address in sorted(nodes.items()):
-        at[key.role, address].append(key)
-    for (_, address), keys in at.items():
+        keys_by_address[key.role, address].append(key)
+    for (_, address), keys in keys_by_address.items():
         if len(keys) > 1:
             yield (
                 f"{' and '.join(map(str, keys))} all advertise {address}, so one of them answers "

@@ -1,8 +1,8 @@
-"""Who is in the cluster: the questions, and what their answers say. No IO.
+"""The nodes of a cluster: the requests that list them, and their responses. No IO.
 
-Brokers come from DescribeCluster (2.8 and later; from 4.0 on with the fenced ones), asked of any
+Brokers come from DescribeCluster (2.8 and later; from 4.0 on with the fenced ones), by any
 broker. Controllers come from DescribeQuorum version 2 (3.9 and later), which a broker forwards to
-the active controller and which needs DESCRIBE on the cluster; or from DescribeCluster asked of a
+the active controller and which needs DESCRIBE on the cluster; or from DescribeCluster by a
 controller (3.7 and later), which needs ALTER there.
 """
 
@@ -53,10 +53,10 @@ _QUORUM_FORMS: Final[tuple[tuple[Any, type[DescribeQuorumResponse]], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class NodeListing:
-    """Nodes and where they listen, as one answer gave them.
+    """Nodes and their addresses, as in one response.
 
-    ``without_address`` are controllers without a known address. ``error`` says in one line why the
-    answer does not list what was asked for, and what to do.
+    ``without_address`` are controllers without a known address. ``error`` is one line: why the
+    response lists no nodes, and what to do.
     """
 
     cluster: ClusterId | None = None
@@ -68,7 +68,7 @@ class NodeListing:
 
 
 def brokers_request(version: int) -> tuple[Payload, type[DescribeClusterResponse]]:
-    """Asks a broker for the brokers, the fenced ones with them where it can say them."""
+    """The request to a broker for the brokers, with the fenced ones where it can list them."""
     if version == 0:
         return cluster_v0.DescribeClusterRequest(
             include_cluster_authorized_operations=False
@@ -83,7 +83,7 @@ def brokers_request(version: int) -> tuple[Payload, type[DescribeClusterResponse
 
 
 def controllers_request() -> tuple[Payload, type[DescribeClusterResponse]]:
-    """Asks a controller for the controllers, by version 1."""
+    """The request to a controller for the controllers, in version 1."""
     request = cluster_v1.DescribeClusterRequest(
         include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
     )
@@ -91,15 +91,15 @@ def controllers_request() -> tuple[Payload, type[DescribeClusterResponse]]:
 
 
 def quorum_request(version: int) -> tuple[Payload, type[DescribeQuorumResponse]]:
-    """Asks a broker for the controllers."""
-    form, answer = _QUORUM_FORMS[version]
+    """The request to a broker for the controllers."""
+    form, response_class = _QUORUM_FORMS[version]
     partition = form.PartitionData(partition_index=i32(0))
     topic = form.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
-    return form.DescribeQuorumRequest(topics=(topic,)), answer
+    return form.DescribeQuorumRequest(topics=(topic,)), response_class
 
 
 def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
-    """The nodes of a DescribeCluster answer, all of ``role``."""
+    """The nodes of a DescribeCluster response, all of ``role``."""
     if response.error_code is not ErrorCode.none:
         return NodeListing(error=_refusal(response.error_code, "DescribeCluster", role))
     nodes = {
@@ -111,7 +111,7 @@ def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
 
 
 def read_quorum(response: DescribeQuorumResponse) -> NodeListing:
-    """The controllers of a DescribeQuorum answer; version 2 says where they listen."""
+    """The controllers of a DescribeQuorum response; version 2 has their addresses."""
     code = response.error_code
     partitions = [part for topic in response.topics for part in topic.partitions]
     if code is ErrorCode.none and partitions:

@@ -1,4 +1,4 @@
-"""What a node says by ApiVersions, read from Kafka's response (KIP-584, KIP-778)."""
+"""A node's features, from its ApiVersions response (KIP-584, KIP-778)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersion
 
 
 class AdvertisedRange(NamedTuple):
-    """A feature as a node put it on the wire, whether it makes sense or not."""
+    """A feature's range as a node sent it, valid or not."""
 
     name: str
     low: int
     high: int
 
     def problem(self) -> str | None:
-        """What is wrong with it, as the end of a sentence; None: nothing."""
+        """Why it is invalid, as the end of a sentence; None: it is valid."""
         if not self.name:
             return "has no name"
         if self.low < 0:
@@ -33,10 +33,10 @@ class AdvertisedRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeFeatures:
-    """A node's answer.
+    """A node's features.
 
     ``finalized`` is empty where it does not count: without an epoch of at least 0 (a controller
-    that has not read the log yet says the lowest level it knows, with epoch -1). ``invalid`` holds
+    that has not read the log yet sends the lowest level it knows, with epoch -1). ``invalid`` holds
     what the node advertises and cannot be, with the reason.
     """
 
@@ -58,33 +58,33 @@ class NodeFeatures:
 
 
 def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
-    """The answer in a response of any version; below version 3 there are no features in it."""
+    """The features in a response of any version; below version 3 there are none."""
     if isinstance(response, ApiVersionsResponseV0):
         return NodeFeatures({}, {}, -1, complete=False)
     supported: dict[FeatureName, Range] = {}
-    faults: list[tuple[AdvertisedRange, str]] = []
+    invalid: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
         advertised = AdvertisedRange(
             feature.name, int(feature.min_version), int(feature.max_version)
         )
-        fault = advertised.problem()
-        if fault is not None:
-            faults.append((advertised, f"supported feature {feature.name!r} {fault}"))
+        problem = advertised.problem()
+        if problem is not None:
+            invalid.append((advertised, f"supported feature {feature.name!r} {problem}"))
         else:
             supported[FeatureName(feature.name)] = (advertised.low, advertised.high)
     finalized: dict[FeatureName, FeatureLevel] = {}
     epoch = max(int(response.finalized_features_epoch), -1)
     for level in response.finalized_features if epoch >= 0 else ():
         low, high = int(level.min_version_level), int(level.max_version_level)
-        fault = AdvertisedRange(level.name, low, high).problem()
-        if fault is not None:
-            faults.append(
+        problem = AdvertisedRange(level.name, low, high).problem()
+        if problem is not None:
+            invalid.append(
                 (
                     AdvertisedRange(level.name, low, high),
-                    f"finalized feature {level.name!r} {fault}",
+                    f"finalized feature {level.name!r} {problem}",
                 )
             )
         elif high > 0:
             finalized[FeatureName(level.name)] = FeatureLevel(high)
     complete = isinstance(response, ApiVersionsResponseV4)
-    return NodeFeatures(supported, finalized, epoch, complete, tuple(faults))
+    return NodeFeatures(supported, finalized, epoch, complete, tuple(invalid))

@@ -1,4 +1,4 @@
-"""What the ApiVersions source is told."""
+"""The settings of the ApiVersions source."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,8 +12,8 @@ from featurewatch.streams.types import ClusterId, NodeId
 class ControllerAddress:
     """A controller's address and, where it is known, its node id.
 
-    Nothing in an ApiVersions answer says who gives it, so a controller is asked only once its id is
-    known: from here, or from the quorum's description.
+    An ApiVersions response does not name its node, so a controller gets requests only once its id
+    is known: from here, or from the quorum's description.
     """
 
     address: Address
@@ -23,7 +23,7 @@ class ControllerAddress:
     def parse(cls, text: str) -> Self:
         """Reads ``host:port`` or ``id@host:port``, as in ``controller.quorum.voters``.
 
-        Raises `ValueError` with what is wrong.
+        Raises `ValueError` with the reason.
         """
         node_id, at, address = text.strip().rpartition("@")
         if at and not node_id.isdecimal():
@@ -33,11 +33,11 @@ class ControllerAddress:
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsSettings:
-    """One cluster and how it is asked.
+    """One cluster and how its nodes are queried.
 
     At least one of ``bootstrap_servers`` and ``bootstrap_controllers`` is needed. ``cluster`` is
-    checked against what the nodes say; it may be left out where brokers are asked. A node that
-    leaves ``misses`` questions in a row unanswered is silent. ``controllers_security`` defaults to
+    checked against the nodes' own; it may be omitted where brokers are queried. A node that does
+    not respond to ``misses`` requests in a row is silent. ``controllers_security`` defaults to
     ``security``.
     """
 

@@ -1,7 +1,7 @@
-"""What changed between the rounds in which all nodes of a cluster are asked. Pure.
+"""Tracks what changes between the rounds of requests to all nodes of a cluster. Pure.
 
-The shell says what the cluster lists, what each node answered, which one did not, and when a round
-is over; each call gives the events to publish. Nothing is published twice, and a new observer
+The shell passes on listings, responses, missing responses and the end of each round; each call
+returns the events to publish. Nothing is published twice, and a new observer
 publishes everything once.
 """
 
@@ -32,19 +32,19 @@ UNLISTED_BEFORE_GONE = 2
 @dataclass(slots=True)
 class _Node:
     address: str
-    answer: NodeFeatures | None = None
-    """The newest answer that was published; none: nothing, or the node was said to be silent."""
+    features: NodeFeatures | None = None
+    """The features that were published last; None: none, or the node was published as silent."""
     misses: int = 0
     silent: bool = False
     unlisted: int = 0
     levels: Mapping[FeatureName, FeatureLevel] | None = None
-    """The finalized levels of this round; none: no answer, or one that does not count."""
+    """The finalized levels of this round; None: no response, or one that does not count."""
     levels_before: Mapping[FeatureName, FeatureLevel] | None = None
-    faults: frozenset[str] = field(default_factory=frozenset)
+    invalid_reasons: frozenset[str] = field(default_factory=frozenset)
 
 
 class NodeTracker:
-    """What is known of the nodes of one cluster; ``misses`` unanswered questions make a silence."""
+    """The nodes of one cluster; one without ``misses`` responses in a row is silent."""
 
     def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
         self._cluster = cluster
@@ -54,7 +54,7 @@ class NodeTracker:
 
     @property
     def nodes(self) -> Mapping[NodeKey, str]:
-        """Whom to ask, and where."""
+        """The nodes to query, and their addresses."""
         return {key: node.address for key, node in self._nodes.items()}
 
     def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
@@ -62,52 +62,52 @@ class NodeTracker:
 
         A node counts as gone at the second listing without it.
         """
-        said: list[TrackerEvent] = []
+        events: list[TrackerEvent] = []
         for key, address in nodes.items():
             node = self._nodes.setdefault(key, _Node(address))
             node.unlisted = 0
             if node.address != address:
                 node.address = address
-                # Published again: where a node answers is part of what it says.
-                node.answer = None
+                # Published again: the address is part of the event.
+                node.features = None
         for key in [key for key in self._nodes if key not in nodes]:
             node = self._nodes[key]
             node.unlisted += 1
             if node.unlisted < UNLISTED_BEFORE_GONE:
                 continue
             detail = "the cluster no longer lists it"
-            said.append(self._silence(key, node.address, detail, now_ms, gone=True))
+            events.append(self._silence(key, node.address, detail, now_ms, gone=True))
             del self._nodes[key]
-        return said
+        return events
 
-    def on_response(self, key: NodeKey, answer: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
-        """A node's answer; published if it says something new, or if the node was silent."""
+    def on_response(self, key: NodeKey, features: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
+        """A node's response; published if it differs from the last, or if the node was silent."""
         node = self._nodes.get(key)
         if node is None:
             return []
         node.misses, node.silent = 0, False
-        node.levels = answer.finalized if answer.epoch >= 0 else None
-        if node.answer is not None and node.answer.same_features(answer):
+        node.levels = features.finalized if features.epoch >= 0 else None
+        if node.features is not None and node.features.same_features(features):
             return []
-        node.answer = answer
-        said: list[TrackerEvent] = [
+        node.features = features
+        events: list[TrackerEvent] = [
             NodeAnswer(
                 cluster=self._cluster,
                 role=key.role,
                 node_id=key.node_id,
                 address=node.address,
-                supported=answer.supported,
-                finalized=answer.finalized,
-                epoch=answer.epoch,
-                complete=answer.complete,
+                supported=features.supported,
+                finalized=features.finalized,
+                epoch=features.epoch,
+                complete=features.complete,
                 seen_ms=now_ms,
             )
         ]
-        said += self._new_faults(key, node, answer, now_ms)
-        return said
+        events += self._new_invalid(key, node, features, now_ms)
+        return events
 
     def on_no_response(self, key: NodeKey, detail: str, now_ms: int) -> list[TrackerEvent]:
-        """A node that did not answer; ``detail`` says why in one line."""
+        """A node that did not respond; ``detail`` is why, in one line."""
         node = self._nodes.get(key)
         if node is None:
             return []
@@ -115,29 +115,29 @@ class NodeTracker:
         node.levels = None
         if node.misses < self._misses or node.silent:
             return []
-        node.silent, node.answer = True, None
+        node.silent, node.features = True, None
         return [self._silence(key, node.address, detail, now_ms, gone=False)]
 
     def end_round(self, now_ms: int) -> list[TrackerEvent]:
-        """All were asked: the features on which nodes disagree, where that changed.
+        """The round is over: publish on which features nodes disagree, where that changed.
 
-        Only levels that a node said in this round and in the one before count: a node that is
-        behind by the time that a change needs to travel disagrees with nobody. Epochs are not
+        Only levels that a node had in this round and in the one before count: a node that is behind
+        by the time that a change needs to propagate does not disagree. Epochs are not
         compared; brokers and controllers count them differently.
         """
         views = self._stable_views()
-        said: list[TrackerEvent] = []
-        # A node that missed one question still holds what it said: it is not gone yet.
+        events: list[TrackerEvent] = []
+        # A node that missed one request still has its levels: it is not gone yet.
         wavering = {
             str(key) for key, node in self._nodes.items() if node.misses and not node.silent
         }
         for feature in sorted(views.keys() | self._views.keys()):
-            now, before = views.get(feature, ()), self._views.get(feature, ())
+            current, before = views.get(feature, ()), self._views.get(feature, ())
             if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
                 continue
-            if now != before and (len(now) > 1 or len(before) > 1):
-                said.append(Disagreement(self._cluster, feature, now, now_ms))
-            self._views[feature] = now
+            if current != before and (len(current) > 1 or len(before) > 1):
+                events.append(Disagreement(self._cluster, feature, current, now_ms))
+            self._views[feature] = current
         self._views = {
             feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
         }
@@ -145,7 +145,7 @@ class NodeTracker:
             if not node.misses or node.silent:
                 node.levels_before = node.levels
             node.levels = None
-        return said
+        return events
 
     def _stable_views(self) -> dict[FeatureName, Views]:
         stable = {
@@ -157,8 +157,8 @@ class NodeTracker:
         views: dict[FeatureName, Views] = {}
         for name in names:
             by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
-            for key, (before, now) in stable.items():
-                level = now.get(name, FeatureLevel(0))
+            for key, (before, current) in stable.items():
+                level = current.get(name, FeatureLevel(0))
                 if before.get(name, FeatureLevel(0)) == level:
                     by_level[level].append(key)
             views[name] = tuple(
@@ -172,12 +172,15 @@ class NodeTracker:
     ) -> NodeSilent:
         return NodeSilent(self._cluster, key.role, key.node_id, address, gone, detail, now_ms)
 
-    def _new_faults(
+    def _new_invalid(
         self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
     ) -> Iterable[DeadLetter]:
-        known, node.faults = node.faults, frozenset(reason for _, reason in answer.invalid)
+        reported, node.invalid_reasons = (
+            node.invalid_reasons,
+            frozenset(reason for _, reason in answer.invalid),
+        )
         for advertised, reason in answer.invalid:
-            if reason not in known:
+            if reason not in reported:
                 yield DeadLetter(
                     cluster=self._cluster,
                     place=f"ApiVersions answer of {key}, feature {advertised.name!r}",

@@ -1,6 +1,6 @@
-"""The bus: the Kafka cluster that featurewatch's own topics stand on."""
+"""The bus: the Kafka cluster that featurewatch's own topics are on."""
 
-from featurewatch.streams.bus.positions import LogPosition, last_log_position, partition_of
+from featurewatch.streams.bus.positions import last_log_position, partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -15,7 +15,6 @@ __all__ = [
     "BusError",
     "BusSettings",
     "BusUnavailableError",
-    "LogPosition",
     "PublishError",
     "Publisher",
     "TopicMismatchError",

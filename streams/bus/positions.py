@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -12,19 +11,9 @@ from featurewatch.streams.codec.events import MalformedEventError, decode_log_ev
 from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
-
-@dataclass(frozen=True, slots=True)
-class LogPosition:
-    """The last offset of a metadata log that was passed on, and the leader epoch it has."""
-
-    offset: int
-    epoch: int
-
-
-_START: Final = LogPosition(-1, -1)
-_SAID_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
+_PUBLISHED_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
 _TRANSIENT: Final = {
@@ -42,14 +31,14 @@ _SETTLING: Final = {
 
 async def last_log_position(
     bus: BusSettings, cluster: ClusterId, source: str = "kraft", timeout_s: float = 30
-) -> LogPosition | None:
+) -> OffsetAndEpoch | None:
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
-    A commit, a finished snapshot and the source's own status with an offset say a position; a reset
-    says that the log begins anew. What says none is passed over: the chunks of a snapshot whose
-    last chunk is missing, what the worker says of a silent source, bytes that cannot be read.
+    A commit, a finished snapshot and the source's own status with an offset have a position; a
+    reset means that the log starts again. Messages without one are skipped: the chunks of a
+    snapshot whose last chunk is missing, the worker's status of a silent source, unreadable bytes.
 
-    Raises `BusUnavailableError` if nothing is heard of the bus for ``timeout_s`` seconds,
+    Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
     """
     return await asyncio.to_thread(_find, bus, cluster, source, timeout_s)
@@ -57,26 +46,26 @@ async def last_log_position(
 
 def position_in_message(
     value: bytes | None, key: bytes | None, source: str = "kraft"
-) -> LogPosition | None:
-    """The position that one message says; offset -1: the log begins anew; None: none."""
+) -> OffsetAndEpoch | None:
+    """The position in one message; offset -1: the log starts again; None: it has none."""
     try:
         event = decode_log_event(value, key)
     except MalformedEventError:
         return None
     match event:
         case LogCommit():
-            return LogPosition(event.last_offset, event.leader_epoch)
+            return OffsetAndEpoch(event.last_offset, event.leader_epoch)
         case SnapshotChunk(last=True) if event.end_offset > 0:
-            return LogPosition(event.end_offset - 1, event.leader_epoch)
+            return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
-            return _START
-        case SourceStatus() if event.source == source and event.state not in _SAID_BY_OTHERS:
+            return NO_OFFSET
+        case SourceStatus() if event.source == source and event.state not in _PUBLISHED_BY_OTHERS:
             if event.offset >= 0 and event.offset_epoch >= 0:
-                return LogPosition(event.offset, event.offset_epoch)
+                return OffsetAndEpoch(event.offset, event.offset_epoch)
     return None
 
 
-def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogPosition | None:
+def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> OffsetAndEpoch | None:
     topic = bus.topic(METADATA_LOG)
     key = cluster.encode()
     consumer = Consumer(
@@ -98,12 +87,12 @@ def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> LogP
         low, end = _bounds(consumer, partition, timeout_s)
         window = _FIRST_WINDOW
         # Backwards in growing windows: an active cluster is found in the first one, and a cluster
-        # that was not heard of for long costs one pass over the partition.
+        # without recent messages costs one pass over the partition.
         while end > low:
             start = max(low, end - window)
-            found = _last_between(consumer, partition, (start, end), key, source, timeout_s)
-            if found is not None:
-                return None if found == _START else found
+            position = _last_between(consumer, partition, (start, end), key, source, timeout_s)
+            if position is not None:
+                return None if position == NO_OFFSET else position
             end, window = start, window * _GROWTH
         return None
     except KafkaException as error:
@@ -150,11 +139,11 @@ def _last_between(
     key: bytes,
     source: str,
     timeout_s: float,
-) -> LogPosition | None:
-    """The last position said at offsets from the first up to below the second."""
+) -> OffsetAndEpoch | None:
+    """The last position in messages at offsets from the first up to below the second."""
     start, end = offsets
     consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
-    found: LogPosition | None = None
+    position: OffsetAndEpoch | None = None
     deadline = time.monotonic() + timeout_s
     while True:
         # `consume` alone would wait for its thousand messages until the timeout.
@@ -162,11 +151,11 @@ def _last_between(
         messages = [] if first is None else [first, *consumer.consume(1000, timeout=0)]
         for message in messages:
             if _is_end(message, end):
-                return found
+                return position
             if message.error() is None and message.key() == key:
-                found = position_in_message(message.value(), key, source) or found
+                position = position_in_message(message.value(), key, source) or position
             if message.error() is None and (message.offset() or 0) >= end - 1:
-                return found
+                return position
         if any(message.error() is None for message in messages):
             deadline = time.monotonic() + timeout_s
         elif time.monotonic() > deadline:
@@ -188,7 +177,7 @@ def _is_end(message: Message, end: int) -> bool:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners say."""
+    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners choose it."""
     return (_murmur2(key) & 0x7FFFFFFF) % partitions
 
 
@@ -199,9 +188,9 @@ def _murmur2(data: bytes) -> int:
     value = 0x9747B28C ^ length
     whole = length - length % 4
     for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
-        word = (word ^ (word >> 24)) * factor & mask
-        value = (value * factor & mask) ^ word
+        block = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        block = (block ^ (block >> 24)) * factor & mask
+        value = (value * factor & mask) ^ block
     if whole < length:
         value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
     value = (value ^ (value >> 13)) * factor & mask

@@ -2,7 +2,7 @@
 
 librdkafka does the sending in threads of its own. One thread of ours waits for its reports and
 hands them to the event loop. While the bus is down nothing is lost and nothing fails: messages in
-flight wait, and so does whoever wants to publish more.
+flight wait, and so do further calls of `Publisher.publish`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
-"""Told one line when the bus does not take messages, and None when it does again."""
+"""Called with one line when the bus accepts no messages, and with None when it does again."""
 
 _POLL_S: Final = 0.2
 _STALL_S: Final = 5.0
@@ -47,7 +47,7 @@ _Report = tuple[_Delivery, int, KafkaError | None]
 
 
 def _ignore(_: str | None) -> None:
-    """Nobody wants to know."""
+    """The default for ``on_error``."""
 
 
 class Publisher:
@@ -68,13 +68,13 @@ class Publisher:
         self._bus = bus
         self._max_in_flight = max_in_flight
         self._max_bytes = max_bytes
-        self._on_trouble = on_error or _ignore
-        self._turn = asyncio.Lock()
+        self._on_error = on_error or _ignore
+        self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
         self._pending: dict[_Delivery, float] = {}
         self._bytes = 0
         self._failure: PublishError | None = None
-        self._trouble: str | None = None
+        self._error: str | None = None
         # Only the thread touches these two, except that it hands over whole lists.
         self._reports: list[_Report] = []
         self._last_error = ""
@@ -94,8 +94,8 @@ class Publisher:
 
     @property
     def error(self) -> str | None:
-        """Why the bus does not take messages now, in one line; None: as far as is known it does."""
-        return self._trouble
+        """Why the bus accepts no messages now, in one line; None: no error is known."""
+        return self._error
 
     async def start(self) -> None:
         """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
@@ -111,7 +111,7 @@ class Publisher:
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
         """Hands an event over, once there is room; the future is done when the bus has it.
 
-        Messages of one caller keep their order. Nobody needs to await the future: `flush` does, and
+        Messages of one caller keep their order. The future need not be awaited: `flush` does, and
         a failure is raised from every later call too.
 
         Raises `PublishError` if this message or one before it can never be delivered.
@@ -126,7 +126,7 @@ class Publisher:
         ``partition`` -1 leaves it to the key.
         """
         size = len(message.value or b"") + len(message.key)
-        async with self._turn:
+        async with self._lock:
             while self._pending and not self._has_room(size):
                 await self._move()
             self._check()
@@ -184,7 +184,7 @@ class Publisher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What failed before matters more than what is in flight.
+        # The error that ended the block matters more than messages in flight.
         if kind is None:
             await self.close()
         else:
@@ -225,14 +225,14 @@ class Publisher:
                 self._fail(f"the bus refused a message: {error.str()}")
                 self._reject(delivery)
         if self._failure is None:
-            self._say(None)
+            self._set_error(None)
         self._moved.set()
 
     def _fail(self, text: str) -> None:
         """The first failure is the cause; all that is in flight fails with it."""
         if self._failure is None:
             self._failure = PublishError(text)
-            self._say(text)
+            self._set_error(text)
         for delivery in self._pending:
             self._reject(delivery)
         self._pending.clear()
@@ -242,17 +242,17 @@ class Publisher:
     def _reject(self, delivery: _Delivery) -> None:
         if not delivery.done():
             delivery.set_exception(self._failure or PublishError("stopped"))
-            delivery.exception()  # seen: nobody has to await a delivery
+            delivery.exception()  # retrieved: a delivery need not be awaited
 
-    def _say(self, error: str | None) -> None:
-        if error != self._trouble:
-            self._trouble = error
-            self._on_trouble(error)
+    def _set_error(self, error: str | None) -> None:
+        if error != self._error:
+            self._error = error
+            self._on_error(error)
 
-    def _look_for_stall(self, last_error: str) -> None:
+    def _check_stall(self, last_error: str) -> None:
         oldest = next(iter(self._pending.values()), None)
-        if oldest is not None and time.monotonic() - oldest > _STALL_S and self._trouble is None:
-            self._say(
+        if oldest is not None and time.monotonic() - oldest > _STALL_S and self._error is None:
+            self._set_error(
                 f"the bus at {self._bus.bootstrap_servers} has acknowledged nothing for "
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
             )
@@ -264,7 +264,7 @@ class Publisher:
             try:
                 self._producer.poll(_POLL_S)
             except KafkaException as error:
-                # A fatal error of librdkafka comes out of here, not only to the error callback.
+                # poll raises a fatal error too, besides the error callback.
                 text = f"the producer stopped for good: {error.args[0].str()}"
                 self._loop.call_soon_threadsafe(self._fail, text)
                 return
@@ -272,10 +272,10 @@ class Publisher:
                 reports, self._reports = self._reports, []
                 self._loop.call_soon_threadsafe(self._settle, reports)
             else:
-                self._loop.call_soon_threadsafe(self._look_for_stall, self._last_error)
+                self._loop.call_soon_threadsafe(self._check_stall, self._last_error)
 
     def _note_error(self, error: KafkaError) -> None:
-        """librdkafka's own troubles; it goes on by itself unless they are fatal."""
+        """librdkafka's own errors; it recovers by itself unless they are fatal."""
         self._last_error = error.str()
         if error.fatal():
             self._loop.call_soon_threadsafe(
@@ -283,4 +283,4 @@ class Publisher:
             )
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             text = f"the bus at {self._bus.bootstrap_servers} does not answer: {error.str()}"
-            self._loop.call_soon_threadsafe(self._say, text)
+            self._loop.call_soon_threadsafe(self._set_error, text)

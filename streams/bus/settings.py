@@ -1,4 +1,4 @@
-"""How the bus is reached, and how topics are made on it."""
+"""How the bus is reached, and how its topics are created."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class BusSettings:
     """Where the bus is and what topics look like there.
 
     ``properties`` are librdkafka's (``security.protocol``, ``sasl.mechanism``, ``ssl.ca.location``,
-    …) and may hold secrets, so they do not show in the repr. ``replication_factor`` -1 takes the
+    …) and may contain secrets, so the repr omits them. ``replication_factor`` -1 means the
     bus' default.
     """
 
@@ -45,7 +45,7 @@ class BusSettings:
     def client(self, **defaults: Property) -> dict[str, Any]:
         """The configuration of a librdkafka client; ``properties`` go before ``defaults``.
 
-        Dots stand as underscores in the names of ``defaults``.
+        Names of ``defaults`` have underscores for dots.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         return {

@@ -1,4 +1,4 @@
-"""Makes the topics, or says what is wrong with those that are there."""
+"""Creates the topics, and checks the existing ones."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -39,15 +39,15 @@ def ensure_topics(
     wanted |= dict.fromkeys(changelogs, compacted)
     admin = AdminClient(bus.client(), logger=LOG)
     deadline = time.monotonic() + timeout_s
-    there = _metadata(admin, bus, deadline)
-    missing = {name: config for name, config in wanted.items() if name not in there}
+    existing = _metadata(admin, bus, deadline)
+    missing = {name: config for name, config in wanted.items() if name not in existing}
     created = _create(admin, bus, missing, deadline) if missing else set()
     _wait_for_leaders(admin, bus, wanted, deadline)
     _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
 
 
 def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str, TopicMetadata]:
-    """All topics: asking for one by name could create it with the bus' defaults."""
+    """All topics: a request by name could create a topic with the bus' defaults."""
     try:
         return dict(admin.list_topics(timeout=max(deadline - time.monotonic(), 1)).topics)
     except KafkaException as error:
@@ -60,7 +60,7 @@ def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str
 def _create(
     admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], deadline: float
 ) -> set[str]:
-    """The names of those that were not there yet after all."""
+    """The names of the topics that this call created."""
     new = [
         NewTopic(
             name,
@@ -79,7 +79,7 @@ def _create(
             created.add(name)
         except KafkaException as exception:
             error = exception.args[0]
-            # Somebody else may have been a moment faster.
+            # Another process may have created it a moment before.
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BusError(
                     f"topic {name} could not be created ({error.str()}): create it with "
@@ -92,8 +92,8 @@ def _wait_for_leaders(
     admin: AdminClient, bus: BusSettings, names: Iterable[str], deadline: float
 ) -> None:
     while True:
-        there = _metadata(admin, bus, deadline)
-        behind = [name for name in names if not _is_ready(name, there.get(name), bus)]
+        existing = _metadata(admin, bus, deadline)
+        behind = [name for name in names if not _is_ready(name, existing.get(name), bus)]
         if not behind:
             return
         if time.monotonic() > deadline:
@@ -123,19 +123,19 @@ def _check_policies(
         return
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
     for resource, future in admin.describe_configs(resources).items():
-        must = wanted[resource.name].get(_POLICY, "delete")
+        required = wanted[resource.name].get(_POLICY, "delete")
         try:
-            found = str(future.result()[_POLICY].value)
+            policy = str(future.result()[_POLICY].value)
         except KafkaException as error:
             LOG.warning(
                 "the cleanup policy of %s could not be read (%s): it must be %s",
                 resource.name,
                 error.args[0].str(),
-                must,
+                required,
             )
             continue
-        if found != must:
+        if policy != required:
             raise TopicMismatchError(
-                f"topic {resource.name} has the cleanup policy {found} and must have {must}: "
+                f"topic {resource.name} has the cleanup policy {policy} and must have {required}: "
                 f"change {_POLICY} of the topic, or choose another prefix than {bus.prefix}"
             )

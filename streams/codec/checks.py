@@ -1,4 +1,4 @@
-"""Checks of parsed JSON: each takes a value and returns what an event holds, or raises ValueError.
+"""Checks of parsed JSON: each takes a value and returns the event's field, or raises ValueError.
 
 The text of the error is the end of a sentence that begins with the field's name.
 """
@@ -16,7 +16,7 @@ Check = Callable[[Any], Any]
 
 
 def brief(value: object) -> str:
-    """A value as it may stand in an error: one line, at most 60 characters."""
+    """A value for an error message: one line, at most 60 characters."""
     # reprlib stays shallow: a plain repr of deeply nested JSON ends in a RecursionError.
     text = reprlib.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -113,14 +113,14 @@ TIME_OR_NONE: Final = integer(-1, LATEST_MS)
 class Shape:
     """A dataclass, the check of each of its fields, and a pair that must not be reversed."""
 
-    made: type
+    cls: type
     checks: Mapping[str, Check]
     ordered: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        declared = {field.name for field in fields(self.made) if field.init}
+        declared = {field.name for field in fields(self.cls) if field.init}
         if declared != set(self.checks):
-            raise TypeError(f"{self.made.__name__}: {declared ^ set(self.checks)} without a match")
+            raise TypeError(f"{self.cls.__name__}: {declared ^ set(self.checks)} without a match")
 
     def decode(self, kind: str, content: Mapping[str, Any]) -> Any:
         """The object; raises `ValueError` with a sentence that names the field."""
@@ -135,4 +135,4 @@ class Shape:
             raise ValueError(f"{name} of {kind} {error}") from None
         if self.ordered and values[self.ordered[0]] > values[self.ordered[1]]:
             raise ValueError(f"{self.ordered[0]} of {kind} is above {self.ordered[1]}")
-        return self.made(**values)
+        return self.cls(**values)

@@ -1,6 +1,6 @@
-"""The shape of each event on the topics: its fields, and what each of them may hold.
+"""The shape of each event on the topics: its fields, and the check of each.
 
-`streams.codec.events` decodes by these; ``streams/schemas`` says the same as JSON Schema.
+`streams.codec.events` decodes by these; ``streams/schemas`` has the same as JSON Schema.
 """
 
 import base64
@@ -232,4 +232,4 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
     },
     DEAD_LETTERS.short_name: {"dead-letter": _DEAD_LETTER},
 }
-"""What may stand on each topic, by its short name and by kind."""
+"""The shapes of each topic, by its short name and by kind."""

@@ -1,8 +1,8 @@
 """Events to Kafka messages and back: JSON values, cluster ids as keys, CloudEvents headers.
 
-A value is the event's fields plus ``kind``, which says what it is; ranges are ``[min, max]``, bytes
-are base64. Decoding checks every field of the envelope. Fields that are not known are passed over,
-so that a newer source and an older worker go together. ``streams/schemas`` says the same to others.
+A value is the event's fields plus ``kind``, which names its type; ranges are ``[min, max]``, bytes
+are base64. Decoding checks every field of the envelope. Unknown fields are ignored, so
+that a newer source and an older worker are compatible. ``streams/schemas`` has the JSON Schemas.
 """
 
 import base64
@@ -34,7 +34,7 @@ from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
 
 
 class MalformedEventError(ValueError):
-    """A message that is not JSON, or not of the schema: the text says which field and why."""
+    """A message that is not JSON, or not of the schema: the text names the field and the reason."""
 
 
 class Message(NamedTuple):
@@ -48,7 +48,7 @@ class Message(NamedTuple):
 def encode(topic: Topic, event: Event | DeadLetter) -> Message:
     """The message of an event on a topic.
 
-    Raises `TypeError` if the event holds what JSON cannot say, or does not belong on the topic.
+    Raises `TypeError` if the event holds what JSON cannot represent, or does not belong on the topic.
     """
     kind = kind_of(event)
     if kind not in KINDS[topic.short_name]:
@@ -114,7 +114,7 @@ def decode_dead_letter(value: bytes | None, key: bytes | None = None) -> DeadLet
 
 
 def kind_of(event: Event | DeadLetter) -> str:
-    """The ``kind`` that stands in the value and ends the ``ce_type``."""
+    """The ``kind`` in the value and at the end of the ``ce_type``."""
     return str(event.kind) if isinstance(event, LogCommit) else _KIND_NAMES[type(event)]
 
 

@@ -1,8 +1,8 @@
 """Outputs to Kafka messages and back.
 
-A value is the output's fields as they stand in `streams.outputs`; ``streams/schemas`` says the same
-to others. An alert's key is its id, so that compaction keeps the newest word on each; all other
-keys are cluster ids.
+A value is the output's fields as in `streams.outputs`; ``streams/schemas`` has the JSON Schemas. An
+alert's key is its id, so that compaction keeps the newest message of each; all other keys are
+cluster ids.
 """
 
 from dataclasses import MISSING, fields
@@ -83,8 +83,8 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
         raise MalformedEventError(f"not JSON: {error}") from None
     if type(content) is not dict:
         raise MalformedEventError("not a JSON object")
-    # Fields that are not known are passed over, and those that came later may be missing: a newer
-    # worker and an older reader go together, and the other way round.
+    # Unknown fields are ignored, and fields with defaults may be missing: a newer worker and an
+    # older reader are compatible, and the other way round.
     missing = [
         field.name
         for field in fields(shape)

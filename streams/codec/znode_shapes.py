@@ -42,7 +42,7 @@ _SESSION: Final = _INT64
 
 
 def _range(value: Any) -> Range:
-    """Unlike elsewhere the minimum may be above the maximum: it is the broker's own word."""
+    """Unlike elsewhere the minimum may be above the maximum: it is what the broker wrote."""
     if type(value) is not list or len(value) != 2:
         raise ValueError(f"is not a range [min, max]: {brief(value)}")
     return _INT64(value[0]), _INT64(value[1])
@@ -118,7 +118,7 @@ CONTENTS: Final[Mapping[str, Shape]] = {
     "admin": Shape(AdminZnode, {"task": one_of(AdminTask), "partitions": list_of(_object)}),
     "unreadable": Shape(UnreadableZnode, {"reason": a_text}),
 }
-"""What a znode may hold, by the ``type`` of its content."""
+"""The shapes of a znode's content, by its ``type``."""
 
 
 def _content(value: Any) -> ZnodeContent:

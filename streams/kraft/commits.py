@@ -6,7 +6,7 @@ end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
 """
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 
 from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit
 from featurewatch.streams.kraft.records.batch import RecordBatch
@@ -26,7 +26,7 @@ from featurewatch.streams.kraft.records.selection import (
     TRANSACTION_MARKERS,
     count_types,
 )
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 LOG: Final = "__cluster_metadata-0"
 
@@ -34,16 +34,6 @@ AssemblerEvent = LogCommit | DeadLetter
 
 _NO_OP: Final = "NO_OP_RECORD"
 _MARKER_KEYS: Final = {BEGIN: b"\x17", END: b"\x18", ABORT: b"\x19"}
-
-
-class CommitPosition(NamedTuple):
-    """An offset and the leader epoch under which it was appended (-1, -1: before the log)."""
-
-    offset: int
-    leader_epoch: int
-
-
-BEGINNING: Final = CommitPosition(-1, -1)
 
 
 class _Part:
@@ -62,7 +52,7 @@ class _Part:
 class _Transaction(_Part):
     """An open transaction; ``before`` is where to resume so that nothing of it is missed."""
 
-    def __init__(self, first: int, before: CommitPosition) -> None:
+    def __init__(self, first: int, before: OffsetAndEpoch) -> None:
         super().__init__(first)
         self.before = before
         self.skipped += _MARKER_KEYS[BEGIN]
@@ -110,11 +100,11 @@ class CommitAssembler:
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: CommitPosition = BEGINNING,
+        position: OffsetAndEpoch = NO_OFFSET,
     ) -> None:
         self._cluster = cluster
         self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
-        self._seen = position
+        self._last = position
         self._open: _Transaction | None = None
         self.records_read = 0
         """Records decoded, unreadable ones included."""
@@ -122,82 +112,82 @@ class CommitAssembler:
         """Records stepped over."""
 
     @property
-    def position(self) -> CommitPosition:
+    def position(self) -> OffsetAndEpoch:
         """The last record that is done with: passed on, skipped, or dropped.
 
         A source that resumes after it misses nothing: while a transaction is open it stays before
         its beginning.
         """
-        return self._open.before if self._open else self._seen
+        return self._open.before if self._open else self._last
 
-    def reset(self, position: CommitPosition) -> None:
+    def reset(self, position: OffsetAndEpoch) -> None:
         """Goes on elsewhere, after a snapshot or a gap; an open transaction is forgotten."""
-        self._seen = position
+        self._last = position
         self._open = None
 
     def add(self, batch: RecordBatch, seen_ms: int) -> list[AssemblerEvent]:
         """What became visible with this batch, read at ``seen_ms``. Nothing is raised."""
-        if batch.last_offset <= self._seen.offset:
+        if batch.last_offset <= self._last.offset:
             return []
-        out: list[AssemblerEvent] = []
+        events: list[AssemblerEvent] = []
         if batch.error:
-            self._damaged(batch, seen_ms, out)
+            self._add_corrupt(batch, seen_ms, events)
         else:
             decoded = self._decoder.decode(batch)
-            self._whole(batch, decoded, seen_ms, out)
+            self._add_decoded(batch, decoded, seen_ms, events)
             self.records_read += len(decoded.records)
             self.records_skipped += len(decoded.skipped)
-        self._seen = CommitPosition(batch.last_offset, batch.leader_epoch)
-        return out
+        self._last = OffsetAndEpoch(batch.last_offset, batch.leader_epoch)
+        return events
 
-    def _whole(
-        self, batch: RecordBatch, decoded: DecodedBatch, seen_ms: int, out: list[AssemblerEvent]
+    def _add_decoded(
+        self, batch: RecordBatch, decoded: DecodedBatch, seen_ms: int, events: list[AssemblerEvent]
     ) -> None:
         if not decoded.records and self._open is None:
             return
         for offset, reason, payload in decoded.undecoded:
-            if offset > self._seen.offset:
-                out.append(self._dead(f"offset {offset}", reason, payload, seen_ms))
-        first = max(batch.base_offset, self._seen.offset + 1)
+            if offset > self._last.offset:
+                events.append(self._dead_letter(f"offset {offset}", reason, payload, seen_ms))
+        first = max(batch.base_offset, self._last.offset + 1)
         cursor = _Cursor(decoded, batch.base_offset)
         cursor.take(first)
         for marker in decoded.records:
             if marker["type"] in TRANSACTION_MARKERS and marker["offset"] >= first:
-                self._part(first, cursor.take(marker["offset"]), batch, seen_ms, out)
-                self._marker(marker, batch, seen_ms, out)
+                self._part(first, cursor.take(marker["offset"]), batch, seen_ms, events)
+                self._marker(marker, batch, seen_ms, events)
                 cursor.pass_marker()
                 first = marker["offset"] + 1
-        self._part(first, cursor.take(batch.last_offset + 1), batch, seen_ms, out)
+        self._part(first, cursor.take(batch.last_offset + 1), batch, seen_ms, events)
 
     def _part(
         self,
         first: int,
-        taken: tuple[list[Record], bytes],
+        records_and_skipped: tuple[list[Record], bytes],
         batch: RecordBatch,
         seen_ms: int,
-        out: list[AssemblerEvent],
+        events: list[AssemblerEvent],
     ) -> None:
         """Records of a batch between two markers: a commit, or more of the open transaction."""
         if self._open is not None:
-            self._open.extend(*taken)
-        elif taken[0]:
+            self._open.extend(*records_and_skipped)
+        elif records_and_skipped[0]:
             part = _Part(first)
-            part.extend(*taken)
-            last = first + len(taken[0]) + len(taken[1]) - 1
-            out.append(self._commit(part, last, CommitKind.BATCH, batch, seen_ms))
+            part.extend(*records_and_skipped)
+            last = first + len(records_and_skipped[0]) + len(records_and_skipped[1]) - 1
+            events.append(self._commit(part, last, CommitKind.BATCH, batch, seen_ms))
 
     def _marker(
-        self, marker: Record, batch: RecordBatch, seen_ms: int, out: list[AssemblerEvent]
+        self, marker: Record, batch: RecordBatch, seen_ms: int, events: list[AssemblerEvent]
     ) -> None:
         kind, offset = marker["type"], marker["offset"]
         if (kind == BEGIN) == (self._open is not None):
             where = "inside a transaction" if self._open else "outside of a transaction"
             reason = f"{kind} {where}"
-            out.append(self._dead(f"offset {offset}", reason, b"", seen_ms))
-            self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, out)
+            events.append(self._dead_letter(f"offset {offset}", reason, b"", seen_ms))
+            self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, events)
         elif self._open is None:
             inside = offset > batch.base_offset
-            before = CommitPosition(offset - 1, batch.leader_epoch) if inside else self._seen
+            before = OffsetAndEpoch(offset - 1, batch.leader_epoch) if inside else self._last
             self._open = _Transaction(offset, before)
         else:
             transaction, self._open = self._open, None
@@ -205,11 +195,11 @@ class CommitAssembler:
             if kind == ABORT:
                 _drop(transaction)
             if transaction.records:
-                out.append(
+                events.append(
                     self._commit(transaction, offset, CommitKind.TRANSACTION, batch, seen_ms)
                 )
 
-    def _damaged(self, batch: RecordBatch, seen_ms: int, out: list[AssemblerEvent]) -> None:
+    def _add_corrupt(self, batch: RecordBatch, seen_ms: int, events: list[AssemblerEvent]) -> None:
         """A batch that must not be read.
 
         An open transaction ends with it: the batch may have held its end, and to wait for another
@@ -223,8 +213,10 @@ class CommitAssembler:
             reason = f"{reason}; the transaction from offset {part.first} on is dropped with it"
         part.records.append(unreadable(offset, reason))
         self.records_read += 1
-        out.append(self._dead(f"batch at offset {offset}", reason, redacted(batch), seen_ms))
-        out.append(self._commit(part, offset, CommitKind.BATCH, batch, seen_ms))
+        events.append(
+            self._dead_letter(f"batch at offset {offset}", reason, redacted(batch), seen_ms)
+        )
+        events.append(self._commit(part, offset, CommitKind.BATCH, batch, seen_ms))
 
     def _commit(
         self, part: _Part, last: int, kind: CommitKind, batch: RecordBatch, seen_ms: int
@@ -241,7 +233,7 @@ class CommitAssembler:
             seen_ms=seen_ms,
         )
 
-    def _dead(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
+    def _dead_letter(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
         return DeadLetter(self._cluster, f"{LOG} {where}", reason, payload, seen_ms)
 
 

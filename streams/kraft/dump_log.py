@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
-from featurewatch.streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
 from featurewatch.streams.kraft.records.decoder import (
@@ -32,7 +32,7 @@ from featurewatch.streams.kraft.records.selection import (
 )
 from featurewatch.streams.kraft.snapshot import SnapshotOutput as SnapshotOutput
 from featurewatch.streams.kraft.snapshot import SnapshotReader
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 SECTION: Final = b"Dumping "
 BATCH: Final = b"baseOffset: "
@@ -86,25 +86,25 @@ def sections(file: BinaryIO) -> Iterator[DumpSection]:
     """The files that a text tells of, in order. Reads it in pieces."""
     at = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
     file.seek(at)
-    name, start, held = "", at, b"\n"
+    name, start, buffered = "", at, b"\n"
     begun = False
     while data := file.read(_PIECE_BYTES):
-        held += data
-        seen = 0
-        while (found := held.find(b"\n" + SECTION, seen)) >= 0:
-            end = held.find(b"\n", found + 1)
+        buffered += data
+        search_from = 0
+        while (found := buffered.find(b"\n" + SECTION, search_from)) >= 0:
+            end = buffered.find(b"\n", found + 1)
             if end < 0:
                 break
             where = at + found
             # What stands before the first name is of a file only if there are batches.
-            if where > start and (begun or b"\n" + BATCH in held[:found]):
+            if where > start and (begun or b"\n" + BATCH in buffered[:found]):
                 yield DumpSection(name, start, where)
-            name = held[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
-            start, seen, begun = where, end, True
+            name = buffered[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
+            start, search_from, begun = where, end, True
         # A name that is cut off stands whole in what is read next.
-        keep = max(seen, held.rfind(b"\n"))
-        begun = begun or b"\n" + BATCH in held[:keep]
-        at, held = at + keep, held[keep:]
+        keep = max(search_from, buffered.rfind(b"\n"))
+        begun = begun or b"\n" + BATCH in buffered[:keep]
+        at, buffered = at + keep, buffered[keep:]
     end = file.seek(0, 2)
     if end > start:
         yield DumpSection(name, start, end)
@@ -144,18 +144,18 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
     start = end if line_end < 0 else line_end + 1
     line = _BATCH_LINE.match(data[at:start])
     if line is None:
-        fault = "the line of the record batch is not one of kafka-dump-log"
-        return RecordBatch(data, at, start, end, 0, 0, -1, -1, False, 0, fault)
+        error = "the line of the record batch is not one of kafka-dump-log"
+        return RecordBatch(data, at, start, end, 0, 0, -1, -1, False, 0, error)
     base, last, count, epoch = (int(line[number]) for number in range(1, 5))
     printed = data.count(b"\n" + _RECORD, start - 1, end)
-    fault = ""
+    error = ""
     if line[7] == b"false":
-        fault = "the checksum of the record batch does not match its content"
+        error = "the checksum of the record batch does not match its content"
     elif printed != count or count != last - base + 1:
-        fault = f"{printed} of the {count} records of the record batch are printed"
-    last = base if fault else last
+        error = f"{printed} of the {count} records of the record batch are printed"
+    last = base if error else last
     control = line[5] == b"true"
-    return RecordBatch(data, at, start, end, base, last, epoch, int(line[6]), control, count, fault)
+    return RecordBatch(data, at, start, end, base, last, epoch, int(line[6]), control, count, error)
 
 
 class DumpLogDecoder(RecordDecoder):
@@ -167,21 +167,21 @@ class DumpLogDecoder(RecordDecoder):
             raise ValueError(f"not to be read: {batch.error}")
         records: list[Record] = []
         skipped = bytearray()
-        lost: list[UndecodedRecord] = []
+        undecoded: list[UndecodedRecord] = []
         lines = batch.buffer[batch.start : batch.end].split(b"\n")
         of_records = (line for line in lines if line.startswith(_RECORD))
         for offset, line in enumerate(of_records, start=batch.base_offset):
             try:
-                found = self._printed(line.rstrip(b"\r"), offset, control=batch.control)
+                record = self._printed(line.rstrip(b"\r"), offset, control=batch.control)
             except RecordDecodeError as failure:
-                lost.append(UndecodedRecord(offset, failure.reason, b""))
+                undecoded.append(UndecodedRecord(offset, failure.reason, b""))
                 records.append(unreadable(offset, failure.reason))
                 continue
-            if isinstance(found, int):
-                skipped.append(found)
+            if isinstance(record, int):
+                skipped.append(record)
             else:
-                records.append(found)
-        return DecodedBatch(records, bytes(skipped), lost)
+                records.append(record)
+        return DecodedBatch(records, bytes(skipped), undecoded)
 
     def _printed(self, line: bytes, offset: int, *, control: bool) -> Record | int:
         """A record, or the key of one that is not wanted."""
@@ -241,7 +241,7 @@ class DumpLogAssembler(CommitAssembler):
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: CommitPosition = BEGINNING,
+        position: OffsetAndEpoch = NO_OFFSET,
     ) -> None:
         super().__init__(cluster, wanted, position)
         self._decoder = DumpLogDecoder(self._decoder.wanted)
@@ -253,11 +253,10 @@ class DumpLogSnapshotReader(SnapshotReader):
     def __init__(
         self,
         cluster: ClusterId,
-        end_offset: int,
-        leader_epoch: int,
+        snapshot: OffsetAndEpoch,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     ) -> None:
-        super().__init__(cluster, end_offset, leader_epoch, wanted)
+        super().__init__(cluster, snapshot, wanted)
         self._decoder = DumpLogDecoder(self._decoder.wanted)
 
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
@@ -269,14 +268,14 @@ class DumpLogSnapshotReader(SnapshotReader):
         return self._take_text(self._tail, seen_ms, whole=True)
 
     def _take_text(self, data: bytes, seen_ms: int, *, whole: bool) -> list[SnapshotOutput]:
-        found = scan_text(data, whole=whole)
-        out: list[SnapshotOutput] = []
-        for batch in found.batches:
+        scan = scan_text(data, whole=whole)
+        outputs: list[SnapshotOutput] = []
+        for batch in scan.batches:
             if batch.error:
                 raise self._bad(batch.error, batch.at)
-            self._take(batch, seen_ms, out)
+            self._take(batch, seen_ms, outputs)
         if whole:
             self._tail = b""
         else:
-            self._tail = data[found.consumed :] if found.batches else data
-        return out
+            self._tail = data[scan.consumed :] if scan.batches else data
+        return outputs

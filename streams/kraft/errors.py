@@ -1,4 +1,4 @@
-"""What the record decoder raises. Reasons never hold bytes or values of what was read."""
+"""Errors of reading a metadata log. Reasons never contain bytes or values of what was read."""
 
 
 class RecordDecodeError(ValueError):
@@ -6,8 +6,8 @@ class RecordDecodeError(ValueError):
 
     ::
 
-        Unreadable            a record, or a part of one
-        └── BadSnapshot       a snapshot that must not be used
+        RecordDecodeError           a record, or a part of one
+        └── CorruptSnapshotError    a snapshot that must not be used
 
     ``reason`` is one clear phrase without a full stop.
     """
@@ -22,11 +22,11 @@ class CorruptSnapshotError(RecordDecodeError):
 
 
 class MalformedLogError(ValueError):
-    """Bytes that are no record batches, or not the ones that must follow."""
+    """Bytes that are not record batches, or not the ones that must follow."""
 
 
 class NotALogDirectoryError(ValueError):
-    """There is nothing that the storage tool formatted: one line that says what to give."""
+    """The directory is not formatted: one line that says what to give instead."""
 
 
 class DamagedDirectoryError(ValueError):

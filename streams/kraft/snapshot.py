@@ -16,7 +16,7 @@ from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
 from featurewatch.streams.kraft.records.decoder import Record, RecordDecoder
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES, count_types
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import LOG_START, ClusterId, OffsetAndEpoch
 
 CHUNK_BYTES: Final = 256 << 10
 """About how much JSON a chunk may hold: well below the 1 MiB that brokers accept in one message."""
@@ -31,17 +31,22 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 SnapshotOutput = SnapshotChunk | DeadLetter
 
 
-def parse_name(name: str) -> tuple[int, int]:
-    """End offset (exclusive) and leader epoch in a file name; ``bootstrap.checkpoint`` is (0, 0).
+def snapshot_name(snapshot: OffsetAndEpoch) -> str:
+    """The file name of the snapshot of everything before an offset (Kafka: ``Snapshots``)."""
+    return f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+
+
+def parse_name(name: str) -> OffsetAndEpoch:
+    """The snapshot that has a file name; ``bootstrap.checkpoint`` is `LOG_START`.
 
     Raises `CorruptSnapshotError` for any other name.
     """
     if name == "bootstrap.checkpoint":
-        return 0, 0
+        return LOG_START
     match = _NAME.fullmatch(name)
     if match is None:
         raise CorruptSnapshotError(f"{name} is not the name of a metadata snapshot")
-    return int(match[1]), int(match[2])
+    return OffsetAndEpoch(int(match[1]), int(match[2]))
 
 
 class SnapshotReader:
@@ -55,13 +60,11 @@ class SnapshotReader:
     def __init__(
         self,
         cluster: ClusterId,
-        end_offset: int,
-        leader_epoch: int,
+        snapshot: OffsetAndEpoch,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     ) -> None:
         self._cluster = cluster
-        self._end_offset = end_offset
-        self._leader_epoch = leader_epoch
+        self._snapshot = snapshot
         self._decoder = RecordDecoder(frozenset(wanted) | {_HEADER, _FOOTER})
         self._tail = b""
         self._position = 0
@@ -75,17 +78,17 @@ class SnapshotReader:
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
         """The next bytes of the snapshot; raises `CorruptSnapshotError` when it cannot be
         trusted."""
-        found = scan_batches(held := self._tail + data)
-        out: list[SnapshotOutput] = []
-        for batch in found.batches:
+        scan = scan_batches(buffered := self._tail + data)
+        outputs: list[SnapshotOutput] = []
+        for batch in scan.batches:
             if batch.error:
                 raise self._bad(batch.error, batch.at)
-            self._take(batch, seen_ms, out)
-        if found.error:
-            raise self._bad(found.error, found.consumed)
-        self._tail = held[found.consumed :]
-        self._position += found.consumed
-        return out
+            self._take(batch, seen_ms, outputs)
+        if scan.error:
+            raise self._bad(scan.error, scan.consumed)
+        self._tail = buffered[scan.consumed :]
+        self._position += scan.consumed
+        return outputs
 
     def finish(self, seen_ms: int) -> SnapshotChunk:
         """The last chunk; raises `CorruptSnapshotError` when the snapshot ends too early."""
@@ -93,13 +96,13 @@ class SnapshotReader:
             raise self._bad("it is cut off before its footer", 0)
         return self._chunk(seen_ms, last=True)
 
-    def _take(self, batch: RecordBatch, seen_ms: int, out: list[SnapshotOutput]) -> None:
+    def _take(self, batch: RecordBatch, seen_ms: int, outputs: list[SnapshotOutput]) -> None:
         if self._complete:
             raise self._bad("it goes on after its footer", batch.at)
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
-            place = f"snapshot {self._end_offset}-{self._leader_epoch} offset {offset}"
-            out.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
+            place = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
+            outputs.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
         self._skipped += decoded.skipped
         for record in decoded.records:
             if record["type"] in (_HEADER, _FOOTER):
@@ -109,7 +112,7 @@ class SnapshotReader:
                 raise self._bad("it does not begin with a snapshot header", batch.at)
             size = len(orjson.dumps(record))
             if self._records and self._size + size > CHUNK_BYTES:
-                out.append(self._chunk(seen_ms, last=False))
+                outputs.append(self._chunk(seen_ms, last=False))
             self._records.append(record)
             self._size += size
         if self._append_ms is None:
@@ -128,8 +131,8 @@ class SnapshotReader:
     def _chunk(self, seen_ms: int, *, last: bool) -> SnapshotChunk:
         chunk = SnapshotChunk(
             cluster=self._cluster,
-            end_offset=self._end_offset,
-            leader_epoch=self._leader_epoch,
+            end_offset=self._snapshot.offset,
+            leader_epoch=self._snapshot.epoch,
             index=self._index,
             last=last,
             append_ms=-1 if self._append_ms is None else self._append_ms,
@@ -142,7 +145,9 @@ class SnapshotReader:
         return chunk
 
     def _bad(self, reason: str, at: int) -> CorruptSnapshotError:
-        where = f"snapshot {self._end_offset}-{self._leader_epoch} of cluster {self._cluster}"
+        where = (
+            f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} of cluster {self._cluster}"
+        )
         return CorruptSnapshotError(f"{where}, byte {self._position + at}: {reason}")
 
 
@@ -158,7 +163,7 @@ def read_snapshot(
     Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole
     snapshot.
     """
-    reader = SnapshotReader(cluster, *parse_name(name), wanted)
+    reader = SnapshotReader(cluster, parse_name(name), wanted)
     while data := file.read(_READ_BYTES):
         yield from reader.feed(data, seen_ms)
     yield reader.finish(seen_ms)

@@ -1,7 +1,7 @@
 """A connection to one Kafka node: frames, the ApiVersions handshake, TLS and SASL.
 
 One request is under way at a time. Codecs are kio's: a request names its key, version and header,
-and its response class stands beside it.
+and its response class is beside it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from featurewatch.streams.net.security import PLAINTEXT, Security
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
-"""Longer answers are not Kafka's: the length of a frame is the first thing that a stranger says."""
+"""Longer responses are not Kafka's: any other server's first bytes would be read as a length."""
 
 API_VERSIONS_KEY: Final = 18
 
@@ -43,7 +43,7 @@ ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersion
 
 
 class NodeError(ConnectionError):
-    """The node could not be reached, broke off, or does not speak Kafka: one line, for people."""
+    """The node could not be reached, broke off, or is not a Kafka node: one line, for people."""
 
 
 class AuthenticationError(NodeError):
@@ -51,7 +51,7 @@ class AuthenticationError(NodeError):
 
 
 class ResponseTimeoutError(NodeError):
-    """No answer in time; the connection is closed."""
+    """No response in time; the connection is closed."""
 
 
 class Connection:
@@ -81,7 +81,7 @@ class Connection:
         return self._writer.is_closing()
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
-        """The highest version of an API that both sides speak; none: there is no such version."""
+        """The highest version of an API that both sides support; None: there is none."""
         theirs = self.api_versions.get(api_key)
         if theirs is None:
             return None
@@ -91,7 +91,7 @@ class Connection:
     async def request(
         self, request: Payload, answer: type[_RESPONSE], timeout_s: float
     ) -> _RESPONSE:
-        """Send ``request`` and read its answer of the class ``answer``.
+        """Send ``request`` and read its response, of the class ``response_class``.
 
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
@@ -99,13 +99,13 @@ class Connection:
         return self._parse(body, answer)
 
     async def request_api_versions(self, timeout_s: float) -> ApiVersionsResponse:
-        """Ask what the node speaks and which features it has, by the highest version it offers."""
+        """The node's API versions and features, by the highest version that it offers."""
         sent = ApiVersionsRequestV4(
             client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
         )
         body = await self._exchange(sent, timeout_s)
         form: type[ApiVersionsResponse] = ApiVersionsResponseV4
-        # A node that does not know the version answers in the form of version 0 (KIP-511).
+        # A node that does not support the version responds in version 0 (KIP-511).
         if _error_of(body) == ErrorCode.unsupported_version:
             older = ApiVersionsRequestV3(
                 client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
@@ -121,16 +121,16 @@ class Connection:
         return answer
 
     async def authenticate(self, security: Security, timeout_s: float) -> None:
-        """Go through SASL; raises `AuthenticationError` with what the server said."""
+        """Go through SASL; raises `AuthenticationError` with the server's message."""
         mechanism = str(security.mechanism)
         offered = await self.request(
             SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, timeout_s
         )
         if offered.error_code is not ErrorCode.none:
-            known = ", ".join(offered.mechanisms) or "none"
+            mechanisms = ", ".join(offered.mechanisms) or "none"
             await self.close()
             raise AuthenticationError(
-                f"{self.address} does not offer SASL {mechanism} (it offers: {known}): "
+                f"{self.address} does not offer SASL {mechanism} (it offers: {mechanisms}): "
                 "set sasl.mechanism to one of these"
             )
         exchange = security.exchange()
@@ -141,8 +141,8 @@ class Connection:
                     SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse, timeout_s
                 )
                 if answer.error_code is not ErrorCode.none:
-                    why = answer.error_message or answer.error_code.name
-                    raise SaslError(f"{why}: check sasl.username and sasl.password")
+                    reason = answer.error_message or answer.error_code.name
+                    raise SaslError(f"{reason}: check sasl.username and sasl.password")
                 message = exchange.send(answer.auth_bytes)
         except StopIteration:
             return
@@ -182,7 +182,7 @@ class Connection:
             except OSError as error:
                 raise NodeError(f"{self.address}: {error.strerror or error}") from error
             finally:
-                # A late answer would be taken for the next one's; also after a cancellation.
+                # A late response would be read as the next request's; also after a cancellation.
                 if not whole:
                     self._writer.close()
         return self._without_header(request, body)
@@ -199,7 +199,7 @@ class Connection:
             self._writer.close()
             raise NodeError(f"{self.address} answered something that was not asked")
         key = request.__api_key__
-        # ApiVersions answers always have the old header; others a tag section if flexible.
+        # ApiVersions responses always have the old header; others a tag section if flexible.
         flexible = request.__flexible__ and key != API_VERSIONS_KEY
         start = _LENGTH.size
         if flexible:
@@ -226,7 +226,7 @@ async def open_connection(
     timeout_s: float = 5.0,
     client_id: str = CLIENT_ID,
 ) -> Connection:
-    """Connect, learn what the node speaks, log in.
+    """Connect, request the node's API versions, authenticate.
 
     Raises `NodeError`: unreachable, broken off, no Kafka; `AuthenticationError`: TLS or SASL. Each
     step has ``timeout_s`` seconds.
@@ -237,7 +237,7 @@ async def open_connection(
         if security.mechanism is not None:
             await connection.authenticate(security, timeout_s)
         else:
-            # A listener with logins answers ApiVersions to anyone, and nothing else.
+            # A listener with SASL responds to ApiVersions before authentication, and to nothing else.
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
     except ResponseTimeoutError as error:
         await connection.close()
@@ -286,8 +286,8 @@ async def _connect(
             raise NodeError(
                 f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
             ) from error
-        why = error.strerror or str(error)
-        raise NodeError(f"nobody listens at {address} ({why}): check the address") from error
+        reason = error.strerror or str(error)
+        raise NodeError(f"nobody listens at {address} ({reason}): check the address") from error
     return Connection(address, reader, writer, client_id)
 
 

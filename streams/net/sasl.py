@@ -14,7 +14,7 @@ Exchange = Generator[bytes, bytes, None]
 
 _MIN_ITERATIONS = 4096
 _MAX_ITERATIONS = 1_000_000
-"""More than a server would sanely ask for: a hostile one must not keep us busy."""
+"""More than a server would sanely require: a hostile one must not keep us busy."""
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *SCRAM_HASHES)
@@ -25,7 +25,7 @@ class SaslError(Exception):
 
 
 def plain(username: str, password: str) -> Exchange:
-    """Say name and password at once."""
+    """Send name and password at once."""
     yield f"\0{username}\0{password}".encode()
 
 

@@ -13,7 +13,7 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class SecurityError(ValueError):
-    """A property that cannot be used: the message names it and says what to write."""
+    """A property that cannot be used: the message names it and says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def from_properties(properties: Mapping[str, str]) -> Security:
 
 
 def _jaas(text: str) -> dict[str, str]:
-    found = _JAAS_OPTION.findall(text)
-    return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in found}
+    options = _JAAS_OPTION.findall(text)
+    return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in options}
 
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
@@ -102,5 +102,5 @@ def _client_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) 
     if key is not None and not Path(key).is_file():
         raise SecurityError(f"ssl.key.location={key} is no file")
     password = properties.get("ssl.key.password")
-    # Without a password the library would ask at the terminal: an empty one makes it fail instead.
+    # Without a password the library would prompt at the terminal: an empty one makes it fail instead.
     context.load_cert_chain(certificate, key, password=password or "")

@@ -1,4 +1,4 @@
-"""The JSON Schemas of the topics' values, for whoever reads the topics in another language."""
+"""The JSON Schemas of the topics' values, for readers of the topics in other languages."""
 
 from importlib.resources import files
 from typing import Any, cast

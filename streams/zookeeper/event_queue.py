@@ -1,4 +1,4 @@
-"""From kazoo's threads into the event loop: what happened, in order."""
+"""Hands session events from kazoo's threads to the event loop, in order."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,20 @@ from featurewatch.streams.zookeeper.watcher.requests import ReadResult
 
 
 class SessionConnected(NamedTuple):
-    """A connection stands."""
+    """A connection is open."""
 
     session: int
 
 
 @dataclass(frozen=True, slots=True)
 class SessionDisconnected:
-    """There is no connection; ``dead``: the client will not try again by itself."""
+    """There is no connection; ``permanent``: the client will not reconnect."""
 
-    dead: bool
+    permanent: bool
 
 
 class ReadCompleted(NamedTuple):
-    """The answer to an ask; ``zxid`` came with it."""
+    """The response to a request; ``zxid`` came with it."""
 
     token: int
     outcome: ReadResult
@@ -33,7 +33,7 @@ class ReadCompleted(NamedTuple):
 
 
 class WatchTriggered(NamedTuple):
-    """A watch fired."""
+    """A watch triggered."""
 
     generation: int
     target: WatchTarget
@@ -43,36 +43,36 @@ SessionEvent = SessionConnected | SessionDisconnected | ReadCompleted | WatchTri
 
 
 class EventQueue:
-    """Bounded by what can be under way: answers to what was asked, and each watch fires once."""
+    """Bounded by the pending requests and the watches: each triggers once."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._items: deque[SessionEvent] = deque()
-        self._there = asyncio.Event()
+        self._filled = asyncio.Event()
         self._woken = False
 
     def put(self, item: SessionEvent) -> None:
-        """Hands over; from any thread."""
+        """Add an event; from any thread."""
         if isinstance(item, SessionDisconnected):
-            # All that came over the connection is void, and none of it may pile up while nobody
-            # takes anything.
+            # Everything that came over the connection is void, and must not pile up while nobody
+            # takes events.
             self._items.clear()
         self._items.append(item)
         if not self._woken:
             self._woken = True
-            with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
-                self._loop.call_soon_threadsafe(self._there.set)
+            with contextlib.suppress(RuntimeError):  # The loop is closed.
+                self._loop.call_soon_threadsafe(self._filled.set)
 
     async def wait(self, timeout_s: float) -> None:
-        """Returns when something is there, or after so many seconds."""
+        """Return when there is an event, or after ``timeout_s`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._there.wait()
+                await self._filled.wait()
 
     def take(self) -> Iterator[SessionEvent]:
-        """All that is there."""
-        self._there.clear()
-        # Before the first look: what is put after the last one wakes again.
+        """All events so far."""
+        self._filled.clear()
+        # Reset first: an event that is put after the last one taken wakes the loop again.
         self._woken = False
         while self._items:
             try:

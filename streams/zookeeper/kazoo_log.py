@@ -1,4 +1,4 @@
-"""Why there is no connection: kazoo says it only in its log, and we say it with what to do."""
+"""Why there is no connection: kazoo only logs it; here it becomes a line that says what to do."""
 
 import logging
 from typing import Final
@@ -21,18 +21,18 @@ _ADVICE: Final = (
 
 
 class KazooLogHandler(logging.Handler):
-    """Listens to kazoo's warnings and keeps the newest one as a line."""
+    """Listens to kazoo's warnings and keeps the newest as ``reason``, one line."""
 
     def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__(logging.WARNING)
         self._where = settings.connect_string
-        self._refused = False
-        self.line = f"connecting to ZooKeeper at {self._where}"
+        self._rejected = False
+        self.reason = f"connecting to ZooKeeper at {self._where}"
 
     def login_wanted(self) -> None:
-        """The server refused us by its answer, and now closes the connection."""
-        self._say("RequireSasl")
-        self._refused = True
+        """The server rejected the session in its response, and closes the connection next."""
+        self._set_reason("RequireSasl")
+        self._rejected = True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by kazoo's threads."""
@@ -41,15 +41,15 @@ class KazooLogHandler(logging.Handler):
             text = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
         if text.startswith(("Transition to", "Session has expired", "Failed connecting")):
             return
-        if not (self._refused and "broken" in text):
-            self._say(text)
+        if not (self._rejected and "broken" in text):
+            self._set_reason(text)
 
-    def _say(self, text: str) -> None:
+    def _set_reason(self, text: str) -> None:
         reason = text.removeprefix("Connection dropped: ").removeprefix("socket connection error: ")
         reason = " ".join(reason.split())[:200]
-        found = next((advice for sign, advice in _ADVICE if sign in text), None)
-        if found is None:
-            found = "{reason}"
+        template = next((advice for sign, advice in _ADVICE if sign in text), None)
+        if template is None:
+            template = "{reason}"
             if "broken" in text or "time-out" in text:
-                found += ": it takes no sessions; has it lost its quorum, or does it want TLS?"
-        self.line = f"ZooKeeper at {self._where} cannot be used: {found.format(reason=reason)}"
+                template += ": it takes no sessions; has it lost its quorum, or does it want TLS?"
+        self.reason = f"ZooKeeper at {self._where} cannot be used: {template.format(reason=reason)}"

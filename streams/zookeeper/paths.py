@@ -1,4 +1,4 @@
-"""Where the znodes stand that are followed, without the chroot (Kafka: ``kafka.zk.ZkData``)."""
+"""The paths of the followed znodes, without the chroot (Kafka: ``kafka.zk.ZkData``)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ DELETE_TOPICS: Final = "/admin/delete_topics"
 
 
 class TargetKind(StrEnum):
-    """What of a znode is read and watched."""
+    """Which part of a znode is read and watched."""
 
     DATA = "data"
     CHILDREN = "children"
 
 
 class WatchTarget(NamedTuple):
-    """One thing to read and to watch."""
+    """A znode's data or children, to read and watch."""
 
     path: str
     kind: TargetKind
@@ -38,15 +38,15 @@ class WatchTarget(NamedTuple):
 class WatchScope:
     """What is followed besides brokers, features, the controller, the cluster's id and migration.
 
-    ``partitions``: the state of every partition, one znode each. ``tasks``: what stands under
-    ``/admin``.
+    ``partitions``: the state of every partition, one znode each. ``tasks``: the znodes
+    below ``/admin``.
     """
 
     partitions: bool = False
     tasks: bool = False
 
     def roots(self) -> list[WatchTarget]:
-        """Where following begins: these may be absent, and are waited for."""
+        """Where a sweep begins: these may be absent, and are then watched for."""
         data = [FEATURE, FEATURES, CONTROLLER, CONTROLLER_EPOCH, CLUSTER_ID, MIGRATION]
         directories = [BROKER_IDS]
         if self.tasks:
@@ -61,7 +61,7 @@ class WatchScope:
 
 
 def child_target(directory: str, name: str) -> WatchTarget:
-    """What is followed of the child ``name`` of a followed directory."""
+    """The target for the child ``name`` of a followed directory."""
     path = f"{directory}/{name}"
     if directory == TOPICS:
         return WatchTarget(f"{path}/partitions", TargetKind.CHILDREN)
@@ -76,9 +76,9 @@ def ordered(paths: Iterable[str]) -> list[str]:
 
 
 def is_listed(target: WatchTarget) -> bool:
-    """Whether a directory that is itself followed lists the znode.
+    """Whether the znode is a child of a followed directory.
 
-    Then its parent's watch tells when it comes back, and nobody needs to wait for it.
+    Then the directory's watch triggers when it is created again: it needs no watch of its own.
     """
     parent = target.path.rpartition("/")[0]
     return target.kind is TargetKind.DATA and parent in (BROKER_IDS, DELETE_TOPICS)

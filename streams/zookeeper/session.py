@@ -1,6 +1,6 @@
-"""One ZooKeeper session by kazoo: sends reads, and puts what comes back into the inbox.
+"""One ZooKeeper session by kazoo: sends reads, and puts what comes back into the queue.
 
-kazoo's connection thread hands over directly, so everything arrives in the order of the wire.
+kazoo's connection thread puts events directly, so they arrive in the order of the wire.
 Nothing here can write: of kazoo's client only reads are called.
 """
 
@@ -45,10 +45,10 @@ _ALIVE: Final = (KeeperState.EXPIRED_SESSION, KeeperState.CONNECTING)
 
 
 class ZookeeperSession:
-    """A session; another one needs another link."""
+    """One session; after it ended a new object is needed."""
 
-    def __init__(self, settings: ZookeeperSettings, inbox: EventQueue) -> None:
-        self._inbox = inbox
+    def __init__(self, settings: ZookeeperSettings, queue: EventQueue) -> None:
+        self._queue = queue
         self._reasons = KazooLogHandler(settings)
         self._handler = _Handler(settings)
         login = settings.login
@@ -73,14 +73,14 @@ class ZookeeperSession:
     @property
     def reason(self) -> str:
         """Why there is no connection, in one line, as far as is known."""
-        return self._reasons.line
+        return self._reasons.reason
 
     def open(self) -> None:
-        """Begins to connect, and does so until `close`."""
+        """Begin to connect, and reconnect until `close`."""
         self._client.start_async()
 
     def close(self) -> threading.Event:
-        """Ends the session in the background; the event is set when that is done."""
+        """End the session in the background; the event is set when that is done."""
         self._client.remove_listener(self._changed)
         done = threading.Event()
         threading.Thread(target=self._close, args=(done,), daemon=True).start()
@@ -96,11 +96,11 @@ class ZookeeperSession:
             done.set()
 
     def send(self, request: ReadRequest) -> None:
-        """Sends a read."""
-        watch = _Watch(request.generation, request.target, self._inbox)
+        """Send a read."""
+        watch = _Watch(request.generation, request.target, self._queue)
         path = request.target.path
 
-        self._handler.answer = _Answer(self, request)
+        self._handler.result = _Result(self, request)
         match request.operation:
             case ReadOperation.GET:
                 self._client.get_async(path, watch)
@@ -114,11 +114,11 @@ class ZookeeperSession:
                 self._client.sync_async(path)
 
     def completed(self, request: ReadRequest, outcome: ReadResult) -> None:
-        """Called by kazoo's connection thread, before it reads the next answer."""
-        self._inbox.put(ReadCompleted(request.token, outcome, self._client.last_zxid or 0))
+        """Called by kazoo's connection thread, before it reads the next response."""
+        self._queue.put(ReadCompleted(request.token, outcome, self._client.last_zxid or 0))
 
     def failed(self, request: ReadRequest, error: Exception) -> None:
-        """Called by kazoo's connection thread, for an error instead of an answer."""
+        """Called by kazoo's connection thread, for an error instead of a response."""
         if isinstance(error, SessionClosedRequireSaslError):
             self._reasons.login_wanted()
         self.completed(request, _failure(error))
@@ -128,40 +128,40 @@ class ZookeeperSession:
         if state == KazooState.CONNECTED:
             client_id = self._client.client_id
             if client_id is not None:
-                self._inbox.put(SessionConnected(client_id[0]))
+                self._queue.put(SessionConnected(client_id[0]))
         else:
-            self._inbox.put(SessionDisconnected(dead=self._client.client_state not in _ALIVE))
+            self._queue.put(SessionDisconnected(permanent=self._client.client_state not in _ALIVE))
 
 
 class _Watch(NamedTuple):
-    """What kazoo calls; equal ones are kept once, however often a znode is read."""
+    """kazoo's callback; equal ones are stored once, however often a znode is read."""
 
     generation: int
     target: WatchTarget
-    inbox: EventQueue
+    queue: EventQueue
 
     def __call__(self, event: Any) -> None:
         if event.type != EventType.NONE:
-            self.inbox.put(WatchTriggered(self.generation, self.target))
+            self.queue.put(WatchTriggered(self.generation, self.target))
 
 
-class _Answer:
-    """Where kazoo puts an answer: told at once, by the thread that read it."""
+class _Result:
+    """kazoo's result object: passes a response on at once, in the thread that read it."""
 
-    __slots__ = ("_ask", "_link")
+    __slots__ = ("_request", "_session")
 
-    def __init__(self, link: ZookeeperSession, request: ReadRequest) -> None:
-        self._link = link
-        self._ask = request
+    def __init__(self, session: ZookeeperSession, request: ReadRequest) -> None:
+        self._session = session
+        self._request = request
 
     def set(self, value: Any = None) -> None:
-        self._link.completed(self._ask, _outcome(self._ask, value))
+        self._session.completed(self._request, _outcome(self._request, value))
 
     def set_exception(self, error: Exception) -> None:
-        self._link.failed(self._ask, error)
+        self._session.failed(self._request, error)
 
     def rawlink(self, callback: Callable[[Any], Any]) -> None:
-        """Only a sync asks for this, to take the chroot off a path that nobody wants."""
+        """Only called for a sync, to remove the chroot from a path that is not used."""
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships no types
@@ -170,19 +170,19 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
     def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__()
         self._tls = settings.login.tls
-        # kazoo gives each server the whole session's time to accept: one that swallows packets
-        # would cost the session. Java's client shares the time out as well.
+        # kazoo waits for each server for the whole session timeout: one that drops packets would
+        # cost the session. Java's client divides the timeout among the servers too.
         servers = settings.connect_string.count(",") + 1
         self._connect_s = max(1.0, settings.session_timeout_ms / 1000 / (servers + 1))
-        self.answer: _Answer | None = None
-        """Where the answer to what is asked next is put."""
+        self.result: _Result | None = None
+        """The result object of the next request."""
 
     def async_result(self) -> Any:
-        return self.answer
+        return self.result
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
         def run() -> None:
-            # What ends kazoo's connection thread is in its log by then: `KazooLogHandler` has it.
+            # An error that ends kazoo's connection thread is in its log: `KazooLogHandler` has it.
             with contextlib.suppress(Exception):
                 func(*args, **kwargs)
 
@@ -194,7 +194,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
     ) -> socket.socket:
-        # kazoo's own would trust every authority of the system beside the given one.
+        # kazoo's own connection would trust all authorities of the system as well.
         connection = socket.create_connection(address, min(timeout, self._connect_s))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:

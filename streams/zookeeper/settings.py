@@ -1,4 +1,4 @@
-"""What the ZooKeeper source is told."""
+"""The settings of the ZooKeeper source."""
 
 import ssl
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _PORT = 2181
 class ZookeeperLogin:
     """How to reach the servers: a TLS context (None: plaintext), and a name for SASL (empty: none).
 
-    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module speaks.
+    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module supports.
     """
 
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -88,16 +88,16 @@ class ZookeeperSettings:
 def parse_hosts(text: str) -> tuple[tuple[Address, ...], str]:
     """The servers and the chroot of ``host:port,host:port/chroot``.
 
-    Raises `ValueError` with what is wrong.
+    Raises `ValueError` with the reason.
     """
     servers, slash, rest = text.strip().partition("/")
     if "," in rest:
         raise ValueError(f"{text!r} has a server after the chroot: it stands once, at the end")
     names = [part for name in rest.split("/") if (part := name.strip())]
-    given = [server.strip() for server in servers.split(",") if server.strip()]
-    if not given:
+    server_texts = [server.strip() for server in servers.split(",") if server.strip()]
+    if not server_texts:
         raise ValueError(f"{text!r} names no ZooKeeper server: write host:port,host:port/chroot")
-    addresses = tuple(Address.parse(_with_port(server)) for server in given)
+    addresses = tuple(Address.parse(_with_port(server)) for server in server_texts)
     return addresses, "".join(f"/{name}" for name in names) if slash else ""
 
 

@@ -11,14 +11,13 @@ from featurewatch.controller.snapshot import snapshot
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.migration import ClusterMigration
 from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.streams.bus import LogPosition
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.conftest import MakeCluster, MakeEnsemble
@@ -77,7 +76,7 @@ async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
 def log_of(cluster: Cluster, desk: Desk) -> KraftSource:
     """The source of the controllers' log."""
 
-    async def resume() -> LogPosition | None:
+    async def resume() -> OffsetAndEpoch | None:
         return None
 
     cluster_id = ClusterId(cluster.cluster_id)

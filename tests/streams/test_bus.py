@@ -8,7 +8,6 @@ import pytest
 from featurewatch.streams.bus import (
     BusSettings,
     BusUnavailableError,
-    LogPosition,
     Publisher,
     PublishError,
     ensure_topics,
@@ -26,7 +25,7 @@ from featurewatch.streams.events import (
     SourceStatus,
 )
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 from tests.streams.mock_bus import MockBus
 
 CLUSTER = ClusterId("a-cluster")
@@ -67,12 +66,12 @@ def own_topics(mock: MockBus, name: str) -> BusSettings:
 @pytest.mark.parametrize(
     ("event", "position"),
     [
-        (commit(7), LogPosition(7, 3)),
-        (chunk(50, last=True), LogPosition(49, 4)),
+        (commit(7), OffsetAndEpoch(7, 3)),
+        (chunk(50, last=True), OffsetAndEpoch(49, 4)),
         (chunk(50, last=False), None),
-        (LogGap(CLUSTER, 3, 9, "", True, 1), LogPosition(-1, -1)),
+        (LogGap(CLUSTER, 3, 9, "", True, 1), OffsetAndEpoch(-1, -1)),
         (LogGap(CLUSTER, 3, 9, "", False, 1), None),
-        (status(12), LogPosition(12, 5)),
+        (status(12), OffsetAndEpoch(12, 5)),
         (status(-1), None),
         (status(12, SourceState.SILENT), None),
         (status(12, source="api-versions"), None),
@@ -89,12 +88,12 @@ def test_which_messages_say_a_position(event, position):
     ("events", "position"),
     [
         ([], None),
-        ([commit(1), commit(2)], LogPosition(2, 3)),
-        ([commit(1), status(4), chunk(90, last=False)], LogPosition(4, 5)),
-        ([commit(1), chunk(90, last=False), chunk(90, last=True)], LogPosition(89, 4)),
-        ([commit(1), status(9, SourceState.SILENT)], LogPosition(1, 3)),
+        ([commit(1), commit(2)], OffsetAndEpoch(2, 3)),
+        ([commit(1), status(4), chunk(90, last=False)], OffsetAndEpoch(4, 5)),
+        ([commit(1), chunk(90, last=False), chunk(90, last=True)], OffsetAndEpoch(89, 4)),
+        ([commit(1), status(9, SourceState.SILENT)], OffsetAndEpoch(1, 3)),
         ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), status(-1)], None),
-        ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), commit(0)], LogPosition(0, 3)),
+        ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), commit(0)], OffsetAndEpoch(0, 3)),
     ],
     ids=range(7),
 )
@@ -124,7 +123,7 @@ async def test_a_position_far_back_is_found_behind_others_and_garbage(mock):
         for offset in range(1500):
             await publisher.publish(METADATA_LOG, commit(offset, neighbour))
     mock.put(bus.topic(METADATA_LOG), CLUSTER.encode(), b"{", partition_of(CLUSTER.encode(), 4))
-    assert await last_log_position(bus, CLUSTER) == LogPosition(41, 3)
+    assert await last_log_position(bus, CLUSTER) == OffsetAndEpoch(41, 3)
 
 
 async def test_an_unreachable_bus_is_one_clear_line():
@@ -147,7 +146,7 @@ async def test_each_delivery_is_acknowledged_and_the_order_kept(mock):
         await publisher.flush()
         assert all(delivery.done() for delivery in deliveries)
         assert (publisher.in_flight, publisher.published) == (0, 100)
-    assert await last_log_position(bus, CLUSTER) == LogPosition(99, 3)
+    assert await last_log_position(bus, CLUSTER) == OffsetAndEpoch(99, 3)
 
 
 async def test_bytes_in_flight_are_bounded_too():

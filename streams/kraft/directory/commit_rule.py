@@ -25,9 +25,9 @@ the log is read anew.
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.streams.kraft.observer.requests import NOBODY, LeaderAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch
 
 SETTLE_MS: Final = 5000
 """Longer than 1.5 x the default ``controller.quorum.fetch.timeout.ms`` of 2000."""
@@ -40,7 +40,7 @@ class CommitRule:
     """Applies the rules above to the batches of a log, in order."""
 
     def __init__(self, settle_ms: int = SETTLE_MS) -> None:
-        self.leader = NOBODY
+        self.leader = NO_LEADER
         self._settle_ms = settle_ms
         self._voters = 0
         self._newest_ms: dict[int, int] = {}
@@ -51,8 +51,8 @@ class CommitRule:
         if batch.error:
             return
         epoch = batch.leader_epoch
-        known_ms = self._newest_ms.get(epoch, batch.append_ms)
-        self._newest_ms[epoch] = max(known_ms, batch.append_ms)
+        newest_ms = self._newest_ms.get(epoch, batch.append_ms)
+        self._newest_ms[epoch] = max(newest_ms, batch.append_ms)
         if batch.control and epoch >= self.leader.epoch:
             for record in self._control.decode(batch).records:
                 if "voters" in record["data"]:
@@ -60,12 +60,12 @@ class CommitRule:
                 if "leaderId" in record["data"]:
                     self.leader = LeaderAndEpoch(record["data"]["leaderId"], epoch)
 
-    def high_watermark(self, held: Iterable[RecordBatch], snapshot_end: int) -> int:
+    def high_watermark(self, batches: Iterable[RecordBatch], snapshot_end: int) -> int:
         """Where the committed log ends, of the batches ``held`` and the newest snapshot; or -1."""
         committed = snapshot_end
         one_span = 0 < self._voters <= _ONE_SPAN_VOTERS
         settle_ms = self._settle_ms if one_span else 2 * self._settle_ms
-        for batch in held:
+        for batch in batches:
             settled_ms = self._newest_ms.get(batch.leader_epoch, 0) - settle_ms
             if self._voters == 1 or batch.append_ms <= settled_ms:
                 committed = max(committed, batch.last_offset + 1)

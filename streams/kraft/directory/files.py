@@ -9,14 +9,14 @@ from typing import Final, Self
 
 from featurewatch.streams.java_properties import properties_in
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import (
     HEADER_BYTES,
     BatchScan,
     RecordBatch,
     scan_batches,
 )
-from featurewatch.streams.kraft.snapshot import parse_name
+from featurewatch.streams.kraft.snapshot import parse_name, snapshot_name
+from featurewatch.streams.types import OffsetAndEpoch
 
 PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
 META_PROPERTIES: Final = "meta.properties"
@@ -62,11 +62,11 @@ def cluster_id_in(metas: Iterable[Path]) -> str | None:
     """
     for path in metas:
         try:
-            found = read_meta(path).get("cluster.id")
+            cluster_id = read_meta(path).get("cluster.id")
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if found:
-            return found
+        if cluster_id:
+            return cluster_id
     return None
 
 
@@ -78,20 +78,20 @@ def segments(directory: Path) -> list[int]:
 
 def snapshots(directory: Path) -> list[OffsetAndEpoch]:
     """The snapshots that replace the log before them, ascending; without the bootstrap one."""
-    found = []
+    named = []
     for name in os.listdir(directory):
         try:
-            end, epoch = parse_name(name)
+            snapshot = parse_name(name)
         except CorruptSnapshotError:
             continue
-        if end > 0:
-            found.append(OffsetAndEpoch(end, epoch))
-    return sorted(found)
+        if snapshot.offset > 0:
+            named.append(snapshot)
+    return sorted(named)
 
 
 def snapshot_path(directory: Path, snapshot: OffsetAndEpoch) -> Path:
     """Where a snapshot is."""
-    return directory / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+    return directory / snapshot_name(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,37 +154,37 @@ class LogSegment:
         A damaged batch is given only when it looks the same a second time: it may be half written.
         """
         data = os.pread(self._fd, self._size, self._position)
-        found = scan_batches(data)
-        if not found.batches and not found.error and len(data) == self._size:
+        scan = scan_batches(data)
+        if not scan.batches and not scan.error and len(data) == self._size:
             self._size = min(self._size * 8, _LARGEST_READ_BYTES)
-        if found.error and not any(data[found.consumed :]):
+        if scan.error and not any(data[scan.consumed :]):
             # A preallocated file ends in zeros.
-            found = found._replace(error="")
-        return self._taken(self._without_doubtful(found))
+            scan = scan._replace(error="")
+        return self._advance(self._without_doubtful(scan))
 
     def seek(self, batch: RecordBatch) -> None:
         """Go back to ``batch``, which the last `read` gave."""
         self._position += batch.at - self._last_read
         self._mark = None
 
-    def _taken(self, found: BatchScan) -> BatchScan:
-        self._last_read = found.consumed
-        if found.batches:
-            last = found.batches[-1]
+    def _advance(self, scan: BatchScan) -> BatchScan:
+        self._last_read = scan.consumed
+        if scan.batches:
+            last = scan.batches[-1]
             header = last.buffer[last.at : last.at + HEADER_BYTES]
             self._mark = _Mark(self._position + last.at, header)
             self._size = READ_BYTES
-        self._position += found.consumed
-        return found
+        self._position += scan.consumed
+        return scan
 
-    def _without_doubtful(self, found: BatchScan) -> BatchScan:
-        for index, batch in enumerate(found.batches):
+    def _without_doubtful(self, scan: BatchScan) -> BatchScan:
+        for index, batch in enumerate(scan.batches):
             if batch.error and self._doubted != self._position + batch.at:
                 self._doubted = self._position + batch.at
-                return BatchScan(found.batches[:index], batch.at, "")
-        return found
+                return BatchScan(scan.batches[:index], batch.at, "")
+        return scan
 
     def batches(self) -> Iterator[RecordBatch]:
         """All batches from here on to the present end."""
-        while (found := self.read()).batches:
-            yield from found.batches
+        while (scan := self.read()).batches:
+            yield from scan.batches

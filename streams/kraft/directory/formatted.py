@@ -71,25 +71,27 @@ def read_formatted(directory: Path) -> FormattedDirectory:
         NotALogDirectoryError: it is none.
         DamagedDirectoryError: a file in it cannot be read, or makes no sense.
     """
-    given = directory.parent if directory.name == PARTITION_DIRECTORY else directory
-    meta = _meta(given)
-    log = given / PARTITION_DIRECTORY
+    node_directory = directory.parent if directory.name == PARTITION_DIRECTORY else directory
+    meta = _meta(node_directory)
+    log = node_directory / PARTITION_DIRECTORY
     try:
         begun = log.is_dir() and bool(segments(log))
     except OSError as error:
         raise DamagedDirectoryError(f"{log} cannot be read: {error.strerror}") from None
-    initial = _records(given / BOOTSTRAP, meta)
+    initial = _records(node_directory / BOOTSTRAP, meta)
     quorum = _records(log / _VOTERS, meta) or []
     levels = None if initial is None else _levels(initial)
-    kraft = [one["data"]["kRaftVersion"] for one in quorum if one["type"] == "KRAFT_VERSION"]
+    kraft = [
+        record["data"]["kRaftVersion"] for record in quorum if record["type"] == "KRAFT_VERSION"
+    ]
     voters = [
         NodeId(voter["voterId"])
-        for one in quorum
-        if one["type"] == "KRAFT_VOTERS"
-        for voter in one["data"]["voters"]
+        for record in quorum
+        if record["type"] == "KRAFT_VOTERS"
+        for voter in record["data"]["voters"]
     ]
     return FormattedDirectory(
-        given,
+        node_directory,
         meta,
         levels,
         FeatureLevel(kraft[-1]) if kraft else None,
@@ -101,22 +103,22 @@ def read_formatted(directory: Path) -> FormattedDirectory:
 def _meta(directory: Path) -> MetaProperties:
     path = directory / META_PROPERTIES
     try:
-        found = read_meta(path)
+        properties = read_meta(path)
     except (FileNotFoundError, NotADirectoryError):
-        what = "is not formatted" if directory.is_dir() else "is no directory"
+        problem = "is not formatted" if directory.is_dir() else "is no directory"
         raise NotALogDirectoryError(
-            f"{directory} {what}: give one of a node's log.dirs, with a {META_PROPERTIES} in it"
+            f"{directory} {problem}: give one of a node's log.dirs, with a {META_PROPERTIES} in it"
         ) from None
     except OSError as error:
         raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
-    version = found.get("version", "")
+    version = properties.get("version", "")
     if version not in ("0", "1"):
-        said = f"its version is {version!r}" if version else "it names no version"
-        raise DamagedDirectoryError(f"{path} is damaged: {said}; Kafka writes 0 or 1")
-    node = found.get("node.id" if version == "1" else "broker.id")
+        version_problem = f"its version is {version!r}" if version else "it names no version"
+        raise DamagedDirectoryError(f"{path} is damaged: {version_problem}; Kafka writes 0 or 1")
+    node = properties.get("node.id" if version == "1" else "broker.id")
     if node is not None and not re.fullmatch(r"-?\d{1,10}", node):
         raise DamagedDirectoryError(f"{path} is damaged: {node!r} is no node id")
-    cluster = found.get("cluster.id")
+    cluster = properties.get("cluster.id")
     if version == "1" and not (cluster and node):
         absent = "node.id" if cluster else "cluster.id"
         raise DamagedDirectoryError(f"{path} is damaged: it has no {absent}")
@@ -124,19 +126,19 @@ def _meta(directory: Path) -> MetaProperties:
         int(version),
         ClusterId(cluster) if cluster else None,
         NodeId(int(node)) if node else None,
-        found.get("directory.id"),
+        properties.get("directory.id"),
     )
 
 
 def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
     """The wanted records of a snapshot file; None if there is none."""
-    found: list[RecordJson] = []
+    records: list[RecordJson] = []
     try:
         with path.open("rb") as file:
             cluster = meta.cluster or ClusterId("")
             for part in read_snapshot(file, cluster, path.name, 0, _WANTED):
                 if isinstance(part, SnapshotChunk):
-                    found += part.records
+                    records += part.records
                 else:
                     raise DamagedDirectoryError(f"{path} is damaged: {part.reason}")
     except FileNotFoundError:
@@ -145,12 +147,12 @@ def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
         raise DamagedDirectoryError(f"{path} cannot be read: {error.strerror}") from None
     except CorruptSnapshotError as error:
         raise DamagedDirectoryError(f"{path} is damaged: {error}") from None
-    return found
+    return records
 
 
 def _levels(records: list[RecordJson]) -> dict[FeatureName, FeatureLevel]:
     return {
-        FeatureName(one["data"]["name"]): FeatureLevel(one["data"]["featureLevel"])
-        for one in records
-        if one["type"] == "FEATURE_LEVEL_RECORD"
+        FeatureName(record["data"]["name"]): FeatureLevel(record["data"]["featureLevel"])
+        for record in records
+        if record["type"] == "FEATURE_LEVEL_RECORD"
     }

@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -17,12 +17,6 @@ from typing import BinaryIO, Final
 from featurewatch.streams.kraft.directory import files
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS, CommitRule
 from featurewatch.streams.kraft.errors import MalformedLogError
-from featurewatch.streams.kraft.observer.requests import (
-    LOG_START,
-    NOBODY,
-    LeaderAndEpoch,
-    OffsetAndEpoch,
-)
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
@@ -32,10 +26,11 @@ from featurewatch.streams.kraft.observer.states import (
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LOG_START, NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 POLL_MS: Final = 50
-_TROUBLE_POLLS: Final = 20
-_SNAPSHOT_LOOKS_MS: Final = 1000
+_ERROR_POLLS: Final = 20
+_LIST_SNAPSHOTS_MS: Final = 1000
 _ANY_EPOCH: Final = 2**31 - 1
 
 
@@ -53,32 +48,34 @@ class LogDirectoryReader:
         next_position: OffsetAndEpoch,
         settle_ms: int = SETTLE_MS,
         poll_ms: int = POLL_MS,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
     ) -> None:
         self.high_watermark = -1
         self.caught_up = False
         self.stall_reason: StallReason | None = None
+        self._monotonic_ms = monotonic_ms
         self._busy = threading.Lock()
-        self._given = directory
+        self._root = directory
         self._cluster_id = cluster_id
         self._settle_ms = settle_ms
         self._poll_ms = poll_ms
         self._rule = CommitRule(settle_ms)
-        self._tail = UncommittedLog(next_position)
+        self._log = UncommittedLog(next_position)
         self._segment: files.LogSegment | None = None
         self._download: tuple[OffsetAndEpoch, BinaryIO, int] | None = None
-        self._lost: MissingOffsets | None = None
+        self._missing: MissingOffsets | None = None
         self._snapshot_end = -1
-        self._looked_ms: int | None = None
+        self._snapshots_listed_ms: int | None = None
 
     @property
     def next_position(self) -> OffsetAndEpoch:
         """The place after the last record that was given out."""
-        return self._tail.committed
+        return self._log.committed
 
     @property
     def fetch_position(self) -> OffsetAndEpoch:
         """The place after the last record that was read, committed or not."""
-        return self._tail.end
+        return self._log.end
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -108,40 +105,40 @@ class LogDirectoryReader:
         try:
             with self._busy:
                 self._check_cluster()
-                outputs, more = self._advance()
+                outputs, may_continue = self._advance()
         except _UnusableError as error:
-            return (), self._fail(str(error), lasting=True)
+            return (), self._fail(str(error), permanent=True)
         except MalformedLogError as error:
-            return (), self._fail(f"{self._directory} cannot be read: {error}", lasting=False)
+            return (), self._fail(f"{self._directory} cannot be read: {error}", permanent=False)
         except OSError as error:
-            line = f"{error.filename or self._directory}: {error.strerror}: is the log mounted?"
-            return (), self._fail(line, lasting=True)
-        if outputs or not more:
-            # To have found the place is no cure: what stands there may be unreadable again.
+            message = f"{error.filename or self._directory}: {error.strerror}: is the log mounted?"
+            return (), self._fail(message, permanent=True)
+        if outputs or not may_continue:
+            # To have snapshots the place is no cure: what stands there may be unreadable again.
             self.stall_reason = None
-        return outputs, 0 if more else self._poll_ms
+        return outputs, 0 if may_continue else self._poll_ms
 
-    def _fail(self, line: str, *, lasting: bool) -> int:
-        now_ms = monotonic_ms()
+    def _fail(self, message: str, *, permanent: bool) -> int:
+        now_ms = self._monotonic_ms()
         self.stall_reason = StallReason(
-            line, lasting, self.stall_reason.since_ms if self.stall_reason else now_ms
+            message, permanent, self.stall_reason.since_ms if self.stall_reason else now_ms
         )
         self.caught_up = False
         self._close_segment()
-        self._tail.drop()
-        return _TROUBLE_POLLS * self._poll_ms
+        self._log.drop()
+        return _ERROR_POLLS * self._poll_ms
 
     @property
     def _directory(self) -> Path:
-        return files.metadata_directory(self._given)
+        return files.metadata_directory(self._root)
 
     def _check_cluster(self) -> None:
         if self._segment is not None or self._download is not None:
             return
-        found = files.cluster_id_of(self._given)
-        if found is not None and found != self._cluster_id:
+        cluster_id = files.cluster_id_of(self._root)
+        if cluster_id is not None and cluster_id != self._cluster_id:
             raise _UnusableError(
-                f"{self._given} belongs to cluster {found}, not {self._cluster_id}: check the "
+                f"{self._root} belongs to cluster {cluster_id}, not {self._cluster_id}: check the "
                 "directory and the cluster id"
             )
 
@@ -150,21 +147,21 @@ class LogDirectoryReader:
         if self._download is not None:
             return self._snapshot_part(), True
         if self._segment is None:
-            return self._find_place(), True
+            return self._find_position(), True
         if not self._segment.intact:
             # Cut back below what we read: what was not released yet is read again.
             self._close_segment()
-            self._tail.drop()
+            self._log.drop()
             return (), True
-        found = self._segment.read()
-        for batch in self._tail.append(found, _ANY_EPOCH):
+        scan = self._segment.read()
+        for batch in self._log.append(scan, _ANY_EPOCH):
             self._rule.observe(batch)
-        at_end = not found.batches
+        at_end = not scan.batches
         rolled = at_end and self._roll()
-        self._look_for_snapshots()
-        watermark = self._rule.high_watermark(self._tail.batches, self._snapshot_end)
+        self._list_snapshots()
+        watermark = self._rule.high_watermark(self._log.batches, self._snapshot_end)
         self.high_watermark = max(self.high_watermark, watermark)
-        released = self._tail.release(self.high_watermark)
+        released = self._log.release(self.high_watermark)
         if released:
             self._rule.forget_before(self.next_position.epoch)
         self.caught_up = at_end and not rolled
@@ -172,7 +169,7 @@ class LogDirectoryReader:
 
     def _roll(self) -> bool:
         """Go on to the next segment, if there is one."""
-        segment, end = self._segment, self._tail.end.offset
+        segment, end = self._segment, self._log.end.offset
         if segment is None:
             return False
         following = None
@@ -185,82 +182,87 @@ class LogDirectoryReader:
         self._segment = following
         if following is None:
             # Ours was deleted, by a cut or together with what follows: find the place anew.
-            self._tail.drop()
+            self._log.drop()
         return True
 
-    def _look_for_snapshots(self) -> None:
-        now_ms = monotonic_ms()
-        if self._looked_ms is None or now_ms - self._looked_ms >= _SNAPSHOT_LOOKS_MS:
-            self._looked_ms = now_ms
-            found = files.snapshots(self._directory)
-            self._snapshot_end = found[-1].offset if found else -1
+    def _list_snapshots(self) -> None:
+        now_ms = self._monotonic_ms()
+        if (
+            self._snapshots_listed_ms is None
+            or now_ms - self._snapshots_listed_ms >= _LIST_SNAPSHOTS_MS
+        ):
+            self._snapshots_listed_ms = now_ms
+            snapshots = files.snapshots(self._directory)
+            self._snapshot_end = snapshots[-1].offset if snapshots else -1
 
     # -- finding the place -------------------------------------------------------------------
 
-    def _find_place(self) -> Sequence[ObserverOutput]:
+    def _find_position(self) -> Sequence[ObserverOutput]:
         bases = files.segments(self._directory)
         if not bases:
             raise _UnusableError(
                 f"{self._directory} holds no metadata log: give __cluster_metadata-0 or the "
                 "metadata.log.dir of a controller or broker"
             )
-        place = self.next_position
-        if place.offset < bases[0]:
+        position = self.next_position
+        if position.offset < bases[0]:
             return self._begin_snapshot(bases[0])
-        before = max(place.offset - 1, 0)
+        before = max(position.offset - 1, 0)
         base = bases[max(bisect_right(bases, before) - 1, 0)]
         segment = files.LogSegment(self._directory, base)
-        good_until = place.offset if place.offset == base else self._good_until(segment)
-        if good_until == place.offset:
+        valid_until = position.offset if position.offset == base else self._valid_until(segment)
+        if valid_until == position.offset:
             self._segment = segment
             self._learn_voters(reversed(bases[: bases.index(base)]))
             return ()
         segment.close()
-        self._tail.restart(LOG_START)
+        self._log.restart(LOG_START)
         self._rule = CommitRule(self._settle_ms)
         self.high_watermark = -1
-        reason = f"the log went backwards: it no longer has {place}"
-        return [MissingOffsets(good_until, place.offset - 1, reason, True)]
+        reason = f"the log went backwards: it no longer has {position}"
+        return [MissingOffsets(valid_until, position.offset - 1, reason, True)]
 
-    def _good_until(self, segment: files.LogSegment) -> int:
+    def _valid_until(self, segment: files.LogSegment) -> int:
         """Our place, if the record before it is there and of its epoch; else a lower offset.
 
         ``segment`` goes to the batch that holds that record.
         """
-        place = self.next_position
+        position = self.next_position
         end = segment.base
         for batch in segment.batches():
             self._rule.observe(batch)
             end = batch.last_offset + 1
-            if end >= place.offset:
+            if end >= position.offset:
                 segment.seek(batch)
-                right = batch.base_offset < place.offset and batch.leader_epoch == place.epoch
-                return place.offset if right else min(batch.base_offset, place.offset - 1)
+                is_same = (
+                    batch.base_offset < position.offset and batch.leader_epoch == position.epoch
+                )
+                return position.offset if is_same else min(batch.base_offset, position.offset - 1)
         return end
 
     def _learn_voters(self, older: Iterable[int]) -> None:
         """Look for the record with which the present epoch began: it says how many vote."""
         for base in older:
-            if self._rule.leader != NOBODY:
+            if self._rule.leader != NO_LEADER:
                 return
             with files.LogSegment(self._directory, base) as segment:
                 for batch in segment.batches():
                     self._rule.observe(batch)
 
     def _begin_snapshot(self, log_start: int) -> Sequence[ObserverOutput]:
-        found = files.snapshots(self._directory)
-        if not found or found[-1].offset < log_start:
+        snapshots = files.snapshots(self._directory)
+        if not snapshots or snapshots[-1].offset < log_start:
             raise _UnusableError(
                 f"{self._directory} begins at offset {log_start} and has no snapshot of what was "
                 "before: mount the whole directory"
             )
-        snapshot, place = found[-1], self.next_position
+        snapshot, position = snapshots[-1], self.next_position
         path = files.snapshot_path(self._directory, snapshot)
         file = path.open("rb")
         self._download = (snapshot, file, os.fstat(file.fileno()).st_size)
-        if place != LOG_START:
+        if position != LOG_START:
             reason = "the log no longer has these records: its snapshot takes their place"
-            self._lost = MissingOffsets(place.offset, snapshot.offset - 1, reason, False)
+            self._missing = MissingOffsets(position.offset, snapshot.offset - 1, reason, False)
         return ()
 
     def _snapshot_part(self) -> Sequence[ObserverOutput]:
@@ -275,11 +277,11 @@ class LogDirectoryReader:
             return [part]
         file.close()
         self._download = None
-        self._tail.restart(snapshot)
+        self._log.restart(snapshot)
         self._rule = CommitRule(self._settle_ms)
         self.high_watermark = max(self.high_watermark, snapshot.offset)
-        lost, self._lost = self._lost, None
-        return [lost, part] if lost else [part]
+        missing, self._missing = self._missing, None
+        return [missing, part] if missing else [part]
 
     def _close_segment(self) -> None:
         if self._segment is not None:

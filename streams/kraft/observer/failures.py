@@ -1,4 +1,4 @@
-"""What keeps the observer from reading: of what controllers say, the line that helps most."""
+"""Tracks why the observer cannot fetch, and picks the most useful of the controllers' errors."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -8,51 +8,51 @@ from featurewatch.streams.source_status import StallReason
 
 
 class FailureRank(IntEnum):
-    """How much a line counts beside those of other controllers, from the least to the most."""
+    """How useful an error is beside those of other controllers, in ascending order."""
 
     SILENT = 0
-    """No usable connection, or no answer."""
+    """No usable connection, or no response."""
 
     BEHIND = 1
-    """An answer out of an older epoch."""
+    """A response of an older epoch."""
 
     ANSWERED = 2
-    """Any other answer: it knows more of the quorum than a connection that is refused."""
+    """Any other response: it says more about the quorum than a refused connection."""
 
-    LASTING = 3
-    """What will not mend by itself."""
+    PERMANENT = 3
+    """A failure that does not go away by itself."""
 
 
-class _Said(NamedTuple):
-    weight: FailureRank
-    line: str
+class _Failure(NamedTuple):
+    rank: FailureRank
+    message: str
 
 
 class QuorumFailures:
-    """Keeps the newest line of each controller until the leader answers.
+    """Keeps each controller's newest error until the leader responds.
 
-    ``worst`` is the one of most weight, and of several the one whose controller spoke first: it
-    stays the same while the controllers are asked in turn.
+    ``worst`` has the highest rank; of several it is that of the controller that failed first, so it
+    stays the same while the controllers are tried in turn.
     """
 
     def __init__(self) -> None:
         self.worst: StallReason | None = None
-        self._said: dict[Address, _Said] = {}
+        self._by_address: dict[Address, _Failure] = {}
 
     def record(
-        self, of: Address, line: str, now_ms: int, weight: FailureRank = FailureRank.ANSWERED
+        self, address: Address, message: str, now_ms: int, rank: FailureRank = FailureRank.ANSWERED
     ) -> None:
-        """Takes what asking the controller at ``of`` came to."""
-        self._said[of] = _Said(weight, line)
-        first = max(self._said.values(), key=lambda said: said.weight)
+        """Record why the controller at ``address`` was of no use."""
+        self._by_address[address] = _Failure(rank, message)
+        first = max(self._by_address.values(), key=lambda failure: failure.rank)
         since_ms = self.worst.since_ms if self.worst else now_ms
-        self.worst = StallReason(first.line, first.weight is FailureRank.LASTING, since_ms)
+        self.worst = StallReason(first.message, first.rank is FailureRank.PERMANENT, since_ms)
 
     def new_epoch(self) -> None:
-        """What was said of the last epoch does not count; the trouble stays until more is known."""
-        self._said.clear()
+        """Errors of the last epoch do not count; ``worst`` stays until there is a newer one."""
+        self._by_address.clear()
 
     def clear(self) -> None:
-        """The leader answered."""
-        self._said.clear()
+        """The leader responded."""
+        self._by_address.clear()
         self.worst = None

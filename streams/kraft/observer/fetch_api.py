@@ -18,18 +18,16 @@ from kio.static.protocol import Payload
 
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer.requests import (
-    NOBODY,
     UNSUPPORTED_VERSION,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
-    LeaderAndEpoch,
     ObserverRequest,
     ObserverResponse,
-    OffsetAndEpoch,
 )
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 NO_REPLICA: Final = BrokerId(-1)
 METADATA_TOPIC: Final = TopicName("__cluster_metadata")
@@ -56,39 +54,39 @@ class ApiVersionLookup(Protocol):
 
 
 def encode_request(
-    ask: ObserverRequest, cluster_id: str, node: ApiVersionLookup
+    values: ObserverRequest, cluster_id: str, node: ApiVersionLookup
 ) -> tuple[Payload, type[Payload], Callable[[Any], ObserverResponse]]:
-    """The request for ``ask``, the class of its answer, and what turns that into an
+    """The wire request of ``values``, the class of its response, and its conversion to an
     `ObserverResponse`.
 
-    Raises `NotAControllerError` where the node speaks no version that would do.
+    Raises `NotAControllerError` if the node offers no usable version.
     """
     snapshots = node.version_of(FETCH_SNAPSHOT_KEY, FETCH_SNAPSHOT_VERSIONS)
     fetches = node.version_of(FETCH_KEY, FETCH_VERSIONS)
     if snapshots is None:
         raise NotAControllerError(
-            f"{ask.to} is a broker's listener: give the address of a controller's"
+            f"{values.to} is a broker's listener: give the address of a controller's"
         )
     if fetches is None:
         raise NotAControllerError(
-            f"{ask.to} is older than Kafka 3.3, which is the oldest that can be followed"
+            f"{values.to} is older than Kafka 3.3, which is the oldest that can be followed"
         )
-    if isinstance(ask, FetchRequest):
+    if isinstance(values, FetchRequest):
         schema = import_module(f"kio.schema.fetch.v{fetches}")
-        request = fetch_request(ask, cluster_id, fetches)
-        return request, schema.FetchResponse, lambda answer: decode_fetch(answer, fetches)
+        request = fetch_request(values, cluster_id, fetches)
+        return request, schema.FetchResponse, lambda response: decode_fetch(response, fetches)
     schema = import_module(f"kio.schema.fetch_snapshot.v{snapshots}")
     return (
-        snapshot_request(ask, cluster_id, snapshots),
+        snapshot_request(values, cluster_id, snapshots),
         schema.FetchSnapshotResponse,
         decode_fetch_snapshot,
     )
 
 
-def fetch_request(ask: FetchRequest, cluster_id: str, version: int) -> Payload:
+def fetch_request(values: FetchRequest, cluster_id: str, version: int) -> Payload:
     """A Fetch of the metadata log, outside any session, that waits for the first byte."""
     schema = import_module(f"kio.schema.fetch.v{version}.request")
-    watermark = {"high_watermark": i64(ask.high_watermark)} if version >= _WATERMARK_FROM else {}
+    watermark = {"high_watermark": i64(values.high_watermark)} if version >= _WATERMARK_FROM else {}
     replica = (
         {"replica_state": schema.ReplicaState(replica_id=NO_REPLICA)}
         if version >= _REPLICA_STATE_FROM
@@ -96,17 +94,17 @@ def fetch_request(ask: FetchRequest, cluster_id: str, version: int) -> Payload:
     )
     partition = schema.FetchPartition(
         partition=PARTITION,
-        current_leader_epoch=i32(ask.epoch),
-        fetch_offset=i64(ask.place.offset),
-        last_fetched_epoch=i32(ask.place.epoch),
-        partition_max_bytes=i32(ask.max_bytes),
+        current_leader_epoch=i32(values.epoch),
+        fetch_offset=i64(values.position.offset),
+        last_fetched_epoch=i32(values.position.epoch),
+        partition_max_bytes=i32(values.max_bytes),
         **watermark,
     )
     request = schema.FetchRequest(
         cluster_id=cluster_id,
-        max_wait=timedelta(milliseconds=ask.max_wait_ms),
+        max_wait=timedelta(milliseconds=values.max_wait_ms),
         min_bytes=i32(1),
-        max_bytes=i32(ask.max_bytes),
+        max_bytes=i32(values.max_bytes),
         topics=(schema.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
         forgotten_topics_data=(),
         **replica,
@@ -114,21 +112,21 @@ def fetch_request(ask: FetchRequest, cluster_id: str, version: int) -> Payload:
     return _anonymous(request)
 
 
-def snapshot_request(ask: FetchSnapshotRequest, cluster_id: str, version: int) -> Payload:
+def snapshot_request(values: FetchSnapshotRequest, cluster_id: str, version: int) -> Payload:
     """A FetchSnapshot; it names the log by its name, unlike Fetch."""
     schema = import_module(f"kio.schema.fetch_snapshot.v{version}.request")
     partition = schema.PartitionSnapshot(
         partition=PARTITION,
-        current_leader_epoch=i32(ask.epoch),
+        current_leader_epoch=i32(values.epoch),
         snapshot_id=schema.SnapshotId(
-            end_offset=i64(ask.snapshot.offset), epoch=i32(ask.snapshot.epoch)
+            end_offset=i64(values.snapshot.offset), epoch=i32(values.snapshot.epoch)
         ),
-        position=i64(ask.position),
+        position=i64(values.position),
     )
     request = schema.FetchSnapshotRequest(
         cluster_id=cluster_id,
         replica_id=NO_REPLICA,
-        max_bytes=i32(ask.max_bytes),
+        max_bytes=i32(values.max_bytes),
         topics=(schema.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
     )
     return _anonymous(request)
@@ -146,8 +144,8 @@ def decode_fetch(response: Any, version: int) -> FetchResponse:
         endpoints=_endpoints(getattr(response, "node_endpoints", ())),
         high_watermark=partition.high_watermark,
         log_start=partition.log_start_offset,
-        diverging=_place(partition.diverging_epoch),
-        snapshot=_place(partition.snapshot_id),
+        diverging=_offset_and_epoch(partition.diverging_epoch),
+        snapshot=_offset_and_epoch(partition.snapshot_id),
         records=partition.records or b"",
     )
 
@@ -161,24 +159,26 @@ def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
         error=int(partition.error_code),
         leader=_leader(partition.current_leader),
         endpoints=_endpoints(getattr(response, "node_endpoints", ())),
-        snapshot=_place(partition.snapshot_id),
+        snapshot=_offset_and_epoch(partition.snapshot_id),
         size=partition.size,
         position=partition.position,
         data=partition.unaligned_records,
     )
 
 
-def _leader(told: Any) -> LeaderAndEpoch:
-    return LeaderAndEpoch(told.leader_id, told.leader_epoch) if told.leader_epoch >= 0 else NOBODY
+def _leader(part: Any) -> LeaderAndEpoch:
+    return (
+        LeaderAndEpoch(part.leader_id, part.leader_epoch) if part.leader_epoch >= 0 else NO_LEADER
+    )
 
 
-def _place(told: Any) -> OffsetAndEpoch | None:
-    known = told.epoch >= 0 and told.end_offset >= 0
-    return OffsetAndEpoch(told.end_offset, told.epoch) if known else None
+def _offset_and_epoch(part: Any) -> OffsetAndEpoch | None:
+    is_given = part.epoch >= 0 and part.end_offset >= 0
+    return OffsetAndEpoch(part.end_offset, part.epoch) if is_given else None
 
 
-def _endpoints(told: Iterable[Any]) -> MappingProxyType[int, Address]:
-    return MappingProxyType({node.node_id: Address(node.host, node.port) for node in told})
+def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
+    return MappingProxyType({node.node_id: Address(node.host, node.port) for node in part})
 
 
 def _anonymous(request: Any) -> Payload:

@@ -1,10 +1,28 @@
-"""An observer of the KRaft metadata log, as a protocol without input, output or clock.
+"""An observer of the KRaft metadata log: a protocol without input, output or clock.
 
-The shell asks `Observer.next_action` what to do, does it, and hands the answer
-(`Observer.on_response`) or the failure (`Observer.on_failure`) back; what follows from an answer
-comes out as a list of outputs. The rules are KafkaRaftClient's for an observer (KIP-595, KIP-630,
-KIP-853). There is no replica id here: the wire always says -1, which no controller counts or
-remembers.
+The shell sends the request that `Observer.next_action` returns and passes the response to
+`Observer.on_response`, or the failure to `Observer.on_failure`. A response gives outputs, in order.
+
+The protocol (KIP-595, KIP-630, KIP-853; Kafka: ``KafkaRaftClient``). The metadata log is replicated
+by Raft, with pull: whoever follows the leader sends Fetch with the offset that it needs next and
+the epoch of the record before it. The leader responds with one of three things:
+
+- records from that offset on, and the high watermark: everything below it is on a majority and
+  stays; what is above may still be truncated, so it is held back (`UncommittedLog`);
+- a diverging epoch: the leader's log has no such record; truncate to the end that it gives, and
+  fetch again. What is published is never truncated by a correct leader, so where it must be, the
+  log went backwards (a recreated cluster, or lost disks) and is read again from its beginning;
+- a snapshot id: the log before the offset was deleted. FetchSnapshot reads that snapshot in parts,
+  and fetching continues at its end offset.
+
+Any other controller names the leader and its epoch. An epoch has one leader, and epochs only grow.
+
+Why three states suffice: an observer has no vote, so Kafka's voter states (candidate, voted,
+leader, resigned) do not exist here. Only the next request matters: which one, and to whom. That is
+Fetch to any controller (`SEEKING`), Fetch to the leader (`FETCHING`) or FetchSnapshot to the leader
+(`SNAPSHOT`). Positions, the watermark and the leader are data that do not change which responses
+are possible. `TRANSITIONS` is the whole machine. The replica id is always -1 on the wire, which no
+controller counts or remembers.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +33,16 @@ from featurewatch.streams.kraft.observer import requests
 from featurewatch.streams.kraft.observer.controllers import LeaderLocator
 from featurewatch.streams.kraft.observer.failures import FailureRank, QuorumFailures
 from featurewatch.streams.kraft.observer.requests import (
-    LOG_START,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     ObserverRequest,
     ObserverResponse,
-    OffsetAndEpoch,
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
-    DEFAULT_PACE,
+    DEFAULT_TIMING,
     TRANSITIONS,
     Backoff,
     CommittedBatches,
@@ -41,6 +57,7 @@ from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""
@@ -49,7 +66,7 @@ PUSHES_WATERMARK: Final = 18
 class Observer:
     """Follows the log from ``next_position`` on.
 
-    ``random`` gives numbers from 0 to 1 for the backoff's jitter. ``cluster`` stands in messages.
+    ``random`` gives numbers from 0 to 1 for the backoff's jitter. ``cluster`` is for messages.
     """
 
     def __init__(
@@ -58,57 +75,57 @@ class Observer:
         next_position: OffsetAndEpoch,
         cluster: str,
         random: Callable[[], float],
-        pace: ObserverTiming = DEFAULT_PACE,
+        timing: ObserverTiming = DEFAULT_TIMING,
     ) -> None:
-        self.phase = ObserverState.SEEKING
+        self.state = ObserverState.SEEKING
         self.high_watermark = -1
-        self._troubles = QuorumFailures()
+        self._failures = QuorumFailures()
         self._cluster = cluster
-        self._pace = pace
+        self._timing = timing
         self._random = random
         self._controllers = LeaderLocator(bootstrap, next_position.epoch)
-        self._tail = UncommittedLog(next_position)
+        self._log = UncommittedLog(next_position)
         self._download: FetchSnapshotRequest | None = None
-        self._asked: ObserverRequest | None = None
+        self._pending: ObserverRequest | None = None
         self._not_before_ms = 0
-        self._rounds = 0
-        self._looks = 0
-        self._max_bytes = self._pace.max_bytes
+        self._backoff_count = 0
+        self._poll_count = 0
+        self._max_bytes = self._timing.max_bytes
         self._watermark_epoch = -1
-        self._pushes = False
+        self._pushes_watermark = False
         self._stale_since_ms: int | None = None
 
     @property
     def next_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was given out."""
-        return self._tail.committed
+        """The position after the last record that was released."""
+        return self._log.committed
 
     @property
     def fetch_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was fetched, committed or not."""
-        return self._tail.end
+        """The position after the last record that was fetched, committed or not."""
+        return self._log.end
 
     @property
-    def leader(self) -> requests.LeaderAndEpoch:
+    def leader(self) -> LeaderAndEpoch:
         """The leader as far as it is known."""
         return self._controllers.leader
 
     @property
     def caught_up(self) -> bool:
-        """Whether all that the present leader calls committed was given out."""
+        """Whether everything below the current leader's high watermark was released."""
         return (
-            self.phase is ObserverState.FETCHING
+            self.state is ObserverState.FETCHING
             and self._watermark_epoch == self.leader.epoch
             and self.next_position.offset >= self.high_watermark
         )
 
     @property
     def stall_reason(self) -> StallReason | None:
-        """Why nothing can be read at present."""
-        return self._troubles.worst
+        """Why nothing can be read now."""
+        return self._failures.worst
 
     def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
-        """What to do now. The clock may be any that does not go back."""
+        """The request to send now, or how long to wait; ``now_ms`` is of any monotonic clock."""
         if now_ms < self._not_before_ms:
             return Backoff(self._not_before_ms - now_ms)
         to = self._controllers.next_address()
@@ -116,317 +133,321 @@ class Observer:
             wait_ms = self._backoff(now_ms)
             self._controllers.new_round()
             return Backoff(wait_ms)
-        self._asked = self._question(to)
-        return self._asked
+        self._pending = self._request_to(to)
+        return self._pending
 
     def on_failure(self, failure: RequestFailure, now_ms: int) -> None:
-        """No answer came to what was asked."""
-        asked = self._take_asked()
-        self._controllers.failed(asked.to)
-        self._heard(ResponseKind.LOST)
-        weight = FailureRank.LASTING if failure.permanent else FailureRank.SILENT
-        self._troubles.record(asked.to, failure.message, now_ms, weight)
+        """The pending request got no response."""
+        request = self._take_pending()
+        self._controllers.failed(request.to)
+        self._move(ResponseKind.LOST)
+        rank = FailureRank.PERMANENT if failure.permanent else FailureRank.SILENT
+        self._failures.record(request.to, failure.message, now_ms, rank)
 
     def on_response(self, response: ObserverResponse, now_ms: int) -> list[ObserverOutput]:
-        """Take the answer to what was asked; gives what is to be passed on, in order."""
-        asked = self._take_asked()
+        """Apply the response to the pending request; returns the outputs, in order."""
+        request = self._take_pending()
         self._controllers.update_endpoints(response.endpoints)
-        heard = self._leadership(asked, response, now_ms)
-        if heard is not None:
-            self._heard(heard)
-            return self._rebuilt(now_ms) if heard is ResponseKind.BEHIND else []
+        kind = self._check_leadership(request, response, now_ms)
+        if kind is not None:
+            self._move(kind)
+            return self._check_recreated(now_ms) if kind is ResponseKind.BEHIND else []
         try:
-            match asked, response:
+            match request, response:
                 case FetchRequest(), FetchResponse():
-                    return self._fetched(asked, response, now_ms)
+                    return self._on_fetch(request, response, now_ms)
                 case FetchSnapshotRequest(), FetchSnapshotResponse():
-                    return self._snapshot_part(asked, response)
+                    return self._on_snapshot_bytes(request, response)
                 case _:
-                    raise RuntimeError(f"{type(response).__name__} does not answer {asked}")
+                    raise RuntimeError(f"{type(response).__name__} does not answer {request}")
         except MalformedLogError as error:
-            self._controllers.failed(asked.to)
-            self._heard(ResponseKind.LOST)
-            self._tail.drop()
-            line = f"{asked.to} sent what cannot be read: {error}"
-            self._troubles.record(asked.to, line, now_ms)
+            self._controllers.failed(request.to)
+            self._move(ResponseKind.LOST)
+            self._log.drop()
+            message = f"{request.to} sent what cannot be read: {error}"
+            self._failures.record(request.to, message, now_ms)
             return []
 
-    # -- questions ---------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
-    def _question(self, to: Address) -> ObserverRequest:
+    def _request_to(self, to: Address) -> ObserverRequest:
         epoch = max(self.leader.epoch, 0)
-        if self.phase is ObserverState.SNAPSHOT and self._download is not None:
+        if self.state is ObserverState.SNAPSHOT and self._download is not None:
             part = self._download
             return FetchSnapshotRequest(
-                to, epoch, part.snapshot, part.position, self._pace.max_bytes
+                to, epoch, part.snapshot, part.position, self._timing.max_bytes
             )
         return FetchRequest(
-            to, epoch, self._tail.end, self.high_watermark, self._wait_ms(), self._max_bytes
+            to, epoch, self._log.end, self.high_watermark, self._wait_ms(), self._max_bytes
         )
 
     def _wait_ms(self) -> int:
-        """Wait at the leader only where it will wake us when something is committed.
+        """Let the leader hold a fetch only where it completes when something is committed.
 
-        Before 4.1 an advance of the high watermark does not complete a waiting fetch, and one that
-        runs out is answered with the watermark of its beginning.
+        Before 4.1 an advance of the high watermark does not complete a waiting fetch, and the
+        response to one that times out has the watermark of when it arrived.
         """
-        settled = self._watermark_epoch == self.leader.epoch and not len(self._tail)
+        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
         if (
-            self.phase is ObserverState.FETCHING
-            and (settled or self._pushes)
-            and not self._tail_is_full
+            self.state is ObserverState.FETCHING
+            and (is_settled or self._pushes_watermark)
+            and not self._log_is_full
         ):
-            return self._pace.max_wait_ms
+            return self._timing.max_wait_ms
         return 0
 
-    def _take_asked(self) -> ObserverRequest:
-        asked, self._asked = self._asked, None
-        if asked is None:
+    def _take_pending(self) -> ObserverRequest:
+        request, self._pending = self._pending, None
+        if request is None:
             raise RuntimeError("nothing was asked")
-        return asked
+        return request
 
-    def _heard(self, heard: ResponseKind) -> None:
-        self.phase = TRANSITIONS[self.phase, heard]
-        if self.phase is not ObserverState.SNAPSHOT:
+    def _move(self, kind: ResponseKind) -> None:
+        self.state = TRANSITIONS[self.state, kind]
+        if self.state is not ObserverState.SNAPSHOT:
             self._download = None
 
-    # -- who leads ---------------------------------------------------------------------------
+    # -- leadership --------------------------------------------------------------------------
 
-    def _leadership(
-        self, asked: ObserverRequest, response: ObserverResponse, now_ms: int
+    def _check_leadership(
+        self, request: ObserverRequest, response: ObserverResponse, now_ms: int
     ) -> ResponseKind | None:
-        """What the answer says about leadership alone; none: the leader itself answers."""
+        """What the response means for leadership; None: the leader itself responded."""
         error = response.error
-        gone = isinstance(response, FetchSnapshotResponse) and error in (
+        is_snapshot_gone = isinstance(response, FetchSnapshotResponse) and error in (
             requests.UNKNOWN_SERVER_ERROR,
             requests.SNAPSHOT_NOT_FOUND,
             requests.POSITION_OUT_OF_RANGE,
         )
-        # Released controllers stumble over every error of FetchSnapshot and answer -1 without a
-        # leader: the next Fetch will say what is the matter.
-        if gone:
-            line = f"{asked.to} no longer has the snapshot that it named"
-            self._troubles.record(asked.to, line, now_ms)
+        # Released controllers fail on every error of FetchSnapshot and respond with -1 and no
+        # leader: the response to the next Fetch has the cause.
+        if is_snapshot_gone:
+            message = f"{request.to} no longer has the snapshot that it named"
+            self._failures.record(request.to, message, now_ms)
             self._not_before_ms = now_ms + self._backoff_ms()
             return ResponseKind.SNAPSHOT_GONE
         if error in requests.ADVICE:
-            self._controllers.mark_tried(asked.to)
+            self._controllers.mark_tried(request.to)
             advice = requests.ADVICE[error].format(cluster=self._cluster)
-            self._troubles.record(asked.to, f"{asked.to} {advice}", now_ms, FailureRank.LASTING)
+            self._failures.record(
+                request.to, f"{request.to} {advice}", now_ms, FailureRank.PERMANENT
+            )
             return ResponseKind.REFUSED
-        told = response.leader
-        # FetchSnapshot leaves the leader out where it is (0, 0), and epochs begin at 1.
-        absent = told.epoch <= 0
-        if error == requests.UNKNOWN_LEADER_EPOCH or (not absent and told.epoch < asked.epoch):
-            self._controllers.mark_behind(asked.to)
-            line = f"{asked.to} is behind: it knows no epoch {asked.epoch}"
-            self._troubles.record(asked.to, line, now_ms, FailureRank.BEHIND)
+        named = response.leader
+        # FetchSnapshot omits the leader where it is (0, 0), and epochs begin at 1.
+        is_given = named.epoch > 0
+        is_older = is_given and named.epoch < request.epoch
+        if error == requests.UNKNOWN_LEADER_EPOCH or is_older:
+            self._controllers.mark_behind(request.to)
+            message = f"{request.to} is behind: it knows no epoch {request.epoch}"
+            self._failures.record(request.to, message, now_ms, FailureRank.BEHIND)
             return ResponseKind.BEHIND
         self._stale_since_ms = None
-        news = not absent and self._controllers.update_leader(told)
-        if news:
-            self._troubles.new_epoch()
-        if news and (error or told.epoch != asked.epoch):
-            if told.id < 0:
-                self._troubles.record(asked.to, self._not_leading, now_ms)
+        is_new = is_given and self._controllers.update_leader(named)
+        if is_new:
+            self._failures.new_epoch()
+        if is_new and (error or named.epoch != request.epoch):
+            if named.id < 0:
+                self._failures.record(request.to, self._not_leading, now_ms)
             return ResponseKind.NEW_LEADER
-        if error == requests.NONE and not absent and told.id != self.leader.id:
-            self._controllers.mark_tried(asked.to)
-            line = (
-                f"{asked.to} names {told.id} as leader of epoch {told.epoch}, others "
+        if error == requests.NONE and is_given and named.id != self.leader.id:
+            self._controllers.mark_tried(request.to)
+            message = (
+                f"{request.to} names {named.id} as leader of epoch {named.epoch}, others "
                 f"{self.leader.id}: two clusters under one id?"
             )
-            self._troubles.record(asked.to, line, now_ms, FailureRank.LASTING)
+            self._failures.record(request.to, message, now_ms, FailureRank.PERMANENT)
             return ResponseKind.REFUSED
         if error == requests.NONE:
             return None
-        self._controllers.not_leader(asked.to)
+        self._controllers.not_leader(request.to)
         if error in (requests.NOT_LEADER_OR_FOLLOWER, requests.FENCED_LEADER_EPOCH):
-            self._troubles.record(asked.to, self._not_leading, now_ms)
+            self._failures.record(request.to, self._not_leading, now_ms)
         else:
-            self._troubles.record(asked.to, f"{asked.to} answered with error {error}", now_ms)
+            self._failures.record(request.to, f"{request.to} answered with error {error}", now_ms)
         return ResponseKind.NOT_LEADER
 
     @property
     def _not_leading(self) -> str:
-        """What it means that a controller does not lead: it names another as leader, or nobody."""
+        """Why no leader responds: a controller names another one as leader, or none."""
         if self.leader.id < 0:
-            # Without the epoch: a controller that is alone may begin a new one every second.
+            # Without the epoch: a controller that is alone may start a new one every second.
             return "no leader is elected: are most controllers up?"
-        home = self._controllers.leader_address
-        at = f" {home}" if home else ""
-        # From Kafka 4.0 on a dead leader is named for as long as there is no majority.
+        address = self._controllers.leader_address
+        at = f" {address}" if address else ""
+        # From Kafka 4.0 on controllers name a dead leader for as long as there is no majority.
         return (
             f"controller {self.leader.id} is named as leader and cannot be found under its "
             f"address{at}: can it be reached from here, and are most controllers up?"
         )
 
-    def _rebuilt(self, now_ms: int) -> list[ObserverOutput]:
-        """Begin anew when every controller has forgotten an epoch that was committed in."""
+    def _check_recreated(self, now_ms: int) -> list[ObserverOutput]:
+        """Restart from the log's beginning once no controller knows our epoch any more."""
         if self._stale_since_ms is None:
             self._stale_since_ms = now_ms
         waited_ms = now_ms - self._stale_since_ms
-        if waited_ms < self._pace.rebuilt_after_ms or not self._controllers.all_behind:
+        if waited_ms < self._timing.rebuilt_after_ms or not self._controllers.all_behind:
             return []
         self._controllers = self._controllers.reset()
         self._stale_since_ms = None
-        return self._begin_anew(0, "every controller is at an older leader epoch")
+        return self._restart(0, "every controller is at an older leader epoch")
 
-    def _leads(self, address: Address) -> None:
-        """The leader answered: whatever was wrong is over."""
+    def _confirm_leader(self, address: Address) -> None:
+        """The leader responded: all failures are over."""
         self._controllers.confirm_leader(address)
-        self._rounds = 0
-        self._troubles.clear()
+        self._backoff_count = 0
+        self._failures.clear()
 
-    # -- what the leader says ----------------------------------------------------------------
+    # -- the leader's responses --------------------------------------------------------------
 
-    def _fetched(
-        self, asked: FetchRequest, response: FetchResponse, now_ms: int
+    def _on_fetch(
+        self, request: FetchRequest, response: FetchResponse, now_ms: int
     ) -> list[ObserverOutput]:
-        self._pushes = response.version >= PUSHES_WATERMARK
+        self._pushes_watermark = response.version >= PUSHES_WATERMARK
         if response.snapshot is not None:
-            return self._snapshot_named(asked, response, response.snapshot, now_ms)
+            return self._on_snapshot_id(request, response, response.snapshot, now_ms)
         self._learn_watermark(response)
         if response.diverging is not None:
-            consistent = self._tail.truncate(response.diverging)
-            if self._tail.end == asked.place:
-                # An unchanged question would have the same answer for ever.
-                consistent = consistent and len(self._tail) > 0
-                self._tail.drop()
-            if not consistent and response.high_watermark < 0:
-                return self._doubt(asked, now_ms)
-            self._leads(asked.to)
-            self._heard(ResponseKind.DIVERGED)
-            if consistent:
+            is_consistent = self._log.truncate(response.diverging)
+            if self._log.end == request.position:
+                # The same request would get the same response for ever.
+                is_consistent = is_consistent and len(self._log) > 0
+                self._log.drop()
+            if not is_consistent and response.high_watermark < 0:
+                return self._distrust_leader(request, now_ms)
+            self._confirm_leader(request.to)
+            self._move(ResponseKind.DIVERGED)
+            if is_consistent:
                 return []
             reason = f"the leader's log ends at {response.diverging}"
-            return self._begin_anew(response.diverging.offset, reason)
+            return self._restart(response.diverging.offset, reason)
         appended = self._append(response)
-        self._leads(asked.to)
-        self._heard(ResponseKind.RECORDS)
-        released = self._tail.release(self.high_watermark)
-        self._pace_looks(now_ms, fresh=bool(appended))
+        self._confirm_leader(request.to)
+        self._move(ResponseKind.RECORDS)
+        released = self._log.release(self.high_watermark)
+        self._schedule_watermark_poll(now_ms, fresh=bool(appended))
         return [CommittedBatches(released)] if released else []
 
     def _append(self, response: FetchResponse) -> int:
-        if self._tail_is_full:
+        if self._log_is_full:
             return 0
-        appended = len(self._tail.append(scan_batches(response.records), self.leader.epoch))
+        appended = len(self._log.append(scan_batches(response.records), self.leader.epoch))
         if appended or not response.records:
-            self._max_bytes = self._pace.max_bytes
-        elif self._max_bytes < self._pace.most_bytes:
-            self._max_bytes = min(self._max_bytes * 8, self._pace.most_bytes)
+            self._max_bytes = self._timing.max_bytes
+        elif self._max_bytes < self._timing.most_bytes:
+            self._max_bytes = min(self._max_bytes * 8, self._timing.most_bytes)
         else:
             raise MalformedLogError(
-                f"no whole batch follows {self._tail.end} in {len(response.records)} bytes"
+                f"no whole batch follows {self._log.end} in {len(response.records)} bytes"
             )
         return appended
 
     @property
-    def _tail_is_full(self) -> bool:
-        return self._tail.size_bytes > self._pace.tail_bytes
+    def _log_is_full(self) -> bool:
+        return self._log.size_bytes > self._timing.tail_bytes
 
     def _learn_watermark(self, response: FetchResponse) -> None:
-        # A new leader says -1 until it has committed something of its own; a watermark never
-        # goes back, so what the last leader said still holds.
+        # A new leader has -1 until it has committed something in its own epoch; a watermark never
+        # goes back, so the last leader's is still valid.
         if response.high_watermark >= 0:
             self.high_watermark = max(self.high_watermark, response.high_watermark)
             self._watermark_epoch = self.leader.epoch
 
-    def _pace_looks(self, now_ms: int, *, fresh: bool) -> None:
-        """Look for the high watermark soon after an append, then less and less often."""
-        settled = self._watermark_epoch == self.leader.epoch and not len(self._tail)
-        behind = self._tail.end.offset < self.high_watermark
-        if settled or behind or fresh:
-            self._looks = 0
-        if settled or behind:
+    def _schedule_watermark_poll(self, now_ms: int, *, fresh: bool) -> None:
+        """Poll the high watermark soon after an append, then less and less often."""
+        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
+        is_behind = self._log.end.offset < self.high_watermark
+        if is_settled or is_behind or fresh:
+            self._poll_count = 0
+        if is_settled or is_behind:
             return
-        waits_ms = self._pace.watermark_polls_ms
-        if self._tail_is_full or not self._pushes:
-            self._not_before_ms = now_ms + waits_ms[min(self._looks, len(waits_ms) - 1)]
-        self._looks += 1
+        waits_ms = self._timing.watermark_polls_ms
+        if self._log_is_full or not self._pushes_watermark:
+            self._not_before_ms = now_ms + waits_ms[min(self._poll_count, len(waits_ms) - 1)]
+        self._poll_count += 1
 
-    def _doubt(self, asked: FetchRequest, now_ms: int) -> list[ObserverOutput]:
-        """Do not let a leader take back what was committed before it committed anything itself.
+    def _distrust_leader(self, request: FetchRequest, now_ms: int) -> list[ObserverOutput]:
+        """Do not let a leader truncate what was committed before it has committed anything itself.
 
-        It may have lost its epoch unheard. One that has committed in its own epoch holds all that
-        was, so its word is good.
+        It may have been replaced without noticing. A leader that has committed in its own epoch
+        holds everything that was committed before (Raft), so its response is valid.
         """
-        self._controllers.failed(asked.to)
-        self._heard(ResponseKind.LOST)
-        line = f"{asked.to} leads and has committed nothing yet: asking the others too"
-        self._troubles.record(asked.to, line, now_ms)
+        self._controllers.failed(request.to)
+        self._move(ResponseKind.LOST)
+        message = f"{request.to} leads and has committed nothing yet: asking the others too"
+        self._failures.record(request.to, message, now_ms)
         return []
 
-    def _begin_anew(self, good_until: int, reason: str) -> list[ObserverOutput]:
-        """The log went backwards: what was passed on from ``good_until`` on is not true."""
-        last = self._tail.committed.offset - 1
-        self._tail.restart(LOG_START)
+    def _restart(self, valid_until: int, reason: str) -> list[ObserverOutput]:
+        """The log went backwards: what was released from ``valid_until`` on is not in it."""
+        last = self._log.committed.offset - 1
+        self._log.restart(LOG_START)
         self.high_watermark = -1
         self._watermark_epoch = -1
         if last < 0:
             return []
         return [
-            MissingOffsets(min(good_until, last), last, f"the log went backwards: {reason}", True)
+            MissingOffsets(min(valid_until, last), last, f"the log went backwards: {reason}", True)
         ]
 
     # -- snapshots ---------------------------------------------------------------------------
 
-    def _snapshot_named(
-        self, asked: FetchRequest, response: FetchResponse, snapshot: OffsetAndEpoch, now_ms: int
+    def _on_snapshot_id(
+        self, request: FetchRequest, response: FetchResponse, snapshot: OffsetAndEpoch, now_ms: int
     ) -> list[ObserverOutput]:
-        self._controllers.confirm_leader(asked.to)
-        if len(self._tail):
-            # The question was about records that were never committed: ask from firm ground.
-            self._tail.drop()
-            self._heard(ResponseKind.DIVERGED)
+        self._controllers.confirm_leader(request.to)
+        if len(self._log):
+            # The request was for what follows uncommitted records: fetch after committed ones.
+            self._log.drop()
+            self._move(ResponseKind.DIVERGED)
             return []
-        place = self._tail.committed
-        contradicted = snapshot.offset <= place.offset or 0 <= response.log_start <= place.offset
-        if place != LOG_START and contradicted:
+        position = self._log.committed
+        has_position = 0 <= response.log_start <= position.offset
+        is_contradiction = snapshot.offset <= position.offset or has_position
+        if position != LOG_START and is_contradiction:
             if response.high_watermark < 0:
-                return self._doubt(asked, now_ms)
-            self._heard(ResponseKind.DIVERGED)
-            return self._begin_anew(0, f"the leader has no {place}")
-        self._heard(ResponseKind.SNAPSHOT_NAMED)
-        self._download = FetchSnapshotRequest(asked.to, asked.epoch, snapshot, 0, 0)
+                return self._distrust_leader(request, now_ms)
+            self._move(ResponseKind.DIVERGED)
+            return self._restart(0, f"the leader has no {position}")
+        self._move(ResponseKind.SNAPSHOT_NAMED)
+        self._download = FetchSnapshotRequest(request.to, request.epoch, snapshot, 0, 0)
         return []
 
-    def _snapshot_part(
-        self, asked: FetchSnapshotRequest, response: FetchSnapshotResponse
+    def _on_snapshot_bytes(
+        self, request: FetchSnapshotRequest, response: FetchSnapshotResponse
     ) -> list[ObserverOutput]:
-        position = asked.position + len(response.data)
-        if response.snapshot != asked.snapshot or response.position != asked.position:
+        position = request.position + len(response.data)
+        if response.snapshot != request.snapshot or response.position != request.position:
             raise MalformedLogError("another part of a snapshot than the one asked for")
         if position > response.size or (not response.data and position < response.size):
             raise MalformedLogError(
                 f"a part of {len(response.data)} bytes of a snapshot of {response.size}"
             )
-        self._leads(asked.to)
+        self._confirm_leader(request.to)
         last = position == response.size
-        part = SnapshotBytes(asked.snapshot, asked.position, response.data, last)
+        part = SnapshotBytes(request.snapshot, request.position, response.data, last)
         if not last:
-            self._heard(ResponseKind.SNAPSHOT_PART)
+            self._move(ResponseKind.SNAPSHOT_PART)
             self._download = FetchSnapshotRequest(
-                asked.to, asked.epoch, asked.snapshot, position, 0
+                request.to, request.epoch, request.snapshot, position, 0
             )
             return [part]
-        self._heard(ResponseKind.SNAPSHOT_WHOLE)
-        before = self._tail.committed
-        self._tail.restart(asked.snapshot)
-        self.high_watermark = max(self.high_watermark, asked.snapshot.offset)
+        self._move(ResponseKind.SNAPSHOT_WHOLE)
+        before = self._log.committed
+        self._log.restart(request.snapshot)
+        self.high_watermark = max(self.high_watermark, request.snapshot.offset)
         if before == LOG_START:
             return [part]
         reason = "the log no longer has these records: its snapshot takes their place"
-        lost = MissingOffsets(before.offset, asked.snapshot.offset - 1, reason, False)
-        return [lost, part]
+        missing = MissingOffsets(before.offset, request.snapshot.offset - 1, reason, False)
+        return [missing, part]
 
-    # -- pauses ------------------------------------------------------------------------------
+    # -- backoff -----------------------------------------------------------------------------
 
     def _backoff_ms(self) -> int:
-        self._rounds += 1
-        pace = self._pace
-        wait_ms = min(pace.backoff_ms << min(self._rounds - 1, 20), pace.backoff_cap_ms)
+        self._backoff_count += 1
+        timing = self._timing
+        wait_ms = min(timing.backoff_ms << min(self._backoff_count - 1, 20), timing.backoff_cap_ms)
         return int(wait_ms * (0.5 + self._random() / 2))
 
     def _backoff(self, now_ms: int) -> int:

@@ -1,8 +1,8 @@
-"""The shell round the observer: it owns the connections and the clock, and decides nothing."""
+"""The shell around the observer: it owns the connections, and decides nothing."""
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from featurewatch.streams.kraft.errors import NotAControllerError
@@ -10,13 +10,11 @@ from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.observer import Observer
 from featurewatch.streams.kraft.observer.requests import (
     FetchRequest,
-    LeaderAndEpoch,
     ObserverRequest,
-    OffsetAndEpoch,
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
-    DEFAULT_PACE,
+    DEFAULT_TIMING,
     Backoff,
     ObserverOutput,
     ObserverTiming,
@@ -31,9 +29,10 @@ from featurewatch.streams.net.connection import (
 from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
 
 _MOST_CONNECTIONS = 8
-"""More open connections than this are not kept: a quorum has three or five controllers."""
+"""At most so many connections stay open: a quorum has three or five controllers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +43,35 @@ class QuorumSettings:
     controllers: tuple[Address, ...]
     security: Security = PLAINTEXT
     request_timeout_s: float = 2.0
-    """How long a controller may be silent, on top of the wait that it was asked for."""
+    """How long a response may take, on top of the wait in the request."""
 
-    pace: ObserverTiming = DEFAULT_PACE
+    timing: ObserverTiming = DEFAULT_TIMING
 
 
 class QuorumReader:
-    """A `LogReader` over the wire."""
+    """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock."""
 
-    def __init__(self, quorum: QuorumSettings, next_position: OffsetAndEpoch) -> None:
+    def __init__(
+        self,
+        quorum: QuorumSettings,
+        next_position: OffsetAndEpoch,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+    ) -> None:
+        self._monotonic_ms = monotonic_ms
         self._quorum = quorum
         self._observer = Observer(
-            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.pace
+            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
         )
         self._connections: dict[Address, Connection] = {}
 
     @property
     def next_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was given out."""
+        """The position after the last record that was released."""
         return self._observer.next_position
 
     @property
     def fetch_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was fetched, committed or not."""
+        """The position after the last record that was fetched, committed or not."""
         return self._observer.fetch_position
 
     @property
@@ -81,27 +86,27 @@ class QuorumReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all that the present leader calls committed was given out."""
+        """Whether everything below the current leader's high watermark was released."""
         return self._observer.caught_up
 
     @property
     def stall_reason(self) -> StallReason | None:
-        """Why nothing can be read at present."""
+        """Why nothing can be read now."""
         return self._observer.stall_reason
 
     async def read(self) -> Sequence[ObserverOutput]:
-        """Do what the observer wants done next."""
-        step = self._observer.next_action(monotonic_ms())
+        """Send the observer's next request, or wait."""
+        step = self._observer.next_action(self._monotonic_ms())
         if isinstance(step, Backoff):
             await asyncio.sleep(step.ms / 1000)
             return ()
         try:
-            return await self._ask(step)
+            return await self._send(step)
         except (AuthenticationError, NotAControllerError) as error:
             failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
             failure = RequestFailure(str(error))
-        self._observer.on_failure(failure, monotonic_ms())
+        self._observer.on_failure(failure, self._monotonic_ms())
         return ()
 
     async def close(self) -> None:
@@ -111,17 +116,17 @@ class QuorumReader:
         for connection in connections:
             await connection.close()
 
-    async def _ask(self, ask: ObserverRequest) -> Sequence[ObserverOutput]:
-        connection = await self._connected(ask.to)
-        request, answer_class, read = fetch_api.encode_request(
-            ask, self._quorum.cluster_id, connection
+    async def _send(self, values: ObserverRequest) -> Sequence[ObserverOutput]:
+        connection = await self._connection_to(values.to)
+        request, response_class, read = fetch_api.encode_request(
+            values, self._quorum.cluster_id, connection
         )
-        wait_ms = ask.max_wait_ms if isinstance(ask, FetchRequest) else 0
+        wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
-        response = await connection.request(request, answer_class, timeout_s)
-        return self._observer.on_response(read(response), monotonic_ms())
+        response = await connection.request(request, response_class, timeout_s)
+        return self._observer.on_response(read(response), self._monotonic_ms())
 
-    async def _connected(self, address: Address) -> Connection:
+    async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)
         if connection is None or connection.closed:
             if len(self._connections) >= _MOST_CONNECTIONS:

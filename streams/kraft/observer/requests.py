@@ -1,7 +1,6 @@
-"""What an observer of the metadata log asks and is answered, free of wire versions.
+"""The observer's requests and responses as values, independent of wire versions.
 
-`streams.kraft.observer.fetch_api` turns these values into Fetch and FetchSnapshot of the version at
-hand.
+`streams.kraft.observer.fetch_api` converts them to and from Fetch and FetchSnapshot.
 """
 
 from collections.abc import Mapping
@@ -10,48 +9,20 @@ from types import MappingProxyType
 from typing import Final
 
 from featurewatch.streams.net.address import Address
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class OffsetAndEpoch:
-    """A place between two records: the offset that comes next and the epoch of what is before it.
-
-    It is also what names a snapshot: the state just before ``offset``.
-    """
-
-    offset: int
-    epoch: int
-
-    def __str__(self) -> str:
-        return f"offset {self.offset} of epoch {self.epoch}"
-
-
-LOG_START: Final = OffsetAndEpoch(0, 0)
-"""Before the first record (the schema's default epoch -1 is answered INVALID_REQUEST)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndEpoch:
-    """Who leads in which epoch; id -1: nobody, or not known."""
-
-    id: int
-    epoch: int
-
-
-NOBODY: Final = LeaderAndEpoch(-1, -1)
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Ask for what follows ``place``, and wait up to ``max_wait_ms`` where nothing does.
+    """Fetch what follows ``position``; the leader waits up to ``max_wait_ms`` if nothing does.
 
-    ``high_watermark`` is the one we know (-1: none); a leader of 4.1 or newer answers at once when
-    it knows a higher one.
+    ``high_watermark`` is the newest we know (-1: none); a leader of 4.1 or newer responds at once
+    when it knows a higher one.
     """
 
     to: Address
     epoch: int
-    place: OffsetAndEpoch
+    position: OffsetAndEpoch
     high_watermark: int
     max_wait_ms: int
     max_bytes: int
@@ -59,7 +30,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest:
-    """Ask for the bytes of a snapshot from ``position`` on."""
+    """Fetch the bytes of a snapshot from byte ``position`` on."""
 
     to: Address
     epoch: int
@@ -73,16 +44,16 @@ ObserverRequest = FetchRequest | FetchSnapshotRequest
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """What a controller says to a `FetchRequest`.
+    """A controller's response to a `FetchRequest`.
 
     ``error`` is the request's own or else the partition's code (0: none); ``version`` is the Fetch
-    version that was spoken. A ``high_watermark`` of -1 is not known yet. At most one of
-    ``diverging`` and ``snapshot`` is given, and then no records.
+    version of the request. A ``high_watermark`` of -1 is not known yet. At most one of
+    ``diverging`` and ``snapshot`` is set, and then there are no records.
     """
 
     error: int
     version: int
-    leader: LeaderAndEpoch = NOBODY
+    leader: LeaderAndEpoch = NO_LEADER
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
     high_watermark: int = -1
     log_start: int = -1
@@ -93,11 +64,11 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotResponse:
-    """What a controller says to a `FetchSnapshotRequest`: ``data`` begins at ``position`` of
+    """A controller's response to a `FetchSnapshotRequest`: ``data`` begins at byte ``position`` of
     ``size``."""
 
     error: int
-    leader: LeaderAndEpoch = NOBODY
+    leader: LeaderAndEpoch = NO_LEADER
     endpoints: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
     snapshot: OffsetAndEpoch | None = None
     size: int = -1
@@ -110,7 +81,7 @@ ObserverResponse = FetchResponse | FetchSnapshotResponse
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """No answer came. ``permanent``: it is our configuration and will not mend by itself."""
+    """No response came. ``permanent``: the cause is our configuration and stays."""
 
     message: str
     permanent: bool = False
@@ -145,4 +116,4 @@ ADVICE: Final[Mapping[int, str]] = MappingProxyType(
         ),
     }
 )
-"""Errors that are not the weather: what to say after the node's address."""
+"""Permanent errors: the text that follows the node's address in a stall reason."""

@@ -1,4 +1,4 @@
-"""What the observer of the metadata log can be about, hear and give out."""
+"""The observer's states and transitions as a table, its outputs, and its timing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,20 +6,25 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.types import OffsetAndEpoch
 
 
 class ObserverState(StrEnum):
-    """What the observer is about."""
+    """Which request comes next, and to whom."""
 
     SEEKING = "seeking"
+    """Fetch, to each known controller in turn, until the leader responds."""
+
     FETCHING = "fetching"
+    """Fetch, to the leader."""
+
     SNAPSHOT = "snapshot"
+    """FetchSnapshot, to the leader."""
 
 
 class ResponseKind(StrEnum):
-    """What an answer amounts to."""
+    """What a response means for the state."""
 
     RECORDS = "records"
     DIVERGED = "diverged"
@@ -34,51 +39,55 @@ class ResponseKind(StrEnum):
     LOST = "lost"
 
 
-_TO_SEEKING = (
-    ResponseKind.NEW_LEADER,
-    ResponseKind.NOT_LEADER,
-    ResponseKind.BEHIND,
-    ResponseKind.REFUSED,
-    ResponseKind.LOST,
-)
-
 TRANSITIONS: Final[Mapping[tuple[ObserverState, ResponseKind], ObserverState]] = MappingProxyType(
-    {(phase, heard): ObserverState.SEEKING for phase in ObserverState for heard in _TO_SEEKING}
-    | {
-        (phase, heard): after
-        for phase in (ObserverState.SEEKING, ObserverState.FETCHING)
-        for heard, after in (
-            (ResponseKind.RECORDS, ObserverState.FETCHING),
-            (ResponseKind.DIVERGED, ObserverState.FETCHING),
-            (ResponseKind.SNAPSHOT_NAMED, ObserverState.SNAPSHOT),
-        )
-    }
-    | {
+    {
+        (ObserverState.SEEKING, ResponseKind.RECORDS): ObserverState.FETCHING,
+        (ObserverState.SEEKING, ResponseKind.DIVERGED): ObserverState.FETCHING,
+        (ObserverState.SEEKING, ResponseKind.SNAPSHOT_NAMED): ObserverState.SNAPSHOT,
+        (ObserverState.SEEKING, ResponseKind.NEW_LEADER): ObserverState.SEEKING,
+        (ObserverState.SEEKING, ResponseKind.NOT_LEADER): ObserverState.SEEKING,
+        (ObserverState.SEEKING, ResponseKind.BEHIND): ObserverState.SEEKING,
+        (ObserverState.SEEKING, ResponseKind.REFUSED): ObserverState.SEEKING,
+        (ObserverState.SEEKING, ResponseKind.LOST): ObserverState.SEEKING,
+        (ObserverState.FETCHING, ResponseKind.RECORDS): ObserverState.FETCHING,
+        (ObserverState.FETCHING, ResponseKind.DIVERGED): ObserverState.FETCHING,
+        (ObserverState.FETCHING, ResponseKind.SNAPSHOT_NAMED): ObserverState.SNAPSHOT,
+        (ObserverState.FETCHING, ResponseKind.NEW_LEADER): ObserverState.SEEKING,
+        (ObserverState.FETCHING, ResponseKind.NOT_LEADER): ObserverState.SEEKING,
+        (ObserverState.FETCHING, ResponseKind.BEHIND): ObserverState.SEEKING,
+        (ObserverState.FETCHING, ResponseKind.REFUSED): ObserverState.SEEKING,
+        (ObserverState.FETCHING, ResponseKind.LOST): ObserverState.SEEKING,
         (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_PART): ObserverState.SNAPSHOT,
         (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_WHOLE): ObserverState.FETCHING,
         (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_GONE): ObserverState.FETCHING,
+        (ObserverState.SNAPSHOT, ResponseKind.NEW_LEADER): ObserverState.SEEKING,
+        (ObserverState.SNAPSHOT, ResponseKind.NOT_LEADER): ObserverState.SEEKING,
+        (ObserverState.SNAPSHOT, ResponseKind.BEHIND): ObserverState.SEEKING,
+        (ObserverState.SNAPSHOT, ResponseKind.REFUSED): ObserverState.SEEKING,
+        (ObserverState.SNAPSHOT, ResponseKind.LOST): ObserverState.SEEKING,
     }
 )
-"""The phase after an answer. What is not here cannot be: no such answer follows such a question."""
+"""The state after each response. Pairs not listed are unreachable: that request never gets that
+response. `scripts/draw_states.py` draws the diagram in ``docs/observer.md`` from this table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Ask nothing before this many milliseconds have passed."""
+    """Send no request before this many milliseconds have passed."""
 
     ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedBatches:
-    """Whole batches below the high watermark, in order and without a hole before them."""
+    """Whole batches below the high watermark, in order and without a gap before them."""
 
     batches: tuple[RecordBatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBytes:
-    """Bytes of a snapshot; ``position`` 0 begins it anew, and ``last`` completes it."""
+    """Bytes of a snapshot from ``position`` on; 0 starts it (again), and ``last`` completes it."""
 
     snapshot: OffsetAndEpoch
     position: int
@@ -88,7 +97,7 @@ class SnapshotBytes:
 
 @dataclass(frozen=True, slots=True)
 class MissingOffsets:
-    """Offsets, inclusive, that cannot be had one by one (``reset``: that were taken back)."""
+    """Offsets, inclusive, whose records cannot be read (``reset``: they were truncated)."""
 
     first: int
     last: int
@@ -101,23 +110,23 @@ ObserverOutput = CommittedBatches | SnapshotBytes | MissingOffsets
 
 @dataclass(frozen=True, slots=True)
 class ObserverTiming:
-    """How long to wait and how much to take; all times in milliseconds."""
+    """Waits in milliseconds, and limits in bytes."""
 
     max_wait_ms: int = 500
     max_bytes: int = 1 << 20
     most_bytes: int = 64 << 20
-    """A batch that does not fit into ``max_bytes`` is asked for with more, up to this."""
+    """A batch that does not fit into ``max_bytes`` is fetched with a higher limit, up to this."""
 
     tail_bytes: int = 16 << 20
-    """More than this above the high watermark is not held."""
+    """At most about this much above the high watermark is held."""
 
     watermark_polls_ms: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 100)
-    """Waits between looks at the high watermark while records above it are held (before 4.1)."""
+    """Waits between polls of the high watermark while records above it are held (before 4.1)."""
 
     backoff_ms: int = 50
     backoff_cap_ms: int = 1000
     rebuilt_after_ms: int = 10_000
-    """Every controller at an older epoch for so long: the cluster was built anew."""
+    """Every controller at an older epoch for this long: the cluster was recreated."""
 
 
-DEFAULT_PACE: Final = ObserverTiming()
+DEFAULT_TIMING: Final = ObserverTiming()

@@ -1,14 +1,14 @@
-"""What an observer has fetched and must hold back until it is known to be committed."""
+"""What an observer has fetched and holds back until it is committed."""
 
 from featurewatch.streams.kraft.errors import MalformedLogError
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
+from featurewatch.streams.types import OffsetAndEpoch
 
 
 class UncommittedLog:
-    """Whole batches in order, of which those below the high watermark are released.
+    """Whole batches in order; those below the high watermark are released.
 
-    ``committed`` is the place after the last batch that was released.
+    ``committed`` is the position after the last released batch.
     """
 
     def __init__(self, committed: OffsetAndEpoch) -> None:
@@ -22,30 +22,30 @@ class UncommittedLog:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """The place after the last batch held: where to fetch next."""
+        """The position after the last batch held: where to fetch next."""
         return _after(self._batches[-1]) if self._batches else self.committed
 
     @property
     def batches(self) -> tuple[RecordBatch, ...]:
-        """What is held, in order."""
+        """The batches held, in order."""
         return tuple(self._batches)
 
-    def append(self, found: BatchScan, newest_epoch: int) -> list[RecordBatch]:
-        """Hold the batches that follow `end`; gives those that do.
+    def append(self, scan: BatchScan, newest_epoch: int) -> list[RecordBatch]:
+        """Hold the batches that follow `end`, and return them.
 
-        Batches that lie wholly before `end` are passed over, and one that is cut off at the end is
-        left for the next fetch. Where offsets leave a hole, or an epoch goes back or is newer than
-        ``newest_epoch``, or where there is no batch at all, `MalformedLogError` is raised and
-        nothing is held. A damaged batch is held like any other: who decodes it reports it.
+        Batches wholly before `end` are skipped, and one that is cut off at the end is left for the
+        next fetch. A gap in the offsets, an epoch that goes back or is newer than ``newest_epoch``,
+        or no batch at all raise `MalformedLogError`, and nothing is held. A corrupt batch is held
+        like any other: the decoder reports it.
         """
-        if found.error and not found.batches:
-            raise MalformedLogError(found.error)
-        held: list[RecordBatch] = []
+        if scan.error and not scan.batches:
+            raise MalformedLogError(scan.error)
+        appended: list[RecordBatch] = []
         end, after_fault = self.end, self._after_fault
-        for batch in found.batches:
+        for batch in scan.batches:
             if batch.last_offset < end.offset:
                 continue
-            # How many offsets a damaged batch has is not known: the next one tells.
+            # The number of offsets of a corrupt batch is unknown: the next batch shows it.
             if batch.base_offset > end.offset and not after_fault:
                 raise MalformedLogError(
                     f"offsets {end.offset} to {batch.base_offset - 1} are missing"
@@ -55,14 +55,14 @@ class UncommittedLog:
                     f"the batch at offset {batch.base_offset} has epoch {batch.leader_epoch} after "
                     f"epoch {end.epoch}, in the leader's epoch {newest_epoch}"
                 )
-            held.append(batch)
+            appended.append(batch)
             end, after_fault = _after(batch), bool(batch.error)
-        self._hold(self._batches + held)
+        self._hold(self._batches + appended)
         self._after_fault = after_fault
-        return held
+        return appended
 
     def release(self, high_watermark: int) -> tuple[RecordBatch, ...]:
-        """Give away the batches that lie wholly below ``high_watermark``."""
+        """Remove and return the batches that lie wholly below ``high_watermark``."""
         count = 0
         while count < len(self._batches) and self._batches[count].last_offset < high_watermark:
             count += 1
@@ -73,10 +73,10 @@ class UncommittedLog:
         return released
 
     def truncate(self, diverging: OffsetAndEpoch) -> bool:
-        """Drop what a leader says is not in its log; false: that reaches below `committed`.
+        """Drop what is not in the leader's log; returns whether `committed` is in it.
 
-        ``diverging`` is the end of the newest epoch, not above the one that was asked for, that the
-        leader has (ReplicatedLog.truncateToEndOffset).
+        ``diverging`` is the end of the newest epoch, not above the requested one, that the leader
+        has (ReplicatedLog.truncateToEndOffset).
         """
         self._hold(
             [
@@ -91,10 +91,10 @@ class UncommittedLog:
         """Forget everything above `committed`."""
         self._hold([])
 
-    def restart(self, place: OffsetAndEpoch) -> None:
-        """Forget everything and hold on from ``place``."""
+    def restart(self, position: OffsetAndEpoch) -> None:
+        """Forget everything and continue from ``position``."""
         self.drop()
-        self.committed = place
+        self.committed = position
         self._after_fault = False
 
     def _hold(self, batches: list[RecordBatch]) -> None:

@@ -63,8 +63,8 @@ def scan_batches(data: bytes | bytearray | memoryview, at: int = 0) -> BatchScan
     batches: list[RecordBatch] = []
     while size - at >= HEADER_BYTES:
         end = at + _LENGTH_ENDS + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
-        if fault := _no_batch(buffer, at, end):
-            return BatchScan(batches, at, fault)
+        if error := _no_batch(buffer, at, end):
+            return BatchScan(batches, at, error)
         if end > size:
             break
         batches.append(_batch(buffer, at, end))
@@ -87,14 +87,14 @@ def _batch(buffer: bytes, at: int, end: int) -> RecordBatch:
     )
     start = at + HEADER_BYTES
     most = (end - start) // _SMALLEST_RECORD_BYTES
-    fault = ""
+    error = ""
     if crc32c(memoryview(buffer)[at + _CRC_BEGINS : end]) != crc:
-        fault = "the checksum of the record batch does not match its content"
+        error = "the checksum of the record batch does not match its content"
     elif attributes & _COMPRESSION:
-        fault = "the record batch is compressed, which the metadata log never is"
+        error = "the record batch is compressed, which the metadata log never is"
     elif not 0 < count <= most or count != delta + 1:
-        fault = f"the record batch cannot hold {count} records over {delta + 1} offsets"
-    last = base if fault else base + delta
+        error = f"the record batch cannot hold {count} records over {delta + 1} offsets"
+    last = base if error else base + delta
     count = min(max(count, 0), most)
     control = bool(attributes & _CONTROL)
-    return RecordBatch(buffer, at, start, end, base, last, epoch, newest_ms, control, count, fault)
+    return RecordBatch(buffer, at, start, end, base, last, epoch, newest_ms, control, count, error)

@@ -143,8 +143,8 @@ def _tagged(fields: Sequence[Field], structs: dict[str, Any]) -> list[str]:
         writer.line("after = p + size")
         with writer.block("if after > end:"):
             writer.line('raise Unreadable("a tagged field is longer than the record")')
-        for word, field in zip(["if"] + ["elif"] * len(fields), fields, strict=False):
-            with writer.block(f"{word} tag == {field.tag}:"):
+        for keyword, field in zip(["if"] + ["elif"] * len(fields), fields, strict=False):
+            with writer.block(f"{keyword} tag == {field.tag}:"):
                 value = writer.field(field, 0)
                 writer.flush()
                 with writer.block(f"if (value := {value}) != {field.default!r}:"):

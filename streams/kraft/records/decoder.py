@@ -98,25 +98,25 @@ class RecordDecoder:
             raise ValueError(f"not to be read: {batch.error}")
         records: list[Record] = []
         skipped = bytearray()
-        lost: list[UndecodedRecord] = []
+        undecoded: list[UndecodedRecord] = []
         try:
             if batch.control:
-                self._walk_controls(batch, records, skipped, lost)
+                self._walk_controls(batch, records, skipped, undecoded)
             else:
-                self._walk(batch, records, skipped, lost)
+                self._walk(batch, records, skipped, undecoded)
         except FAILURES as failure:
             # The end of a record could not be found, and with it none of those that follow.
-            seen = len(records) + len(skipped)
+            count = len(records) + len(skipped)
             _lose(
                 UndecodedRecord(
-                    batch.base_offset + seen,
+                    batch.base_offset + count,
                     f"{reason_of(failure)}; nothing after it in its record batch can be read",
                     b"",
                 ),
                 records,
-                lost,
+                undecoded,
             )
-        return DecodedBatch(records, bytes(skipped), lost)
+        return DecodedBatch(records, bytes(skipped), undecoded)
 
     def _walk(
         self,
@@ -216,14 +216,14 @@ class RecordDecoder:
             if batch.control or not _may_be_secret(batch.buffer, parts):
                 payload = batch.buffer[parts.start : parts.end]
             read = self._control if batch.control else self._record
-            found = read(batch.buffer, parts, offset)
+            record = read(batch.buffer, parts, offset)
         except FAILURES as failure:
             _lose(UndecodedRecord(offset, reason_of(failure), payload), records, undecoded)
         else:
-            if isinstance(found, int):
-                skipped.append(found)
+            if isinstance(record, int):
+                skipped.append(record)
             else:
-                records.append(found)
+                records.append(record)
         return end
 
     def _record(self, buffer: bytes, parts: RecordFrame, offset: int) -> Record | int:

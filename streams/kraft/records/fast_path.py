@@ -38,6 +38,6 @@ def count_alike(batch: RecordBatch, at: int, size: int, start: int, delta: int) 
     room = (batch.end - after) // size
     run = min(_WINDOW, room, widens - delta, batch.record_count - delta)
     for byte in (at, at + 1, start, start + 1):
-        there = b[byte + size : byte + size + run * size : size]
-        run -= len(there.lstrip(b[byte : byte + 1]))
+        bytes_in_row = b[byte + size : byte + size + run * size : size]
+        run -= len(bytes_in_row.lstrip(b[byte : byte + 1]))
     return run

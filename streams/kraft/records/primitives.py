@@ -93,11 +93,11 @@ def strings(
     size, at = count(buffer, at, first, end, 1)
     if size == NULL and nullable:
         return None, at
-    out = []
+    texts = []
     for _ in range(required(size)):
         text, at = string(buffer, at + 1, buffer[at], end, nullable=False)
-        out.append(text or "")
-    return out, at
+        texts.append(text or "")
+    return texts, at
 
 
 def ints(
@@ -139,15 +139,15 @@ def tag_head(buffer: bytes, at: int) -> tuple[int, int, int]:
 
 def skip_tags(buffer: bytes, at: int, first: int, end: int) -> int:
     """The position after a tagged section of which no field is known (KIP-482)."""
-    left = first
+    remaining = first
     if first > 0x7F:
-        left, at = uvarint(buffer, at - 1)
-    while left:
+        remaining, at = uvarint(buffer, at - 1)
+    while remaining:
         _, size, at = tag_head(buffer, at)
         at += size
         if at > end:
             raise RecordDecodeError("a tagged field is longer than the record")
-        left -= 1
+        remaining -= 1
     return at
 
 

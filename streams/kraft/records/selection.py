@@ -1,7 +1,8 @@
-"""Which record types there are, which a source reads, and which it must never read."""
+"""The registry of metadata record types: which a source decodes, and which it must never decode."""
 
 from collections.abc import Mapping
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from featurewatch.streams.kraft.records.schema import record_table
 
@@ -23,25 +24,87 @@ END: Final = "END_TRANSACTION_RECORD"
 ABORT: Final = "ABORT_TRANSACTION_RECORD"
 TRANSACTION_MARKERS: Final = frozenset({BEGIN, END, ABORT})
 
-DEFAULT_RECORD_TYPES: Final = (
-    TRANSACTION_MARKERS
-    | CONTROL_RECORDS
-    | {
-        *("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD", "REGISTER_CONTROLLER_RECORD"),
-        *("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD", "BROKER_REGISTRATION_CHANGE_RECORD"),
-        *("FEATURE_LEVEL_RECORD", "ZK_MIGRATION_STATE_RECORD"),
-    }
+
+class RecordUse(StrEnum):
+    """What a source does with the records of a type."""
+
+    PUBLISHED = "published"
+    """Always decoded and published; has a fold (`tables.fold.records`) and a silver table
+    (`pipeline.silver.query`)."""
+
+    CONSUMED = "consumed"
+    """Always decoded, but consumed by the source: `streams.kraft.commits` makes one commit of a
+    transaction, `streams.kraft.snapshot` chunks of a snapshot. Never folded."""
+
+    OPTIONAL = "optional"
+    """Decoded and published only where every type is wanted; else counted. Never folded."""
+
+    WITHHELD = "withheld"
+    """Like `OPTIONAL`, but it carries a secret: only the leading fields ``shown`` are decoded."""
+
+
+class RecordType(NamedTuple):
+    """One row of the registry. ``shown`` is for `RecordUse.WITHHELD` alone."""
+
+    name: str
+    use: RecordUse
+    shown: tuple[str, ...] = ()
+
+
+RECORD_TYPES: Final = (
+    RecordType("REGISTER_BROKER_RECORD", RecordUse.PUBLISHED),
+    RecordType("UNREGISTER_BROKER_RECORD", RecordUse.PUBLISHED),
+    RecordType("TOPIC_RECORD", RecordUse.OPTIONAL),
+    RecordType("PARTITION_RECORD", RecordUse.OPTIONAL),
+    RecordType("CONFIG_RECORD", RecordUse.WITHHELD, ("resourceType", "resourceName", "name")),
+    RecordType("PARTITION_CHANGE_RECORD", RecordUse.OPTIONAL),
+    RecordType("ACCESS_CONTROL_RECORD", RecordUse.OPTIONAL),
+    RecordType("FENCE_BROKER_RECORD", RecordUse.PUBLISHED),
+    RecordType("UNFENCE_BROKER_RECORD", RecordUse.PUBLISHED),
+    RecordType("REMOVE_TOPIC_RECORD", RecordUse.OPTIONAL),
+    RecordType("DELEGATION_TOKEN_RECORD", RecordUse.WITHHELD, ("owner",)),
+    RecordType("USER_SCRAM_CREDENTIAL_RECORD", RecordUse.WITHHELD, ("name",)),
+    RecordType("FEATURE_LEVEL_RECORD", RecordUse.PUBLISHED),
+    RecordType("CLIENT_QUOTA_RECORD", RecordUse.OPTIONAL),
+    RecordType("PRODUCER_IDS_RECORD", RecordUse.OPTIONAL),
+    RecordType("BROKER_REGISTRATION_CHANGE_RECORD", RecordUse.PUBLISHED),
+    RecordType("ACCESS_CONTROL_ENTRY_RECORD", RecordUse.OPTIONAL),
+    RecordType("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", RecordUse.OPTIONAL),
+    RecordType("NO_OP_RECORD", RecordUse.OPTIONAL),
+    RecordType("ZK_MIGRATION_STATE_RECORD", RecordUse.PUBLISHED),
+    RecordType("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", RecordUse.OPTIONAL),
+    RecordType(BEGIN, RecordUse.CONSUMED),
+    RecordType(END, RecordUse.CONSUMED),
+    RecordType(ABORT, RecordUse.CONSUMED),
+    RecordType("REMOVE_DELEGATION_TOKEN_RECORD", RecordUse.WITHHELD),
+    RecordType("REGISTER_CONTROLLER_RECORD", RecordUse.PUBLISHED),
+    RecordType("CLEAR_ELR_RECORD", RecordUse.OPTIONAL),
+    RecordType("LEADER_CHANGE", RecordUse.PUBLISHED),
+    RecordType("SNAPSHOT_HEADER", RecordUse.CONSUMED),
+    RecordType("SNAPSHOT_FOOTER", RecordUse.CONSUMED),
+    RecordType("KRAFT_VERSION", RecordUse.PUBLISHED),
+    RecordType("KRAFT_VOTERS", RecordUse.PUBLISHED),
 )
-"""What a feature monitor needs."""
+"""The registry: every record type of every release, and its use. Tests compare it with Kafka's
+schemas, the folds and the silver tables."""
+
+
+def _used(*uses: RecordUse) -> frozenset[str]:
+    return frozenset(record_type.name for record_type in RECORD_TYPES if record_type.use in uses)
+
+
+PUBLISHED_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED)
+
+DEFAULT_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED, RecordUse.CONSUMED)
+"""The types that a source decodes unless every type is wanted."""
 
 REDACTED_RECORD_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "CONFIG_RECORD": ("resourceType", "resourceName", "name"),
-    "USER_SCRAM_CREDENTIAL_RECORD": ("name",),
-    "DELEGATION_TOKEN_RECORD": ("owner",),
-    "REMOVE_DELEGATION_TOKEN_RECORD": (),
+    record_type.name: record_type.shown
+    for record_type in RECORD_TYPES
+    if record_type.use is RecordUse.WITHHELD
 }
 """Record types that carry secrets, and the leading fields that are shown; the rest is never read.
-These fields stand first in every release that wrote such records."""
+These fields are first in every release that wrote such records."""
 
 SECRET_KEYS: Final = frozenset(
     key for key, name in TYPE_BY_KEY.items() if name in REDACTED_RECORD_TYPES

@@ -36,12 +36,12 @@ def varint(buffer: bytes, at: int) -> tuple[int, int]:
 
 def write_uvarint(value: int) -> bytes:
     """The bytes of an unsigned number."""
-    out = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    out.append(value)
-    return bytes(out)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def write_varint(value: int) -> bytes:

@@ -1,1 +1,1 @@
-"""What znodes hold, read out of their bytes."""
+"""Decodes the bytes of znodes."""

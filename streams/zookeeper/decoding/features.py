@@ -50,12 +50,12 @@ def decode_released(data: bytes) -> FeaturesZnode:
     znode = _features(_RELEASED[version], version, content, enabled=enabled)
     if enabled:
         return znode
-    # Kafka takes disabled features for absent, whatever stands beside the status.
+    # Kafka treats disabled features as absent, whatever else the znode has.
     return FeaturesZnode(znode.form, version, False, {})
 
 
 def decode_draft(data: bytes) -> FeaturesZnode:
-    """``/features`` of the drafts of KIP-584, told apart by ``data``; raises `ZnodeFormatError`."""
+    """``/features`` of the drafts of KIP-584, distinguished by ``data``; raises `ZnodeFormatError`."""
     content = json_object(data)
     version: int = required(content, "version", OFFSET)
     if "data" not in content:
@@ -84,7 +84,7 @@ def _features(
         entry = _metadata(value, name)
         level = required(entry, form.level_key, _at_least(form.lowest), name)
         levels[feature] = FeatureLevel(level)
-        known = {form.level_key}
+        known_keys = {form.level_key}
         if form.minimum_key is not None:
             minimum = FeatureLevel(required(entry, form.minimum_key, _LEVEL, name))
             if minimum > levels[feature]:
@@ -92,14 +92,14 @@ def _features(
                     f"the minimum level of {brief(name)}, {minimum}, is above {level}"
                 )
             minimums[feature] = minimum
-            known.add(form.minimum_key)
-        if others := {key: item for key, item in entry.items() if key not in known}:
+            known_keys.add(form.minimum_key)
+        if others := {key: item for key, item in entry.items() if key not in known_keys}:
             metadata[feature] = others
     return FeaturesZnode(form.form, version, enabled, levels, minimums, metadata, epoch)
 
 
 def _metadata(value: Any, name: str) -> dict[str, Any]:
-    """What stands beside a feature: names that are not empty, to strings and numbers."""
+    """The other entries of a feature: names that are not empty, to strings and numbers."""
     entry = an_object(value, "what stands", name)
     for key, item in entry.items():
         if not key:

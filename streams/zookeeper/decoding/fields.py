@@ -1,4 +1,4 @@
-"""Reading JSON objects out of znodes: a field is what it should be, or a sentence says why not."""
+"""Decodes JSON objects in znodes: a field has its type, or an error is one sentence."""
 
 import re
 from typing import Any, Final
@@ -13,11 +13,11 @@ _DIGITS: Final = re.compile(r"[0-9]{1,19}")
 
 
 class ZnodeFormatError(ValueError):
-    """A znode does not hold what it should: one sentence."""
+    """A znode's content is invalid: one sentence."""
 
 
 def json_object(data: bytes) -> dict[str, Any]:
-    """The JSON object that the bytes are, UTF-8. Of a name that stands twice the last one counts.
+    """The JSON object that the bytes are, UTF-8. Of a name that occurs twice the last one counts.
 
     Raises `ZnodeFormatError`; nesting deeper than 1,024 levels is refused too.
     """
@@ -71,8 +71,8 @@ def schema(content: dict[str, Any], low: int, high: int) -> int:
     """The ``version`` of the JSON, from ``low`` to ``high``; raises `ZnodeFormatError`."""
     version: int = required(content, "version", INT64)
     if not low <= version <= high:
-        known = f"{low}" if low == high else f"{low} to {high}"
-        raise ZnodeFormatError(f"its version is {version}; known is {known}")
+        supported = f"{low}" if low == high else f"{low} to {high}"
+        raise ZnodeFormatError(f"its version is {version}; known is {supported}")
     return version
 
 

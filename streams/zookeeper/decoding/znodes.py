@@ -1,4 +1,4 @@
-"""From a znode's path and bytes to what it says. Pure, and total: whatever the bytes are.
+"""Decodes a znode by its path. Pure, and total: any bytes give a result.
 
 The forms are those of ``kafka.zk.ZkData`` in Kafka 2.7 to 3.9, and those of both drafts of KIP-584.
 """
@@ -51,9 +51,9 @@ _PARTITION: Final = re.compile(rf"{paths.TOPICS}/([^/]+)/partitions/([0-9]{{1,10
 
 @dataclass(frozen=True, slots=True)
 class DecodedZnode:
-    """What a znode holds, and the one sentence that says what is wrong with it (None: nothing).
+    """A znode's content, and one sentence about why it is invalid (None: it is valid).
 
-    What is wrong belongs into the dead letters, with the bytes. The content is `UnreadableZnode`
+    The error goes to the dead letters, with the bytes. The content is `UnreadableZnode`
     unless the rest of the znode is good all the same.
     """
 
@@ -62,7 +62,7 @@ class DecodedZnode:
 
 
 def decode_znode(path: str, data: bytes) -> DecodedZnode:
-    """What the znode at ``path`` (without the chroot) says; raises nothing."""
+    """The content of the znode at ``path`` (without the chroot); raises nothing."""
     decoder = _BY_PATH.get(path)
     try:
         if decoder is not None:
@@ -112,20 +112,20 @@ def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
         return {"PLAINTEXT": f"{host}:{port}"}
     addresses = {}
     for endpoint in required(content, "endpoints", list_of(a_text)):
-        found = _ENDPOINT.fullmatch(endpoint)
-        if found is None:
+        match = _ENDPOINT.fullmatch(endpoint)
+        if match is None:
             raise ZnodeFormatError(
                 f"endpoints holds what is no LISTENER://host:port: {brief(endpoint)}"
             )
-        addresses[found[1].upper()] = found[2]
+        addresses[match[1].upper()] = match[2]
     return addresses
 
 
 def _supported(content: dict[str, Any]) -> dict[FeatureName, Range]:
     """Ranges as released Kafka writes them, or as the early draft of KIP-584 does."""
     ranges = {}
-    given = {} if content.get("features") is None else content["features"]
-    for name, value in an_object(given, "features").items():
+    features = {} if content.get("features") is None else content["features"]
+    for name, value in an_object(features, "features").items():
         if not name:
             raise ZnodeFormatError("a feature has an empty name")
         entry = an_object(value, "what stands", name)
@@ -197,8 +197,8 @@ def _task(task: AdminTask) -> Callable[[bytes], AdminZnode]:
     def read(data: bytes) -> AdminZnode:
         content = json_object(data)
         schema(content, 1, 1)
-        given = a_list(required(content, "partitions", lambda value: value), "partitions")
-        return AdminZnode(task, tuple(_partition(task, item) for item in given))
+        features = a_list(required(content, "partitions", lambda value: value), "partitions")
+        return AdminZnode(task, tuple(_partition(task, item) for item in features))
 
     return read
 

@@ -1,4 +1,4 @@
-"""Which znodes are wanted, what is to be read next, and what of it is under way."""
+"""The wanted znodes: which is read next, and which reads are pending."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -8,33 +8,33 @@ from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget, child_
 from featurewatch.streams.zookeeper.watcher.requests import ReadOperation
 
 
-def first_step(target: WatchTarget) -> ReadOperation:
+def first_operation(target: WatchTarget) -> ReadOperation:
     """How a target is read."""
     return ReadOperation.GET if target.kind is TargetKind.DATA else ReadOperation.LIST
 
 
 @dataclass(slots=True)
 class _QueuedTarget:
-    step: ReadOperation
+    operation: ReadOperation
     sweep: int
     queued: bool = False
-    asked: int = 0
-    """The token under which it is being read."""
+    pending_token: int = 0
+    """The token of its pending read; 0: none."""
     dirty: bool = False
-    """A watch fired while the target was being read: what is answered may be old."""
+    """A watch triggered while the read was pending: its response may be old."""
     names: dict[str, WatchTarget] = field(default_factory=dict)
-    """What is wanted below a directory."""
+    """The wanted targets below a directory, by name."""
 
 
 class ReadQueue:
-    """The wanted targets. A sweep reads all of them, beginning with those that it is given."""
+    """The wanted targets. A sweep reads all of them, beginning with the given ones."""
 
     def __init__(self) -> None:
         self._wanted: dict[WatchTarget, _QueuedTarget] = {}
         self._queue: deque[WatchTarget] = deque()
         self._unread: set[WatchTarget] = set()
         self._sweep = 0
-        self._asked = 0
+        self._pending_count = 0
 
     def __contains__(self, target: WatchTarget) -> bool:
         return target in self._wanted
@@ -46,97 +46,97 @@ class ReadQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be read and nothing is under way."""
-        return not self._queue and not self._asked
+        """Whether no read is queued and none is pending."""
+        return not self._queue and not self._pending_count
 
     def start_sweep(self, targets: Iterable[WatchTarget]) -> None:
-        """Begins a sweep: what was under way is forgotten, what is wanted is wanted still."""
+        """Begin a sweep: pending reads are forgotten, wanted targets stay wanted."""
         self._sweep += 1
         self._queue.clear()
         self._unread.clear()
-        self._asked = 0
-        for wanted in self._wanted.values():
-            wanted.queued = wanted.dirty = False
-            wanted.asked = 0
+        self._pending_count = 0
+        for queued in self._wanted.values():
+            queued.queued = queued.dirty = False
+            queued.pending_token = 0
         for target in targets:
             self.add(target)
 
     def add(self, target: WatchTarget) -> None:
-        """Reads a target once in this sweep."""
-        wanted = self._wanted.get(target)
-        if wanted is None:
-            wanted = self._wanted[target] = _QueuedTarget(first_step(target), self._sweep)
-        elif wanted.sweep == self._sweep:
+        """Read a target once in this sweep."""
+        queued = self._wanted.get(target)
+        if queued is None:
+            queued = self._wanted[target] = _QueuedTarget(first_operation(target), self._sweep)
+        elif queued.sweep == self._sweep:
             return
-        wanted.sweep = self._sweep
+        queued.sweep = self._sweep
         self._unread.add(target)
-        self._put(target, wanted, first_step(target))
+        self._put(target, queued, first_operation(target))
 
-    def requeue(self, target: WatchTarget, step: ReadOperation | None = None) -> None:
-        """Reads a target again, at once or, if that is under way, after it."""
-        wanted = self._wanted.get(target)
-        if wanted is None:
+    def requeue(self, target: WatchTarget, operation: ReadOperation | None = None) -> None:
+        """Read a target again, now or after its pending read."""
+        queued = self._wanted.get(target)
+        if queued is None:
             return
-        if wanted.asked:
-            wanted.dirty = True
+        if queued.pending_token:
+            queued.dirty = True
         else:
-            self._put(target, wanted, step or first_step(target))
+            self._put(target, queued, operation or first_operation(target))
 
     def next(self, token: int) -> tuple[WatchTarget, ReadOperation] | None:
-        """What to read now, if anything; it is under way as ``token`` until `complete`."""
+        """The target to read now, if any; the read is pending as ``token`` until `complete`."""
         while self._queue:
             target = self._queue.popleft()
-            wanted = self._wanted.get(target)
-            if wanted is not None and wanted.queued:
-                wanted.queued, wanted.asked = False, token
-                self._asked += 1
-                return target, wanted.step
+            queued = self._wanted.get(target)
+            if queued is not None and queued.queued:
+                queued.queued, queued.pending_token = False, token
+                self._pending_count += 1
+                return target, queued.operation
         return None
 
     def complete(self, target: WatchTarget, token: int) -> bool:
-        """Takes note of an answer; whether anybody still waits for it."""
-        wanted = self._wanted.get(target)
-        if wanted is None or wanted.asked != token:
+        """A response arrived; returns whether its read was still pending."""
+        queued = self._wanted.get(target)
+        if queued is None or queued.pending_token != token:
             return False
-        self._asked -= 1
-        wanted.asked = 0
-        if wanted.dirty:
-            wanted.dirty = False
-            self._put(target, wanted, first_step(target))
+        self._pending_count -= 1
+        queued.pending_token = 0
+        if queued.dirty:
+            queued.dirty = False
+            self._put(target, queued, first_operation(target))
         return True
 
     def read(self, target: WatchTarget) -> None:
-        """The answer was conclusive, though a watch may have fired since."""
+        """The target was read, though a watch may have triggered since."""
         self._unread.discard(target)
 
     def listed(self, directory: WatchTarget, names: Iterable[str]) -> Iterator[WatchTarget]:
-        """Takes the names below a directory; gives the targets that are no longer wanted."""
-        wanted = self._wanted[directory]
-        before, wanted.names = wanted.names, {}
+        """Set the names below a directory; yields the targets that are no longer wanted."""
+        queued = self._wanted[directory]
+        before, queued.names = queued.names, {}
         for name in names:
             target = before.pop(name, None) or child_target(directory.path, name)
-            wanted.names[name] = target
+            queued.names[name] = target
             self.add(target)
         for target in before.values():
             yield from self.drop(target)
 
     def below(self, directory: WatchTarget) -> Iterable[WatchTarget]:
-        """What is wanted below a directory."""
+        """The wanted targets below a directory."""
         return list(self._wanted[directory].names.values())
 
     def drop(self, target: WatchTarget) -> Iterator[WatchTarget]:
-        """Wants a target, and what is below it, no longer; gives each of them."""
-        wanted = self._wanted.pop(target, None)
-        if wanted is None:
+        """Stop wanting a target and everything below it; yields each of them."""
+        queued = self._wanted.pop(target, None)
+        if queued is None:
             return
-        self._asked -= wanted.asked > 0
+        self._pending_count -= queued.pending_token > 0
         self._unread.discard(target)
         yield target
-        for inner in wanted.names.values():
+        for inner in queued.names.values():
             yield from self.drop(inner)
 
-    def _put(self, target: WatchTarget, wanted: _QueuedTarget, step: ReadOperation) -> None:
-        wanted.step = step
-        if not wanted.queued:
-            wanted.queued = True
+    def _put(self, target: WatchTarget, queued: _QueuedTarget, operation: ReadOperation) -> None:
+        queued.operation = operation
+        if not queued.queued:
+            queued.queued = True
             self._queue.append(target)

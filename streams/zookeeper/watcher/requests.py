@@ -1,4 +1,4 @@
-"""What the observer asks of ZooKeeper, and what it may be answered."""
+"""The watcher's requests to ZooKeeper and their results, as values."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from featurewatch.streams.zookeeper.paths import WatchTarget
 
 
 class ReadOperation(StrEnum):
-    """A read. Every one but `SYNC` and the check of the chroot leaves a watch."""
+    """A read. All but `SYNC` and `CHROOT` set a watch."""
 
     GET = "get"
     LIST = "list"
@@ -20,7 +20,7 @@ class ReadOperation(StrEnum):
 
 
 class ReadRequest(NamedTuple):
-    """One read to send. ``generation`` counts connections and belongs into the watch."""
+    """One read to send. ``generation`` counts connections and is part of the watch."""
 
     token: int
     operation: ReadOperation
@@ -29,7 +29,7 @@ class ReadRequest(NamedTuple):
 
 
 class ZnodeVersion(NamedTuple):
-    """What is said of a znode beside its data; zxids are transactions, ``owner`` a session."""
+    """A znode's metadata; zxids are transactions, ``owner`` is a session."""
 
     czxid: int
     mzxid: int
@@ -38,12 +38,12 @@ class ZnodeVersion(NamedTuple):
 
 
 UNKNOWN: Final = ZnodeVersion(0, 0, 0, 0)
-"""Of a znode that may not be read; ZooKeeper's own transactions count from 1."""
+"""For a znode that may not be read; real transactions count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadData:
-    """The answer to `ReadOperation.GET`."""
+    """The result of `ReadOperation.GET`."""
 
     data: bytes
     stat: ZnodeVersion
@@ -51,21 +51,21 @@ class ReadData:
 
 @dataclass(frozen=True, slots=True)
 class ReadChildren:
-    """The answer to `ReadOperation.LIST`."""
+    """The result of `ReadOperation.LIST`."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadExists:
-    """The answer to `ReadOperation.EXISTS` and `ReadOperation.CHROOT`, if it is there."""
+    """The result of `ReadOperation.EXISTS` and `ReadOperation.CHROOT`, if the znode exists."""
 
     stat: ZnodeVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The answer to `ReadOperation.SYNC`."""
+    """The result of `ReadOperation.SYNC`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ZnodeAbsent:
 
 @dataclass(frozen=True, slots=True)
 class ReadForbidden:
-    """The znode's access control list lets us not read it."""
+    """The znode's access control list does not allow reading it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,15 @@ class WatcherTiming:
     """How long to wait, in milliseconds, and how many znodes one chunk of a snapshot holds."""
 
     lag_pause_ms: int = 200
-    """Before a server that lags behind is asked again."""
+    """Before a server that lags behind is retried."""
 
     rebuilt_after_ms: int = 15_000
-    """When every server knows less than we saw for so long, ZooKeeper's history is a new one."""
+    """When every server knows less than was read for this long, ZooKeeper was recreated."""
 
     retry_ms: int = 1_000
-    """Before a read that failed is tried again."""
+    """Before a failed read is retried."""
 
     forbidden_retry_ms: int = 10_000
-    """Before a forbidden znode is tried again: no watch tells of a changed right."""
+    """Before a forbidden znode is retried: no watch triggers when rights change."""
 
     chunk: int = 500

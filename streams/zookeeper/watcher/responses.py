@@ -1,4 +1,4 @@
-"""What an answer about one znode means: events, and what is to be read after it."""
+"""What a response about one znode causes: events, and further reads."""
 
 from collections.abc import Iterable
 
@@ -21,82 +21,82 @@ from featurewatch.streams.zookeeper.watcher.requests import (
 
 
 class ResponseHandler:
-    """Takes answers about single targets, whatever the observer is about at the time."""
+    """Applies responses about single targets, in whatever state the watcher is."""
 
     def __init__(
         self,
         reads: ReadQueue,
-        record: ChangeRecorder,
-        troubles: ZookeeperFailures,
-        pace: WatcherTiming,
+        changes: ChangeRecorder,
+        failures: ZookeeperFailures,
+        timing: WatcherTiming,
     ) -> None:
         self._reads = reads
-        self._record = record
-        self._troubles = troubles
-        self._pace = pace
+        self._changes = changes
+        self._failures = failures
+        self._timing = timing
 
     def handle(
-        self, ask: ReadRequest, outcome: ReadResult, now_ms: int, seen_ms: int
+        self, request: ReadRequest, result: ReadResult, now_ms: int, seen_ms: int
     ) -> list[WatcherEvent]:
-        """What an answer means; raises `StaleReadError` if it is older than what is known."""
-        target = ask.target
-        match outcome:
+        """The events of a response; raises `StaleReadError` if it is older than what was read."""
+        target = request.target
+        match result:
             case ReadData():
-                return self._read(target, outcome, seen_ms)
+                return self._read(target, result, seen_ms)
             case ReadChildren(names):
-                self._troubles.mended(target)
+                self._failures.clear(target)
                 self._reads.read(target)
                 return self._gone(self._reads.listed(target, names), seen_ms)
             case ReadExists():
                 self._reads.requeue(target)
             case ZnodeAbsent():
-                return self._absent(ask, seen_ms)
+                return self._absent(request, seen_ms)
             case ReadForbidden():
                 return self._forbidden(target, now_ms, seen_ms)
             case ReadFailed(reason):
-                self._troubles.failed(target, reason, now_ms, self._pace.retry_ms)
+                self._failures.failed(target, reason, now_ms, self._timing.retry_ms)
         return []
 
-    def _read(self, target: WatchTarget, answer: ReadData, seen_ms: int) -> list[WatcherEvent]:
-        if self._troubles.mended(target):
-            self._record.allowed(target.path)
-        said = self._record.read(target.path, answer.data, answer.stat, seen_ms)
+    def _read(self, target: WatchTarget, data: ReadData, seen_ms: int) -> list[WatcherEvent]:
+        if self._failures.clear(target):
+            self._changes.allowed(target.path)
+        events = self._changes.read(target.path, data.data, data.stat, seen_ms)
         self._reads.read(target)
-        return said
+        return events
 
     def _gone(self, targets: Iterable[WatchTarget], seen_ms: int) -> list[WatcherEvent]:
-        said: list[WatcherEvent] = []
+        events: list[WatcherEvent] = []
         for target in targets:
-            self._troubles.mended(target)
+            self._failures.clear(target)
             if target.kind is TargetKind.DATA:
-                said += self._record.gone(target.path, seen_ms)
-        return said
+                events += self._changes.gone(target.path, seen_ms)
+        return events
 
-    def _absent(self, ask: ReadRequest, seen_ms: int) -> list[WatcherEvent]:
-        target = ask.target
-        self._troubles.mended(target)
+    def _absent(self, request: ReadRequest, seen_ms: int) -> list[WatcherEvent]:
+        target = request.target
+        self._failures.clear(target)
         if is_listed(target):
             return self._gone(self._reads.drop(target), seen_ms)
         if target.kind is TargetKind.DATA:
-            said = self._record.gone(target.path, seen_ms)
+            events = self._changes.gone(target.path, seen_ms)
         else:
-            said = self._gone(self._reads.listed(target, ()), seen_ms)
-        if ask.operation is not ReadOperation.EXISTS:
-            # Only this leaves a watch on what is not there.
+            events = self._gone(self._reads.listed(target, ()), seen_ms)
+        if request.operation is not ReadOperation.EXISTS:
+            # Only this sets a watch on a znode that does not exist.
             self._reads.requeue(target, ReadOperation.EXISTS)
-            return said
+            return events
         self._reads.read(target)
-        return said
+        return events
 
     def _forbidden(self, target: WatchTarget, now_ms: int, seen_ms: int) -> list[WatcherEvent]:
-        """Not even a watch may be left there: it is tried again, and what was known stays."""
+        """Not even a watch can be set: it is retried later, and what was read before stays."""
         path = target.path
-        new = self._troubles.forbidden(target, now_ms, self._pace.forbidden_retry_ms)
+        is_new = self._failures.forbidden(target, now_ms, self._timing.forbidden_retry_ms)
         self._reads.read(target)
         for inner in self._reads.below(target):
             self._reads.add(inner)
-        if not new:
+        if not is_new:
             return []
-        said = self._record.forbidden(path, seen_ms) if target.kind is TargetKind.DATA else []
+        events = self._changes.forbidden(path, seen_ms) if target.kind is TargetKind.DATA else []
         reason = f"reading {path} is forbidden: give READ on it to the login in use"
-        return [*said, self._record.dead_letter(f"znode {path}", reason, b"", seen_ms)]
+        return [*events, self._changes.dead_letter(f"znode {path}", reason, b"", seen_ms)]

@@ -1,15 +1,23 @@
-"""An observer of a cluster's znodes, as a protocol without input, output or clock.
+"""A watcher of a cluster's znodes: a protocol without input, output or clock.
 
-The shell tells of connections, answers and fired watches, sends what `ZnodeWatcher.next_request`
-gives, and passes on the events that come out. The rules it keeps:
+The shell passes on connections, responses and triggered watches, sends the requests that
+`ZnodeWatcher.next_request` returns, and publishes the events that come out.
 
-- A watch fires once and tells nothing: the znode is read again, and each read leaves a new watch.
+The protocol (the rules of ZooKeeper's watches; Kafka's own reader is ``KafkaZkClient``):
+
+- A watch triggers once and carries no data: the znode is read again, and each read sets a new watch
+  in the same request, so no change is lost; several changes in between are seen as one.
 - Watches end with the connection, so every new connection begins with a sweep over everything.
-- It also begins with a sync; a server that then still knows less than we saw is asked again.
-- Within a session a sweep gives only what changed; after a lost session it gives a snapshot.
+- A server may lag behind the one before it. So a connection begins with a sync, and a server that
+  then still knows less than was read before is retried: what is published never goes back.
+- Within a session a sweep publishes only what changed. After a lost session it publishes a
+  snapshot, since ephemeral znodes may have been deleted and created again unseen.
+
+Why five states suffice: after each connection the same steps follow in the same order (sync, whose
+znodes, sweep, watches), each with its own requests, and a failure leads back to an earlier step.
+What is read and what is known of it is data. `TRANSITIONS` is the whole machine.
 """
 
-from enum import StrEnum
 from typing import Final
 
 from featurewatch.streams.source_status import StallReason
@@ -32,6 +40,11 @@ from featurewatch.streams.zookeeper.watcher.requests import (
     ZnodeAbsent,
 )
 from featurewatch.streams.zookeeper.watcher.responses import ResponseHandler
+from featurewatch.streams.zookeeper.watcher.states import (
+    TRANSITIONS,
+    WatcherState,
+    WatcherTrigger,
+)
 from featurewatch.streams.zookeeper.watcher.znode_cache import StaleReadError
 
 _IDENTITY: Final = WatchTarget(CLUSTER_ID, TargetKind.DATA)
@@ -39,11 +52,10 @@ _ROOT: Final = WatchTarget("/", TargetKind.DATA)
 
 
 class ZnodeWatcher:
-    """Follows what is wanted of one cluster.
+    """Follows the wanted znodes of one cluster.
 
-    ``cluster`` is what the cluster must be (None: whatever it says it is). ``where`` names the
-    servers and the chroot in messages. ``now_ms`` is of any clock that does not go back;
-    ``seen_ms`` stands in events.
+    ``cluster`` is the expected cluster id (None: any). ``where`` names the servers and the chroot
+    in messages. ``now_ms`` is of any monotonic clock; ``seen_ms`` is for events.
     """
 
     def __init__(
@@ -51,18 +63,18 @@ class ZnodeWatcher:
         where: str,
         cluster: ClusterId | None = None,
         wanted: WatchScope | None = None,
-        pace: WatcherTiming | None = None,
+        timing: WatcherTiming | None = None,
     ) -> None:
-        self.phase = WatcherState.OFFLINE
+        self.state = WatcherState.OFFLINE
         self._expected = cluster
         self._roots = (wanted or WatchScope()).roots()
-        self._pace = pace or WatcherTiming()
-        self._record = ChangeRecorder(cluster, self._pace.chunk)
+        self._timing = timing or WatcherTiming()
+        self._changes = ChangeRecorder(cluster, self._timing.chunk)
         self._reads = ReadQueue()
-        self._troubles = ZookeeperFailures(where)
-        self._follower = ResponseHandler(self._reads, self._record, self._troubles, self._pace)
-        self._asked: dict[int, ReadRequest] = {}
-        self._special: list[ReadOperation] = []
+        self._failures = ZookeeperFailures(where)
+        self._handler = ResponseHandler(self._reads, self._changes, self._failures, self._timing)
+        self._pending: dict[int, ReadRequest] = {}
+        self._control: list[ReadOperation] = []
         self._token = 0
         self._generation = 0
         self._session = 0
@@ -71,209 +83,197 @@ class ZnodeWatcher:
     @property
     def cluster(self) -> ClusterId | None:
         """The cluster's id, once it is known."""
-        return self._record.cluster
+        return self._changes.cluster
 
     @property
     def zxid(self) -> int:
-        """The newest transaction that was heard of; 0: none."""
-        return self._record.zxid
+        """The newest transaction that any server knew; 0: none."""
+        return self._changes.zxid
 
     @property
     def znodes_read(self) -> int:
         """How many contents were decoded."""
-        return self._record.taken
+        return self._changes.znodes_decoded
 
     @property
     def generation(self) -> int:
-        """Counts connections; an ask carries it into its watch."""
+        """Counts connections; a request carries it into its watch."""
         return self._generation
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything was read and nothing is to be read again."""
-        return self.phase is WatcherState.FOLLOWING and self._reads.idle
+        """Whether everything was read and no read is queued or pending."""
+        return self.state is WatcherState.FOLLOWING and self._reads.idle
 
     @property
     def under_way(self) -> int:
-        """How many asks are not answered yet."""
-        return len(self._asked)
+        """How many requests are pending."""
+        return len(self._pending)
 
     @property
     def stall_reason(self) -> StallReason | None:
-        """Why not everything can be followed."""
-        return self._troubles.worst
+        """Why not everything can be read."""
+        return self._failures.worst
 
     # -- the connection ----------------------------------------------------------------------
 
     def on_connected(self, session: int) -> None:
-        """A connection stands, of this session."""
+        """A connection is open, of this session."""
         if self._session and session != self._session:
-            self._record.need_snapshot(f"session 0x{self._session & (2**64 - 1):x} was lost")
+            self._changes.need_snapshot(f"session 0x{self._session & (2**64 - 1):x} was lost")
         self._session = session
         self._generation += 1
-        self._forget()
-        self.phase = WatcherState.SYNCING
-        self._special.append(ReadOperation.SYNC)
+        self._forget_requests()
+        self._move(WatcherTrigger.CONNECTED)
+        self._control.append(ReadOperation.SYNC)
 
-    def on_disconnected(self, line: str, now_ms: int) -> None:
-        """There is no connection, for the reason that ``line`` says; may be told again."""
-        self._forget()
-        self.phase = WatcherState.OFFLINE
-        self._troubles.disconnected(line, now_ms)
+    def on_disconnected(self, reason: str, now_ms: int) -> None:
+        """There is no connection, for this ``reason``; may be called repeatedly."""
+        self._forget_requests()
+        self._move(WatcherTrigger.DISCONNECTED)
+        self._failures.disconnected(reason, now_ms)
 
-    def _forget(self) -> None:
-        """What was asked will not be answered, or does not count."""
-        self._asked.clear()
-        self._special.clear()
+    def _move(self, trigger: WatcherTrigger) -> None:
+        self.state = TRANSITIONS[self.state, trigger]
+
+    def _forget_requests(self) -> None:
+        """Pending requests get no response, or one that does not count."""
+        self._pending.clear()
+        self._control.clear()
         self._sync_again_ms = None
         self._reads.start_sweep(())
 
-    # -- what to do --------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
     def next_request(self) -> ReadRequest | None:
-        """What to send now, if anything. Any number may be under way at a time."""
+        """The request to send now, if any. Any number may be pending at a time."""
         self._token += 1
-        if self._special:
-            ask = ReadRequest(self._token, self._special.pop(), _ROOT, self._generation)
+        if self._control:
+            request = ReadRequest(self._token, self._control.pop(), _ROOT, self._generation)
         else:
             chosen = self._reads.next(self._token)
             if chosen is None:
                 return None
-            ask = ReadRequest(self._token, chosen[1], chosen[0], self._generation)
-        self._asked[self._token] = ask
-        return ask
+            request = ReadRequest(self._token, chosen[1], chosen[0], self._generation)
+        self._pending[self._token] = request
+        return request
 
     def tick(self, now_ms: int) -> None:
-        """Call it now and then: what was put off may be due."""
-        if self.phase is WatcherState.OFFLINE:
+        """Call it periodically: retries may be due."""
+        if self.state is WatcherState.OFFLINE:
             return
-        for target in self._troubles.due(now_ms):
-            self._again(target)
+        for target in self._failures.due(now_ms):
+            self._requeue(target)
         if self._sync_again_ms is not None and now_ms >= self._sync_again_ms:
             self._sync_again_ms = None
-            self._special.append(ReadOperation.SYNC)
+            self._control.append(ReadOperation.SYNC)
 
     def on_watch(self, generation: int, target: WatchTarget) -> None:
-        """A watch fired that was left by an ask of this generation."""
+        """A watch triggered that a request of this generation set."""
         if generation == self._generation:
-            self._again(target)
+            self._requeue(target)
 
-    def _again(self, target: WatchTarget) -> None:
-        # What fires before the sweep is read by the sweep; nothing of another cluster is read.
-        sweeping = self.phase in (WatcherState.READING, WatcherState.FOLLOWING)
-        if sweeping or (self.phase is WatcherState.IDENTIFYING and target == _IDENTITY):
+    def _requeue(self, target: WatchTarget) -> None:
+        # What triggers before the sweep is read by it; nothing of another cluster is read.
+        sweeping = self.state in (WatcherState.READING, WatcherState.FOLLOWING)
+        if sweeping or (self.state is WatcherState.IDENTIFYING and target == _IDENTITY):
             self._reads.requeue(target)
 
-    # -- answers -----------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------
 
     def on_response(
         self, token: int, outcome: ReadResult, zxid: int, now_ms: int, seen_ms: int
     ) -> list[WatcherEvent]:
-        """Takes an answer; ``zxid`` is the newest transaction that the server knew of then.
+        """Apply a response; ``zxid`` is the newest transaction that the server knew then.
 
-        Gives what is to be published, in order.
+        Returns the events to publish, in order.
         """
-        ask = self._asked.pop(token, None)
-        if ask is None:
+        request = self._pending.pop(token, None)
+        if request is None:
             return []
-        if ask.operation is ReadOperation.SYNC:
-            self._synced(outcome, zxid, now_ms)
+        if request.operation is ReadOperation.SYNC:
+            self._on_synced(outcome, zxid, now_ms)
             return []
-        if ask.operation is ReadOperation.CHROOT:
-            if self.phase is WatcherState.IDENTIFYING:
-                self._troubles.chroot(isinstance(outcome, ReadExists), now_ms)
+        if request.operation is ReadOperation.CHROOT:
+            if self.state is WatcherState.IDENTIFYING:
+                self._failures.chroot(isinstance(outcome, ReadExists), now_ms)
             return []
-        if not self._reads.complete(ask.target, token):
+        if not self._reads.complete(request.target, token):
             return []
-        self._record.observe_zxid(zxid)
-        if ask.target == _IDENTITY and not self._is_ours(ask, outcome, now_ms):
+        self._changes.observe_zxid(zxid)
+        if request.target == _IDENTITY and not self._check_identity(request, outcome, now_ms):
             return []
         try:
-            said = self._follower.handle(ask, outcome, now_ms, seen_ms)
+            events = self._handler.handle(request, outcome, now_ms, seen_ms)
         except StaleReadError:
-            self._behind(now_ms)
+            self._on_stale_server(now_ms)
             return []
-        if self.phase is WatcherState.FOLLOWING and self._record.snapshot_due is not None:
-            self.phase = WatcherState.READING
-        if self.phase is WatcherState.READING and self._reads.sweep_complete:
-            self.phase = WatcherState.FOLLOWING
-            self._troubles.level()
-            said += self._record.snapshot(self._session, seen_ms)
-        return said
+        if self.state is WatcherState.FOLLOWING and self._changes.snapshot_due is not None:
+            self._move(WatcherTrigger.SNAPSHOT_DUE)
+        if self.state is WatcherState.READING and self._reads.sweep_complete:
+            self._move(WatcherTrigger.SWEPT)
+            self._failures.level()
+            events += self._changes.snapshot(self._session, seen_ms)
+        return events
 
-    def _synced(self, outcome: ReadResult, zxid: int, now_ms: int) -> None:
+    def _on_synced(self, outcome: ReadResult, zxid: int, now_ms: int) -> None:
         if isinstance(outcome, ReadFailed):
-            self._sync_again_ms = now_ms + self._pace.retry_ms
+            self._sync_again_ms = now_ms + self._timing.retry_ms
             return
-        self._troubles.served()
+        self._failures.served()
         if zxid < self.zxid:
-            self._behind(now_ms)
+            self._on_stale_server(now_ms)
         else:
-            self._record.observe_zxid(zxid)
-            self.phase = WatcherState.IDENTIFYING
+            self._changes.observe_zxid(zxid)
+            self._move(WatcherTrigger.SYNCED)
             self._reads.start_sweep([_IDENTITY])
 
-    def _behind(self, now_ms: int) -> None:
-        """A server knows less than we saw: wait for it, unless that is all there is."""
-        since_ms = self._troubles.lagging(self.zxid, now_ms)
-        self._forget()
-        self.phase = WatcherState.SYNCING
-        self._sync_again_ms = now_ms + self._pace.lag_pause_ms
-        if now_ms - since_ms >= self._pace.rebuilt_after_ms:
-            self._record.begin_anew(
+    def _on_stale_server(self, now_ms: int) -> None:
+        """A server knows less than was read: wait for it, unless no server knows more."""
+        since_ms = self._failures.lagging(self.zxid, now_ms)
+        self._forget_requests()
+        self._move(WatcherTrigger.STALE_SERVER)
+        self._sync_again_ms = now_ms + self._timing.lag_pause_ms
+        if now_ms - since_ms >= self._timing.rebuilt_after_ms:
+            self._changes.restart(
                 f"ZooKeeper knows nothing of transaction 0x{self.zxid:x}, which was there: its "
                 "data was restored or made anew"
             )
 
-    # -- whose znodes they are ---------------------------------------------------------------
+    # -- the cluster's id -------------------------------------------------------------------
 
-    def _is_ours(self, ask: ReadRequest, outcome: ReadResult, now_ms: int) -> bool:
-        """Whether what is said of ``/cluster/id`` may be taken; begins the sweep if it is ours."""
+    def _check_identity(self, request: ReadRequest, outcome: ReadResult, now_ms: int) -> bool:
+        """Whether a response about ``/cluster/id`` is of our cluster; if so, begins the sweep."""
         if isinstance(outcome, ReadData):
             content = decode_znode(CLUSTER_ID, outcome.data).content
             if isinstance(content, ClusterIdZnode):
                 return self._identified(ClusterId(content.cluster_id), now_ms)
-        if self.phase is not WatcherState.IDENTIFYING:
+        if self.state is not WatcherState.IDENTIFYING:
             return True
         match outcome:
             case ReadData():
-                self._troubles.unidentified(f"{CLUSTER_ID} is unreadable", now_ms)
-            case ZnodeAbsent() if ask.operation is ReadOperation.EXISTS:
-                self._special.append(ReadOperation.CHROOT)
+                self._failures.unidentified(f"{CLUSTER_ID} is unreadable", now_ms)
+            case ZnodeAbsent() if request.operation is ReadOperation.EXISTS:
+                self._control.append(ReadOperation.CHROOT)
             case ReadForbidden() if self._expected is not None:
                 self._begin_reading()
             case ReadForbidden():
-                what = "may not be read: give READ on it, or the cluster's id in the settings"
-                self._troubles.unidentified(f"{CLUSTER_ID} {what}", now_ms)
+                problem = "may not be read: give READ on it, or the cluster's id in the settings"
+                self._failures.unidentified(f"{CLUSTER_ID} {problem}", now_ms)
         return True
 
-    def _identified(self, found: ClusterId, now_ms: int) -> bool:
-        if self._record.cluster not in (None, found):
-            self._troubles.other_cluster(found, self._record.cluster, now_ms)
-            self._forget()
-            self.phase = WatcherState.IDENTIFYING
+    def _identified(self, cluster: ClusterId, now_ms: int) -> bool:
+        if self._changes.cluster not in (None, cluster):
+            self._failures.other_cluster(cluster, self._changes.cluster, now_ms)
+            self._forget_requests()
+            self._move(WatcherTrigger.OTHER_CLUSTER)
             return False
-        self._record.cluster = found
+        self._changes.cluster = cluster
         self._begin_reading()
         return True
 
     def _begin_reading(self) -> None:
-        self._troubles.identified()
-        if self.phase is WatcherState.IDENTIFYING:
-            self.phase = WatcherState.READING
+        self._failures.identified()
+        if self.state is WatcherState.IDENTIFYING:
+            self._move(WatcherTrigger.IDENTIFIED)
             self._reads.start_sweep(self._roots)
-
-
-class WatcherState(StrEnum):
-    """In this order after each connection."""
-
-    OFFLINE = "offline"
-    """There is no connection."""
-    SYNCING = "syncing"
-    """The server catches up with its leader."""
-    IDENTIFYING = "identifying"
-    """Whose znodes these are is not known yet, or they are another cluster's."""
-    READING = "reading"
-    """Everything is read anew."""
-    FOLLOWING = "following"
-    """Watches tell what is to be read."""

@@ -1,4 +1,4 @@
-"""What is known of the znodes, and what is new in a reading."""
+"""The znodes as they were last read, and what is new in a read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from featurewatch.streams.zookeeper.watcher.requests import ZnodeVersion
 
 
 class StaleReadError(Exception):
-    """A reading is older than what is known: the server lags behind."""
+    """A read is older than one before it: the server lags behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeUpdate:
-    """A znode that changed (None: it is gone), and how many versions between nobody saw.
+    """A znode that changed (None: it was deleted), and how many versions in between were missed.
 
-    Of a znode that was made anew the versions of the one before cannot be known: ``recreated``.
+    ``recreated``: it was deleted and created again, so that earlier versions are unknown.
     """
 
     path: str
@@ -43,11 +43,11 @@ class ZnodeCache:
         return [self._znodes[path] for path in ordered(self._znodes)]
 
     def copy(self) -> Mapping[str, Znode]:
-        """What is known now."""
+        """All znodes by path."""
         return dict(self._znodes)
 
     def missed_since(self, before: Mapping[str, Znode]) -> int:
-        """How many versions lie between what was known before and what is known now."""
+        """How many versions lie between ``before`` and now, unread."""
         return sum(_missed(before.get(path), znode) for path, znode in self._znodes.items())
 
     def clear(self) -> None:
@@ -55,33 +55,32 @@ class ZnodeCache:
         self._znodes.clear()
 
     def is_new(self, path: str, stat: ZnodeVersion) -> bool:
-        """Whether a reading says more than what is known; raises `StaleReadError` if it says
-        less."""
-        known = self._znodes.get(path)
-        if known is None:
+        """Whether a read is newer than the last; raises `StaleReadError` if it is older."""
+        before = self._znodes.get(path)
+        if before is None:
             return True
-        if stat.czxid == known.czxid:
-            if stat.version < known.version:
+        if stat.czxid == before.czxid:
+            if stat.version < before.version:
                 raise StaleReadError
-            return stat.version != known.version
-        if stat.czxid < known.czxid:
+            return stat.version != before.version
+        if stat.czxid < before.czxid:
             raise StaleReadError
         return True
 
     def put(self, path: str, stat: ZnodeVersion, content: ZnodeContent) -> ZnodeUpdate:
-        """What a reading that `is_new` means."""
-        known = self._znodes.get(path)
+        """Store a read that `is_new`; returns the update."""
+        before = self._znodes.get(path)
         znode = Znode(path, stat.czxid, stat.mzxid, stat.version, stat.owner, content)
         self._znodes[path] = znode
-        recreated = known is not None and known.czxid != stat.czxid
-        return ZnodeUpdate(path, znode, _missed(known, znode), recreated)
+        recreated = before is not None and before.czxid != stat.czxid
+        return ZnodeUpdate(path, znode, _missed(before, znode), recreated)
 
     def remove(self, path: str) -> ZnodeUpdate | None:
-        """That a znode is gone; None if it was not known."""
+        """Remove a znode; None if it was not there."""
         return ZnodeUpdate(path, None) if self._znodes.pop(path, None) is not None else None
 
 
-def _missed(known: Znode | None, znode: Znode) -> int:
-    if known is None or known.czxid != znode.czxid:
+def _missed(before: Znode | None, znode: Znode) -> int:
+    if before is None or before.czxid != znode.czxid:
         return znode.version
-    return max(0, znode.version - known.version - 1)
+    return max(0, znode.version - before.version - 1)

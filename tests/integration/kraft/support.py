@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.streams.bus import LogPosition
 from featurewatch.streams.events import (
     DeadLetter,
     Event,
@@ -26,7 +25,7 @@ from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 WANTED = frozenset(
     {"REGISTER_BROKER_RECORD", "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "REGISTER_CONTROLLER_RECORD"}
@@ -103,11 +102,11 @@ def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
 
 @asynccontextmanager
 async def running(
-    settings: KraftSettings, heard: Heard, resume: LogPosition | None = None
+    settings: KraftSettings, heard: Heard, resume: OffsetAndEpoch | None = None
 ) -> AsyncIterator[KraftSource]:
     """A source that runs in the background; what it raises fails the test."""
 
-    async def resumed() -> LogPosition | None:
+    async def resumed() -> OffsetAndEpoch | None:
         return resume
 
     source = KraftSource(settings, heard, resumed)

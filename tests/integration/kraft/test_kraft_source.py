@@ -16,11 +16,11 @@ from kio.static.primitive import i16, i32
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.node import KafkaNode
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
-from featurewatch.streams.bus import LogPosition
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.connection import ResponseTimeoutError, open_connection
+from featurewatch.streams.types import OffsetAndEpoch
 from tests.integration.kraft.support import (
     Heard,
     create_topics,
@@ -92,7 +92,7 @@ async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) ->
         await until(whole.following)
     for seen in whole.commits[:6]:
         rest = Heard()
-        at = LogPosition(seen.last_offset, seen.leader_epoch)
+        at = OffsetAndEpoch(seen.last_offset, seen.leader_epoch)
         async with running(settings_for(quorum), rest, at):
             await until(rest.following)
         ids = [commit.id for commit in whole.commits if commit.first_offset > seen.last_offset]

@@ -7,8 +7,8 @@ import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
-from featurewatch.streams.bus import LogPosition
 from featurewatch.streams.kraft.directory.files import segments, snapshots
+from featurewatch.streams.types import OffsetAndEpoch
 from tests.integration.kraft.support import Heard, create_topics, running, settings_for, until
 
 pytestmark = pytest.mark.stack
@@ -70,7 +70,9 @@ async def resumes(cluster: Cluster, seen: int, names: list[str], directory: Path
     )
     epoch = 1
     resumed, anew = Heard(), Heard()
-    async with running(settings_for(cluster, **source), resumed, LogPosition(seen, epoch)) as live:
+    async with running(
+        settings_for(cluster, **source), resumed, OffsetAndEpoch(seen, epoch)
+    ) as live:
         await until(resumed.following)
         await create_topics(cluster, [f"late-{directory is None}"])
         await until(lambda: f"late-{directory is None}" in resumed.topics)

@@ -83,7 +83,7 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
         register(zk, root)
         async with watching(ensemble.connect_string + root, **QUICK) as watched:
             await watched.following()
-            before = watched.source._link._client.client_id
+            before = watched.source._session._client.client_id
             await asyncio.to_thread(expire, ensemble.connect_string, before)
             zk.set(f"{root}/feature", features(2))
             zk.set(f"{root}/feature", features(3))
@@ -117,7 +117,7 @@ async def test_servers_that_are_killed_lose_nothing(make_ensemble):
                 await watched.following()
 
             await goes_on()
-            port = watched.source._link._client._connection._socket.getpeername()[1]
+            port = watched.source._session._client._connection._socket.getpeername()[1]
             own = next(s for s in servers.servers if s.ports.client == port)
             own.kill()
             await goes_on()

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import DeadLetter, LogCommit
-from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("a-cluster")
@@ -181,7 +181,7 @@ def test_restart_forgets_an_open_transaction() -> None:
     """After a snapshot the log goes on elsewhere, with nothing open."""
     assembler = CommitAssembler(CLUSTER)
     run(log_of(["(F"]), assembler)
-    assembler.reset(CommitPosition(99, 7))
+    assembler.reset(OffsetAndEpoch(99, 7))
     assert assembler.position == (99, 7)
     later = data_batch([VALUES["F"]], base_offset=100, leader_epoch=7)
     assert spelled(run(later, assembler)) == "batch 100-100 F"

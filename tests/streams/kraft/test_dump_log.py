@@ -16,7 +16,7 @@ from featurewatch.streams.kraft.dump_log import (
 )
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 CLUSTER = ClusterId("cluster")
 LEVEL = '{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"a","featureLevel":3}}'
@@ -168,13 +168,13 @@ def test_a_printed_snapshot_without_its_footer_is_refused() -> None:
     header = batch(0, 'SnapshotHeader {"version":0,"lastContainedLogTimestamp":9}', control=True)
     footer = batch(2, 'SnapshotFooter {"version":0}', control=True)
     body = batch(1, *payload(LEVEL))
-    reader = DumpLogSnapshotReader(CLUSTER, 50, 3)
+    reader = DumpLogSnapshotReader(CLUSTER, OffsetAndEpoch(50, 3))
     out = reader.feed((header + body + footer).encode(), 1) + reader.end_of_text(1)
     chunk = reader.finish(1)
     assert out == []
     assert isinstance(chunk, SnapshotChunk)
     assert (chunk.append_ms, len(chunk.records), chunk.last) == (9, 1, True)
-    torn = DumpLogSnapshotReader(CLUSTER, 50, 3)
+    torn = DumpLogSnapshotReader(CLUSTER, OffsetAndEpoch(50, 3))
     torn.feed((header + body).encode(), 1)
     torn.end_of_text(1)
     with pytest.raises(CorruptSnapshotError, match="cut off before its footer"):

@@ -15,13 +15,20 @@ from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
 from featurewatch.deploy.wire.probe import supported_ranges
 from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk
-from featurewatch.streams.kraft.commits import BEGINNING, CommitAssembler, CommitPosition
+from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record
 from featurewatch.streams.kraft.records.schema import record_table
 from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    NO_OFFSET,
+    ClusterId,
+    FeatureLevel,
+    OffsetAndEpoch,
+    UpgradeType,
+)
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.conformance.dump_log import ours
 from tests.conftest import MakeCluster
@@ -171,7 +178,7 @@ def unfenced(node_id: int) -> bytes:
 Read = LogCommit | SnapshotChunk | LogGap
 
 
-def log(values: Sequence[bytes], first: int = 0, after: CommitPosition = BEGINNING) -> list[Read]:
+def log(values: Sequence[bytes], first: int = 0, after: OffsetAndEpoch = NO_OFFSET) -> list[Read]:
     """What a source reads of a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
@@ -232,7 +239,7 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
     jumped = Engine()
     told = take(jumped, log(BEFORE[:known]))
     told += take(jumped, snapshot(end, BEFORE))
-    told += take(jumped, log(CHANGE, end, CommitPosition(end - 1, 1)))
+    told += take(jumped, log(CHANGE, end, OffsetAndEpoch(end - 1, 1)))
     first = (0, 21, 0, False) if known else (0, 21, end - 1, True)
     assert changes(told) == [first, (21, 25, end, False)]
     one, other = alone.state.image, jumped.state.image
@@ -246,7 +253,7 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     """
     lived, anew = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
-    take(lived, log([level(7)], 3, CommitPosition(2, 1)))
+    take(lived, log([level(7)], 3, OffsetAndEpoch(2, 1)))
     rewritten = snapshot(9, [level(7), registered(1, version=1, top=7, fenced=False)])
     before = nodes(lived)
     (outcome,) = take(lived, rewritten)
@@ -267,7 +274,7 @@ def test_the_snapshot_of_a_lossy_downgrade() -> None:
         engine,
         log([level(17), registered(1, version=3, top=19, fenced=False), controller(9, 19)]),
     )
-    told += take(engine, log([level(14)], 3, CommitPosition(2, 1)))
+    told += take(engine, log([level(14)], 3, OffsetAndEpoch(2, 1)))
     before = nodes(engine)
     assert set(before) == {"broker-1", "controller-9"}
     told += take(engine, snapshot(9, [level(14), registered(1, version=2, top=19, fenced=False)]))

@@ -18,7 +18,7 @@ from featurewatch.streams.kraft.snapshot import (
     parse_name,
     read_snapshot,
 )
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("a-cluster")
@@ -102,7 +102,7 @@ def test_every_split_gives_the_same(cuts: list[int]) -> None:
     """However the bytes arrive, the chunks are the same."""
     content = b"".join(parts([broker(number) for number in range(100)], batch_size=7))
     ends = [*sorted(cut % len(content) for cut in cuts), len(content)]
-    reader = SnapshotReader(CLUSTER, 1234, 7)
+    reader = SnapshotReader(CLUSTER, OffsetAndEpoch(1234, 7))
     events: list[SnapshotOutput] = []
     for start, end in zip([0, *ends], ends, strict=False):
         events += reader.feed(content[start:end], 5)
@@ -169,7 +169,7 @@ def test_names() -> None:
 
 def test_pieces_are_all_that_is_held() -> None:
     """The bytes of batches that were read are not kept."""
-    reader = SnapshotReader(CLUSTER, 1, 1)
+    reader = SnapshotReader(CLUSTER, OffsetAndEpoch(1, 1))
     content = b"".join(parts([TOPIC] * 5000))
     held = []
     for start in range(0, len(content), 1000):

@@ -1,12 +1,11 @@
 """The source between a scripted reader and a sink: order, dead letters, a bus that waits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from featurewatch.streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
-from featurewatch.streams.kraft.observer.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
@@ -18,7 +17,7 @@ from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import LOG_START, ClusterId, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
 
 LEVEL = bytes([1, 12, 0]) + b"\x11metadata.version" + b"\x00\x15" + b"\0"
@@ -54,7 +53,7 @@ class Reader:
 class Settings(KraftSettings):
     """Settings that open prepared readers."""
 
-    def open(self, place: OffsetAndEpoch) -> LogReader:
+    def open(self, place: OffsetAndEpoch, monotonic_ms: Callable[[], int]) -> LogReader:
         """The next reader; the place it was asked for is noted."""
         OPENED.append(place)
         return READERS[min(len(OPENED), len(READERS)) - 1]

@@ -40,9 +40,9 @@ async def test_a_lost_connection_makes_void_what_came_over_it():
     for number in range(1000):
         inbox.put(SessionConnected(number))
         inbox.put(WatchTriggered(number, WatchTarget("/feature", TargetKind.DATA)))
-        inbox.put(SessionDisconnected(dead=False))
+        inbox.put(SessionDisconnected(permanent=False))
     inbox.put(SessionConnected(1000))
-    assert list(inbox.take()) == [SessionDisconnected(dead=False), SessionConnected(1000)]
+    assert list(inbox.take()) == [SessionDisconnected(permanent=False), SessionConnected(1000)]
 
 
 async def test_waiting_ends_with_its_time():
@@ -59,4 +59,4 @@ def test_a_loop_that_is_closed_hurts_nobody():
         return EventQueue()
 
     inbox = asyncio.run(make())
-    inbox.put(SessionDisconnected(dead=True))
+    inbox.put(SessionDisconnected(permanent=True))

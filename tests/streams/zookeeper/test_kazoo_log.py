@@ -34,12 +34,12 @@ def reasons() -> tuple[KazooLogHandler, logging.Logger]:
 def test_a_warning_becomes_a_line(text, said):
     """Where, what, and what to do, in one line."""
     collector, logger = reasons()
-    assert collector.line == "connecting to ZooKeeper at zk:2181/kafka"
+    assert collector.reason == "connecting to ZooKeeper at zk:2181/kafka"
     logger.warning(text)
-    assert collector.line.startswith("ZooKeeper at zk:2181/kafka cannot be used: ")
-    assert said in collector.line
+    assert collector.reason.startswith("ZooKeeper at zk:2181/kafka cannot be used: ")
+    assert said in collector.reason
     logger.warning("Transition to CONNECTING")
-    assert said in collector.line
+    assert said in collector.reason
 
 
 def test_an_exception_in_the_connection_names_itself():
@@ -49,9 +49,9 @@ def test_an_exception_in_the_connection_names_itself():
         raise ValueError("many\nlines " * 100)
     except ValueError:
         logger.exception("Unhandled exception in connection loop")
-    assert "ValueError: many lines" in collector.line
-    assert "\n" not in collector.line
-    assert len(collector.line) < 300
+    assert "ValueError: many lines" in collector.reason
+    assert "\n" not in collector.reason
+    assert len(collector.reason) < 300
 
 
 def test_a_refused_login_is_not_covered_up():
@@ -59,6 +59,6 @@ def test_a_refused_login_is_not_covered_up():
     collector, logger = reasons()
     collector.login_wanted()
     logger.warning("Connection dropped: socket connection broken")
-    assert "no session without a login" in collector.line
+    assert "no session without a login" in collector.reason
     logger.warning("Connection dropped: socket connection error: Connection refused")
-    assert "nobody listens there" in collector.line
+    assert "nobody listens there" in collector.reason

@@ -11,7 +11,7 @@ from kazoo.protocol.states import EventType, WatchedEvent
 
 from featurewatch.streams.zookeeper.event_queue import EventQueue, ReadCompleted, WatchTriggered
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
-from featurewatch.streams.zookeeper.session import ZookeeperSession, _Answer, _Handler, _Watch
+from featurewatch.streams.zookeeper.session import ZookeeperSession, _Handler, _Result, _Watch
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadChildren,
@@ -81,7 +81,7 @@ async def test_what_kazoo_answers(operation, value, outcome):
     """Each answer becomes an outcome under its token."""
     inbox = EventQueue()
     link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Answer(link, ReadRequest(9, operation, FEATURE, 1)).set(value)
+    _Result(link, ReadRequest(9, operation, FEATURE, 1)).set(value)
     assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 
@@ -97,7 +97,7 @@ async def test_what_kazoo_raises(error, outcome):
     """An absent znode and a missing right are told from everything else."""
     inbox = EventQueue()
     link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Answer(link, ReadRequest(9, ReadOperation.GET, FEATURE, 1)).set_exception(error)
+    _Result(link, ReadRequest(9, ReadOperation.GET, FEATURE, 1)).set_exception(error)
     assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 

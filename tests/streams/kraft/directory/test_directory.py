@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from featurewatch.streams.kraft.directory.commit_rule import CommitRule
 from featurewatch.streams.kraft.directory.files import cluster_id_of
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
-from featurewatch.streams.kraft.observer.requests import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from featurewatch.streams.kraft.observer.states import ObserverOutput
 from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
 from tests.streams.kraft.observer.observer_script import place, spell_output
 

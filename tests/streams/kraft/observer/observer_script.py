@@ -22,6 +22,7 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 
 ERRORS = {
@@ -41,16 +42,16 @@ def nodes(names: str) -> tuple[Address, ...]:
     return tuple(node(name) for name in names)
 
 
-def place(text: str) -> requests.OffsetAndEpoch:
+def place(text: str) -> OffsetAndEpoch:
     """``5@2``."""
     offset, _, epoch = text.partition("@")
-    return requests.OffsetAndEpoch(int(offset), int(epoch))
+    return OffsetAndEpoch(int(offset), int(epoch))
 
 
 def spell_ask(ask: requests.ObserverRequest) -> str:
     """A question as the table has it."""
     if isinstance(ask, requests.FetchRequest):
-        at = f"{ask.place.offset}@{ask.place.epoch}"
+        at = f"{ask.position.offset}@{ask.position.epoch}"
         return f"{ask.to.host} {at} e{ask.epoch} w{ask.max_wait_ms}"
     snapshot = f"{ask.snapshot.offset}@{ask.snapshot.epoch}"
     return f"{ask.to.host} snap {snapshot}+{ask.position} e{ask.epoch}"
@@ -77,11 +78,7 @@ def read_answer(
     options = dict(re.findall(r"(\w+)=(\S+)", text))
     error = ERRORS.get(text.split()[0], 0)
     told = place(options["leader"]) if "leader" in options else None
-    leader = (
-        requests.LeaderAndEpoch(told.offset, told.epoch)
-        if told
-        else requests.LeaderAndEpoch(-1, -1)
-    )
+    leader = LeaderAndEpoch(told.offset, told.epoch) if told else LeaderAndEpoch(-1, -1)
     endpoints = {int(id_): node(name) for id_, name in re.findall(r"at (\d+)=(\w+)", text)}
     if isinstance(ask, requests.FetchSnapshotRequest):
         found = re.search(r"part=(\d+)\+(\d+)/(\d+) of (\S+)", text)

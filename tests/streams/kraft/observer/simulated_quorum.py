@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from featurewatch.streams.kraft.observer import requests
-from featurewatch.streams.kraft.observer.requests import OffsetAndEpoch
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 
 Entry = tuple[int, int, int]
@@ -40,14 +40,14 @@ class Node:
         """The place after its last record."""
         if self.log:
             return OffsetAndEpoch(self.log[-1][1] + 1, self.log[-1][2])
-        return self.snapshot or requests.LOG_START
+        return self.snapshot or LOG_START
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The end of the newest epoch that is not above ``epoch`` (endOffsetForEpoch)."""
         below = [entry for entry in self.log if entry[2] <= epoch]
         if below:
             return OffsetAndEpoch(below[-1][1] + 1, below[-1][2])
-        return self.snapshot or requests.LOG_START
+        return self.snapshot or LOG_START
 
 
 class Quorum:
@@ -113,7 +113,7 @@ class Quorum:
         node = next((n for n in self.nodes if n.address == ask.to), None)
         if node is None:
             return None
-        told = requests.LeaderAndEpoch(node.leader, node.epoch)
+        told = LeaderAndEpoch(node.leader, node.epoch)
         homes = {node.leader: Address(f"node{node.leader}", 9093)}
         endpoints = MappingProxyType(homes if version >= 17 and node.leader >= 0 else {})
         error = self._refusal(node, ask)
@@ -139,14 +139,14 @@ class Quorum:
         self,
         node: Node,
         ask: requests.FetchRequest,
-        told: requests.LeaderAndEpoch,
+        told: LeaderAndEpoch,
         version: int,
         chaos: int,
     ) -> requests.FetchResponse:
         # A leader says no watermark before it has committed something of its own epoch.
         own = [entry[1] + 1 for entry in self.committed if entry[2] == node.epoch]
         watermark = own[-1] if own else -1
-        place, snapshot = ask.place, node.snapshot
+        place, snapshot = ask.position, node.snapshot
         answer = {"error": 0, "version": version, "leader": told, "log_start": node.start}
         lost = snapshot is not None and (
             place.offset < node.start

@@ -5,12 +5,7 @@ from itertools import product
 import pytest
 
 from featurewatch.streams.kraft.observer.observer import Observer
-from featurewatch.streams.kraft.observer.requests import (
-    LOG_START,
-    FetchRequest,
-    OffsetAndEpoch,
-    RequestFailure,
-)
+from featurewatch.streams.kraft.observer.requests import FetchRequest, RequestFailure
 from featurewatch.streams.kraft.observer.states import (
     TRANSITIONS,
     ObserverOutput,
@@ -18,6 +13,7 @@ from featurewatch.streams.kraft.observer.states import (
     ObserverTiming,
     ResponseKind,
 )
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
 from tests.streams.kraft.observer.observer_script import Script, nodes, place, spell_output
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.kraft.observer.observer import Observer
-from featurewatch.streams.kraft.observer.requests import LOG_START, OffsetAndEpoch, RequestFailure
+from featurewatch.streams.kraft.observer.requests import RequestFailure
 from featurewatch.streams.kraft.observer.states import (
     Backoff,
     CommittedBatches,
@@ -16,6 +16,7 @@ from featurewatch.streams.kraft.observer.states import (
 )
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 from tests.streams.kraft.observer.simulated_quorum import Quorum
 

@@ -6,12 +6,9 @@ import pytest
 from kio.serial import entity_reader, entity_writer
 
 from featurewatch.streams.kraft.observer import fetch_api
-from featurewatch.streams.kraft.observer.requests import (
-    FetchRequest,
-    FetchSnapshotRequest,
-    OffsetAndEpoch,
-)
+from featurewatch.streams.kraft.observer.requests import FetchRequest, FetchSnapshotRequest
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.types import OffsetAndEpoch
 
 FETCH = FetchRequest(Address("a", 1), 7, OffsetAndEpoch(5, 3), 4, 500, 1 << 20)
 SNAPSHOT = FetchSnapshotRequest(Address("a", 1), 7, OffsetAndEpoch(20, 4), 100, 1 << 20)

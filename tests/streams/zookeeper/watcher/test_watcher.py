@@ -12,7 +12,8 @@ from featurewatch.streams.zookeeper.watcher.requests import (
     WatcherTiming,
     ZnodeAbsent,
 )
-from featurewatch.streams.zookeeper.watcher.watcher import WatcherState, ZnodeWatcher
+from featurewatch.streams.zookeeper.watcher.states import WatcherState
+from featurewatch.streams.zookeeper.watcher.watcher import ZnodeWatcher
 from tests.streams.zookeeper.watcher.simulated import (
     CLUSTER,
     Auditor,
@@ -85,7 +86,7 @@ def test_the_order_after_a_connection():
         scene.connection.serve()
         assert scene.connection.deliver(0) == []
     assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
-    assert scene.observer.phase is WatcherState.READING
+    assert scene.observer.state is WatcherState.READING
     scene.settle()
     assert [type(event) for event in scene.auditor.events] == [ZnodeSnapshot]
 
@@ -127,7 +128,7 @@ def test_another_cluster_and_then_the_right_one():
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
     assert "cluster other, not of" in scene.line
-    assert scene.observer.phase is WatcherState.IDENTIFYING
+    assert scene.observer.state is WatcherState.IDENTIFYING
     assert scene.auditor.events == []
     scene.ensemble.set("/cluster/id", cluster_id())
     scene.settle()
@@ -173,7 +174,7 @@ def test_an_id_that_may_not_be_read():
     scene.ensemble.forbid("/cluster/id")
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
-    assert scene.observer.phase is WatcherState.FOLLOWING
+    assert scene.observer.state is WatcherState.FOLLOWING
     assert "/feature" in scene.auditor.known
     assert "reading /cluster/id is forbidden" in scene.line
 
@@ -243,7 +244,7 @@ def test_a_history_that_went_back():
     scene.connect(session=2)
     scene.run(20)
     assert "it lags" in scene.line
-    assert scene.observer.phase is WatcherState.SYNCING
+    assert scene.observer.state is WatcherState.SYNCING
     assert len(scene.snapshots()) == 1
     for _ in range(60):
         scene.now_ms += 20
