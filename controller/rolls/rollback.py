@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from featurewatch.controller.kraft.releases import Release, releases
+from featurewatch.controller.kraft.releases import releases
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import Direction, software_name
 from featurewatch.streams.types import (
@@ -11,7 +11,7 @@ from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
     FeatureName,
-    Range,
+    SupportedRange,
 )
 from featurewatch.tables.image.nodes import Capabilities
 
@@ -79,12 +79,11 @@ def _obstacles(excluded: Levels, before: Sequence[Capabilities], names: str) -> 
 
 
 def _supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> bool:
-    low, high = known.ranges.get(feature, (0, 0))
-    return low <= level <= high
+    return known.ranges.of(feature).includes(level)
 
 
 def _highest(before: Sequence[Capabilities], feature: FeatureName) -> FeatureLevel:
-    return FeatureLevel(min(known.ranges.get(feature, (0, 0))[1] for known in before))
+    return FeatureLevel(min(known.ranges.of(feature).maximum for known in before))
 
 
 def _floor(level: FeatureLevel) -> FeatureLevel | None:
@@ -100,12 +99,7 @@ def _oldest(levels: Levels) -> str | None:
     if level is None or floor is None:
         return None
     for release in releases().values():
-        overlaps = _overlap(release, METADATA_VERSION, (floor, level))
-        if overlaps and (kraft is None or _overlap(release, KRAFT_VERSION, (kraft, kraft))):
+        overlaps = release.supported.of(METADATA_VERSION).overlaps(SupportedRange(floor, level))
+        if overlaps and (kraft is None or release.supported.of(KRAFT_VERSION).includes(kraft)):
             return release.name
     return None
-
-
-def _overlap(release: Release, feature: FeatureName, bounds: Range) -> bool:
-    low, high = release.supported.get(feature, (0, 0))
-    return low <= bounds[1] and bounds[0] <= high

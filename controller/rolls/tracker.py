@@ -221,5 +221,4 @@ def _is_behind(known: Capabilities, roll: Roll) -> bool:
 
 
 def _excludes(known: Capabilities, change: LevelChange) -> bool:
-    low, high = known.ranges.get(change.feature, (0, 0))
-    return not low <= change.after <= high
+    return not known.ranges.of(change.feature).includes(change.after)

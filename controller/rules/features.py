@@ -16,9 +16,9 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     level = image.features.levels.get(feature, FeatureLevel(0))
     below: list[dict[str, Any]] = []
     for key, members in image.nodes.classes.items():
-        bounds = key.capabilities.ranges.get(feature, (0, 0))
-        if supports(key.capabilities, feature, level) is Verdict.NO and bounds[1] < level:
-            below.append({"role": str(key.role), "range": list(bounds), "nodes": len(members)})
+        supported = key.capabilities.ranges.of(feature)
+        if supports(key.capabilities, feature, level) is Verdict.NO and supported.maximum < level:
+            below.append({"role": str(key.role), "range": [*supported], "nodes": len(members)})
     # In an order of its own: that of the classes differs from process to process.
     below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
     if below:

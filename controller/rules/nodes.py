@@ -7,9 +7,9 @@ from featurewatch.controller.compatibility import Incompatibility, Verdict, inco
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.rules.rule import Finding, Rule, Subject
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import NodeKey, Range
+from featurewatch.streams.types import NodeKey
 from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.tables.image.nodes import Node, is_valid_range
+from featurewatch.tables.image.nodes import Node
 from featurewatch.tables.image.provenance import ZnodeProvenance
 
 
@@ -37,14 +37,10 @@ def _name(node: Node) -> str:
     return f"{node.key.role} {node.key.node_id}"
 
 
-def _is_broken(bounds: Range | None) -> bool:
-    return bounds is not None and not is_valid_range(bounds)
-
-
 def _incompatible(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     node, found = _found(image, subject)
     for item in found:
-        if node is None or item.range is None or _is_broken(item.range):
+        if node is None or item.range is None or not item.range.is_valid:
             continue
         low, high = item.range
         level = level_name(item.feature, item.level)
@@ -88,14 +84,15 @@ def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     node, _ = _found(image, subject)
     if node is None:
         return
-    for feature, bounds in node.capabilities.ranges.items():
-        if _is_broken(bounds):
-            why = "a minimum below 0" if bounds[0] < 0 else "a minimum above its maximum"
+    for feature, supported in node.capabilities.ranges.items():
+        if not supported.is_valid:
+            low, high = supported
+            why = "a minimum below 0" if low < 0 else "a minimum above its maximum"
             summary = (
-                f"{_name(node)} advertises {feature} from {bounds[0]} to {bounds[1]}, {why}: "
+                f"{_name(node)} advertises {feature} from {low} to {high}, {why}: "
                 "nothing can be said of it until it registers with a valid range."
             )
-            yield Finding(summary, Severity.WARNING, {"range": list(bounds)}, feature)
+            yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
 
 
 NODE_RULES: Final = (

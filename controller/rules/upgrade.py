@@ -72,7 +72,7 @@ def _blocked(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 def _behind(seen: RuleContext, stand: FeatureUpgradeState) -> Iterator[NodeKey]:
     for key, ids in seen.image.nodes.classes.items():
-        if key.capabilities.ranges.get(METADATA_VERSION, (0, 0))[1] < stand.newest:
+        if key.capabilities.ranges.of(METADATA_VERSION).maximum < stand.newest:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 

@@ -89,8 +89,8 @@ def _fields(known: Capabilities) -> tuple[Any, ...]:
 
 def _capabilities(fields: list[Any]) -> Capabilities:
     ranges, complete = fields
-    found = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
-    return intern_capabilities(found, complete=complete)
+    bounds = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
+    return intern_capabilities(bounds, complete=complete)
 
 
 def _roll_fields(roll: Roll) -> dict[str, Any]:
