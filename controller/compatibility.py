@@ -68,11 +68,6 @@ def incompatibilities(
     return tuple(item for item in found if item.verdict is not Verdict.YES)
 
 
-def needs_evaluation(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
-    """Whether any rule about nodes can have something to say of nodes with these capabilities."""
-    return bool(incompatibilities(known, levels)) or known.broken
-
-
 def controllers_register(image: ClusterImage) -> bool:
     """Whether controllers register, and are asked before a level changes (KIP-919)."""
     finalized = image.features.levels.get(METADATA_VERSION, FeatureLevel(0))

@@ -5,11 +5,11 @@ import pytest
 from featurewatch.controller.compatibility import (
     Verdict,
     incompatibilities,
-    needs_evaluation,
     supports,
 )
 from featurewatch.controller.levels import METADATA_VERSION_NAMES, level_name
 from featurewatch.controller.readiness import NodeCondition, assess_readiness
+from featurewatch.controller.rules import needs_evaluation
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Role
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r
