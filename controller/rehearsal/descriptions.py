@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from featurewatch.controller.downgrade_path import downgrade_path
 from featurewatch.controller.kraft import Consequence, UpdateDecision, between
 from featurewatch.controller.kraft.requests import (
     ConfigRecord,
@@ -10,7 +11,6 @@ from featurewatch.controller.kraft.requests import (
     Record,
 )
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.readiness.downgrade_path import downgrade_path
 from featurewatch.controller.software import format_releases
 from featurewatch.streams.types import (
     KRAFT_VERSION,

@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 from immutables import Map
 
+from featurewatch.controller.downgrade_path import RollbackPath
 from featurewatch.controller.rolls.roll import Roll, RolledNode, RollHistory
-from featurewatch.controller.rolls.rollback import RollbackPath
 from featurewatch.controller.software import Direction
 from featurewatch.pipeline.fold.intervals import Exclusion, Exclusions, IntervalStart, OpenIntervals
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
