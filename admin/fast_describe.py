@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from featurewatch.admin.metadata import FeatureMetadata
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.types import FeatureLevel, FeatureName, Range
+from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRanges
 
 if TYPE_CHECKING:
     import ssl
@@ -132,8 +132,9 @@ def _read(answer: _Bytes, address: Address) -> FeatureMetadata | None:
     )
 
 
-def _ranges(content: bytes | None) -> dict[FeatureName, Range]:
-    return {FeatureName(name): (first, second) for name, first, second in _features(content)}
+def _ranges(content: bytes | None) -> SupportedRanges:
+    features = _features(content)
+    return SupportedRanges((FeatureName(name), (low, high)) for name, low, high in features)
 
 
 def _levels(content: bytes | None) -> dict[FeatureName, FeatureLevel]:

@@ -27,18 +27,18 @@ def highest_common(known: FeatureMetadata, answers: Iterable[NodeDescription]) -
     ``known`` has the finalized levels. A feature that one node lacks is left out, like a node's
     silence would be: whoever calls sees to it that all have answered.
     """
-    told = [answer.metadata for answer in answers if answer.metadata is not None]
+    answered = [answer.metadata for answer in answers if answer.metadata is not None]
     updates, remarks = [], []
-    for feature in sorted({name for each in told for name in each.supported}):
-        ranges = [each.supported.get(feature) for each in told]
-        highest = min(0 if bounds is None else bounds[1] for bounds in ranges)
-        lowest = max(0 if bounds is None else bounds[0] for bounds in ranges)
+    for feature in sorted({name for metadata in answered for name in metadata.supported}):
+        ranges = [metadata.supported.of(feature) for metadata in answered]
+        highest = min(supported.maximum for supported in ranges)
+        lowest = max(supported.minimum for supported in ranges)
         now = known.finalized.get(feature, 0)
         if highest < max(lowest, 1):
             remarks.append(f"{feature} is left out: no level of it is supported by all nodes")
         elif highest < now:
             remarks.append(f"{feature} is at {now}, and some node supports no more than {highest}")
-        elif feature == KRAFT_VERSION and not _raises_kraft(told):
+        elif feature == KRAFT_VERSION and not _raises_kraft(answered):
             if now < highest:
                 remarks.append(
                     f"{feature} is left out: controllers before Kafka 4.1 cannot raise it"
@@ -51,10 +51,10 @@ def highest_common(known: FeatureMetadata, answers: Iterable[NodeDescription]) -
 def highest_supported(known: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
     """Every feature of one node's at its maximum: ``enable-latest`` as the later draft has it."""
     return tuple(
-        FeatureUpdate(feature, FeatureLevel(bounds[1]))
-        for feature, bounds in sorted(known.supported.items())
+        FeatureUpdate(feature, FeatureLevel(supported.maximum))
+        for feature, supported in sorted(known.supported.items())
     )
 
 
-def _raises_kraft(told: list[FeatureMetadata]) -> bool:
-    return all(each.supported.get(METADATA_VERSION, (0, 0))[1] >= _RAISES_KRAFT for each in told)
+def _raises_kraft(nodes: list[FeatureMetadata]) -> bool:
+    return all(node.supported.of(METADATA_VERSION).maximum >= _RAISES_KRAFT for node in nodes)

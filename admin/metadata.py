@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role, SupportedRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class FeatureMetadata:
     answer came from: the address that was asked.
     """
 
-    supported: Mapping[FeatureName, Range]
+    supported: SupportedRanges
     finalized: Mapping[FeatureName, FeatureLevel]
     epoch: int | None
     node: Address
@@ -42,10 +42,10 @@ def read_metadata(answer: Any, node: Address, level: str = "max_version_level") 
     epoch = int(getattr(answer, "finalized_features_epoch", -1))
     known = epoch >= 0
     return FeatureMetadata(
-        supported={
-            FeatureName(each.name): (int(each.min_version), int(each.max_version))
-            for each in getattr(answer, "supported_features", ())
-        },
+        supported=SupportedRanges(
+            (FeatureName(feature.name), (int(feature.min_version), int(feature.max_version)))
+            for feature in getattr(answer, "supported_features", ())
+        ),
         finalized={
             FeatureName(each.name): FeatureLevel(int(getattr(each, level)))
             for each in (getattr(answer, "finalized_features", ()) if known else ())

@@ -135,9 +135,9 @@ def _of_features(state: MonitorState) -> Iterator[Value]:
     for role in Role:
         found = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
         for feature in sorted({name for ranges in found for name in ranges}):
-            bounds = [ranges.get(feature, (0, 0)) for ranges in found]
-            yield SUPPORTED_MIN, (role, feature), max(low for low, _ in bounds)
-            yield SUPPORTED_MAX, (role, feature), min(high for _, high in bounds)
+            supported = [ranges.of(feature) for ranges in found]
+            yield SUPPORTED_MIN, (role, feature), max(bounds.minimum for bounds in supported)
+            yield SUPPORTED_MAX, (role, feature), min(bounds.maximum for bounds in supported)
 
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:
@@ -154,7 +154,7 @@ def _of_upgrade(state: MonitorState) -> Iterator[Value]:
         behind = sum(
             len(members)
             for key, members in image.nodes.classes.items()
-            if key.capabilities.ranges.get(feature, (0, 0))[1] < stand.newest
+            if key.capabilities.ranges.of(feature).maximum < stand.newest
         )
         yield (
             UPGRADABLE,

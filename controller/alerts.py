@@ -1,6 +1,6 @@
-"""From findings to alerts: what begins, what ends, what is still so.
+"""From the findings of rules to alerts that begin, change and end.
 
-Only subjects that an event touched are looked at, so that judging costs what changed.
+Only subjects that an event touched are evaluated, so that the cost follows what changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,17 +9,18 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from featurewatch.controller.compatibility import incompatibilities, needs_evaluation
 from featurewatch.controller.migration import in_progress
 from featurewatch.controller.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.controller.readiness.upgrade_state import UpgradeState
 from featurewatch.controller.rules import (
-    RULES,
-    TIMED_RULES,
+    RULES_BY_KIND,
     Finding,
+    Rule,
     RuleContext,
     Subject,
     SubjectKind,
+    needs_evaluation,
+    node_grounds,
 )
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.outputs import Alert, AlertState
@@ -33,7 +34,7 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 
 
 class Cause(NamedTuple):
-    """The event by which alerts begin or end: its id, and when what it tells of happened."""
+    """The event by which alerts begin or end: its id, and when its own cause happened."""
 
     id: str
     at_ms: int
@@ -44,10 +45,9 @@ AlertChanges = Mapping[Subject, tuple[Alert, ...]]
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
-_TIMED: Final = frozenset(rule.name for rules in TIMED_RULES.values() for rule in rules)
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
-"""What is judged before the log has been read to its end: it is not the cluster's state."""
+"""What is evaluated before the log has been read to its end: it is not the cluster's state."""
 
 
 def evaluate(
@@ -55,59 +55,59 @@ def evaluate(
     delta: ClusterDelta,
     firing: FiringAlerts,
     cause: Cause,
-    seen: RuleContext,
+    context: RuleContext,
     due: Iterable[NodeKey] = (),
 ) -> tuple[FiringAlerts, AlertChanges]:
-    """The firing alerts after an event, and what is to be said of each subject by it.
+    """The firing alerts after an event, and the alerts that changed by it, by subject.
 
-    ``seen`` is the cluster after it, and ``due`` are nodes of which something has lasted too long
-    by now. Nodes and features are judged only while the source of authority has caught up; at the
-    moment when it has, all of them are.
+    ``context`` is the cluster after it, and ``due`` are nodes of which something has lasted too
+    long by now. Nodes and features are evaluated only while the source of authority has caught up;
+    at the moment when it has, all of them are.
     """
-    after = seen.image
+    after = context.image
     subjects = dict.fromkeys(_touched(before, after, delta, firing))
-    subjects |= dict.fromkeys(_lasting(before, delta, firing, seen, due))
+    subjects |= dict.fromkeys(_overdue(before, delta, firing, context, due))
     if not subjects:
         return firing, {}
-    said: dict[Subject, tuple[Alert, ...]] = {}
+    changes: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
         if not after.ready and subject.kind not in _ALWAYS:
             continue
         old = firing.get(subject, ())
-        new = tuple(_alerts(seen, subject, old, cause))
+        new = tuple(_alerts(context, subject, old, cause))
         if new == old:
             continue
-        still = {alert.id for alert in new}
+        still_firing = {alert.id for alert in new}
         began = (alert for alert in new if alert not in old)
-        ended = (_resolved(alert, cause) for alert in old if alert.id not in still)
-        said[subject] = (*began, *ended)
+        ended = (_resolved(alert, cause) for alert in old if alert.id not in still_firing)
+        changes[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
-    # Subjects come out of sets too: the same events say the same in the same order all the same.
-    return firing, dict(sorted(said.items(), key=lambda item: str(item[0])))
+    # Some subjects come out of sets: the order must not depend on that.
+    return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
 
 
 def _alerts(
-    seen: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
+    context: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
 ) -> Iterator[Alert]:
     """The alerts of one subject; one that goes on unchanged comes back as it was.
 
-    Sources' clocks differ, and what has lasted too long has done so ever since it was said: by the
-    time at which it had, or by a later one at which something else of the subject was said.
+    Sources' clocks differ: what has lasted too long still has by an event with an earlier time than
+    the newest alert of the subject.
     """
-    known = {alert.id: alert for alert in old}
-    latest_ms = max((max(one.at_ms, one.since_ms) for one in old), default=seen.now_ms)
-    if latest_ms > seen.now_ms:
-        seen = replace(seen, now_ms=latest_ms)
-    for name, finding in _findings(seen, subject):
+    by_id = {alert.id: alert for alert in old}
+    latest_ms = max((max(alert.at_ms, alert.since_ms) for alert in old), default=context.now_ms)
+    if latest_ms > context.now_ms:
+        context = replace(context, now_ms=latest_ms)
+    for rule, finding in _findings(context, subject):
         feature = finding.feature
         tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""
-        alert_id = f"{seen.image.cluster}/{name}/{subject}{tail}"
-        before = known.get(alert_id)
-        at_ms = seen.now_ms if name in _TIMED else cause.at_ms
+        alert_id = f"{context.image.cluster}/{rule.name}/{subject}{tail}"
+        before = by_id.get(alert_id)
+        at_ms = cause.at_ms if rule.timer is None else context.now_ms
         alert = Alert(
             id=alert_id,
-            cluster=seen.image.cluster,
-            rule=name,
+            cluster=context.image.cluster,
+            rule=rule.name,
             severity=finding.severity,
             state=AlertState.FIRING,
             subject={**subject.fields, **({"feature": feature} if feature else {})},
@@ -120,12 +120,9 @@ def _alerts(
         yield before if before is not None and _same(before, alert) else alert
 
 
-def _findings(seen: RuleContext, subject: Subject) -> Iterator[tuple[str, Finding]]:
-    """What the rules find, each with its rule's name."""
-    for rule in RULES.get(subject.kind, ()):
-        yield from ((rule.name, finding) for finding in rule.find(seen.image, subject))
-    for timed in TIMED_RULES.get(subject.kind, ()):
-        yield from ((timed.name, finding) for finding in timed.find(seen, subject))
+def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
+    for rule in RULES_BY_KIND[subject.kind]:
+        yield from ((rule, finding) for finding in rule.find(context, subject))
 
 
 def _same(one: Alert, other: Alert) -> bool:
@@ -164,53 +161,53 @@ def _touched(
 
 
 def _sources(before: ClusterImage, after: ClusterImage, firing: FiringAlerts) -> Iterator[Subject]:
-    """The sources that say something else than before; most heartbeats say the same again."""
+    """The sources whose report differs; most heartbeats repeat the one before."""
     for name in sorted({*before.sources, *after.sources}):
         old, new = before.sources.get(name), after.sources.get(name)
         if old is new:
             continue
         subject = Subject(SubjectKind.SOURCE, name)
-        if _word(old) != _word(new) or subject in firing:
+        if _report(old) != _report(new) or subject in firing:
             yield subject
 
 
-def _word(status: SourceStatus | None) -> tuple[SourceState, str] | None:
+def _report(status: SourceStatus | None) -> tuple[SourceState, str] | None:
     return None if status is None else (status.state, status.detail)
 
 
-def _lasting(
+def _overdue(
     before: ClusterImage,
     delta: ClusterDelta,
     firing: FiringAlerts,
-    seen: RuleContext,
+    context: RuleContext,
     due: Iterable[NodeKey],
 ) -> Iterator[Subject]:
-    """The subjects of which something may have lasted too long now, or lasts no more."""
-    if not seen.image.ready:
+    """The subjects of which something may have lasted too long by now, or has ended."""
+    if not context.image.ready:
         return
-    if not before.ready:  # what came to it before was not judged
-        _, due = take_due(replace(seen.times, due_ms=0), seen.limits, seen.now_ms)
+    if not before.ready:  # what was due before was not evaluated
+        _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
     # Those of the delta itself are among the touched anyway, if they fire.
-    for key in affected_beyond_delta(seen.times, before, seen.image, delta) if firing else ():
+    for key in affected_beyond_delta(context.times, before, context.image, delta) if firing else ():
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject
-    since = seen.times.states.get(CLUSTER)
+    since = context.times.states.get(CLUSTER)
     unfinished = since is not None and since.state not in (
         UpgradeState.FINALIZED,
         UpgradeState.UNKNOWN,
     )
-    over = since is not None and seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
+    over = since is not None and context.now_ms - since.at_ms >= context.limits.upgrade_ms
     if (unfinished and over) or _UPGRADE in firing:
         yield _UPGRADE
 
 
 def _paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
-    """The znodes of which there may be something else to say: those with a remark, and features."""
+    """The znodes whose findings may differ: those with an issue, and the features znodes."""
     old, new = before.zookeeper.issues, after.zookeeper.issues
-    remarked = () if old is new else sorted({*old, *new})
-    return (*FEATURES_PATHS, *remarked)
+    with_issues = () if old is new else sorted({*old, *new})
+    return (*FEATURES_PATHS, *with_issues)
 
 
 def _everything(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[Subject, None]]:
@@ -234,8 +231,8 @@ def _of_delta(
             yield subject, None
     if levels is not levels_before:
         for class_key in after.nodes.classes:
-            known = class_key.capabilities
-            if incompatibilities(known, levels_before) != incompatibilities(known, levels):
+            capabilities = class_key.capabilities
+            if node_grounds(capabilities, levels_before) != node_grounds(capabilities, levels):
                 yield from _members(after, class_key)
     if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
         for feature in sorted({*levels_before, *levels}):

@@ -7,11 +7,16 @@ from functools import lru_cache
 
 from immutables import Map
 
-from featurewatch.controller.kraft.support import UNSUPPORTED, contains
 from featurewatch.controller.levels import CONTROLLER_REGISTRATION
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, Range
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    UNSUPPORTED,
+    FeatureLevel,
+    FeatureName,
+    SupportedRange,
+)
 from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.tables.image.nodes import Capabilities, CapabilityKey, is_valid_range
+from featurewatch.tables.image.nodes import Capabilities, CapabilityKey
 
 
 class Verdict(StrEnum):
@@ -29,16 +34,16 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
     minimum is above 0 cannot register while the feature is not finalized
     (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
     (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none
-    (`tables.image.nodes.is_valid_range`), and a feature that may have been left out.
+    (`SupportedRange.is_valid`), and a feature that may have been left out.
     """
     supported = known.ranges.get(feature)
     if supported is None:
-        if contains(UNSUPPORTED, level):
+        if UNSUPPORTED.includes(level):
             return Verdict.YES
         return Verdict.NO if known.complete else Verdict.UNKNOWN
-    if not is_valid_range(supported):
+    if not supported.is_valid:
         return Verdict.UNKNOWN
-    return Verdict.YES if contains(supported, level) else Verdict.NO
+    return Verdict.YES if supported.includes(level) else Verdict.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Incompatibility:
 
     feature: FeatureName
     level: FeatureLevel
-    range: Range | None
+    range: SupportedRange | None
     verdict: Verdict
 
 
@@ -61,11 +66,6 @@ def incompatibilities(
         for feature, level in sorted(levels.items())
     )
     return tuple(item for item in found if item.verdict is not Verdict.YES)
-
-
-def needs_evaluation(known: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
-    """Whether any rule about nodes can have something to say of nodes with these capabilities."""
-    return bool(incompatibilities(known, levels)) or known.broken
 
 
 def controllers_register(image: ClusterImage) -> bool:

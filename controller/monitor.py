@@ -1,6 +1,6 @@
 """One step of the monitor: an event in; changes, alerts and a snapshot out.
 
-Every engine calls `step`, and so the same events give the same outputs whichever engine runs it.
+Every engine calls `step`, so the same events give the same outputs whichever engine runs it.
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from featurewatch.controller.readiness.state_timers import (
 )
 from featurewatch.controller.rules import RuleContext
 from featurewatch.controller.snapshot import provenance_fields, snapshot
+from featurewatch.streams.codec.outputs import Output
 from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
@@ -34,7 +35,7 @@ from featurewatch.tables.image.cluster import (
 
 @dataclass(frozen=True, slots=True)
 class MonitorState:
-    """What is known of a cluster, which alerts fire, and since when things are so."""
+    """The image of a cluster, the alerts that fire, and since when states and conditions last."""
 
     image: ClusterImage
     firing: FiringAlerts = field(default_factory=Map)
@@ -48,13 +49,14 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The state after an event, what the event changed in it, and what is to be said.
+    """The state after an event, what the event changed in it, and what is to be published.
 
     ``snapshot`` is there iff the event raised the feature revision.
     """
 
     state: MonitorState
     delta: ClusterDelta
+    cause: Cause
     changes: tuple[FeatureChange, ...] = ()
     alert_changes: AlertChanges = field(default_factory=dict)
     snapshot: Snapshot | None = None
@@ -64,40 +66,49 @@ class StepResult:
         """The alerts that began, changed or ended."""
         return tuple(alert for alerts in self.alert_changes.values() for alert in alerts)
 
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """All that is to be published, in order."""
+        outputs: list[Output] = [*self.changes, *self.alerts]
+        if self.snapshot is not None:
+            outputs.append(self.snapshot)
+        return tuple(outputs)
+
 
 def step(
     state: MonitorState,
     event: Event,
-    delivery: MessagePosition | None = None,
+    position: MessagePosition | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> StepResult:
-    """Takes in one event. Pure; an event that was taken in before says nothing.
+    """Applies one event. Pure. An event that was already applied produces no output.
 
-    ``delivery`` is where it stood on the bus, if it came from there: what the bus gives again after
-    a crash is told by it, whatever the event is. ``limits`` say what has lasted too long; the time
-    is the events' own.
+    ``position`` is that of its message on the bus, if it came from there: what the bus delivers
+    again after a crash is recognized by it, whatever the event is. ``limits`` define what has
+    lasted too long; the time is the events' own.
     """
-    before = state.image
-    if delivery is not None and before.has_applied(delivery):
-        return StepResult(state, SKIPPED)
+    before, at_ms = state.image, _time_ms(event)
+    cause = Cause(event.id, at_ms)
+    if position is not None and before.has_applied(position):
+        return StepResult(state, SKIPPED, cause)
     after, delta = fold(before, event)
     if delta.skipped:
-        return StepResult(
-            state if after is before else MonitorState(after, state.firing, state.times), delta
-        )
-    if delivery is not None:
-        after = after.mark_applied(delivery)
-    at_ms = _time_ms(event)
+        unchanged = after is before
+        skipped = state if unchanged else MonitorState(after, state.firing, state.times)
+        return StepResult(skipped, delta, cause)
+    if position is not None:
+        after = after.mark_applied(position)
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
-    seen = RuleContext(after, times, limits, at_ms)
-    firing, said = evaluate(before, delta, state.firing, Cause(event.id, at_ms), seen, due)
+    context = RuleContext(after, times, limits, at_ms)
+    firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due)
     raised = after.features.revision != before.features.revision
     return StepResult(
         state=MonitorState(after, firing, times),
         delta=delta,
+        cause=cause,
         changes=_changes(after, delta, event),
-        alert_changes=said,
+        alert_changes=alert_changes,
         snapshot=snapshot(after, at_ms) if raised else None,
     )
 
@@ -106,17 +117,18 @@ def step_unreadable(
     state: MonitorState,
     place: str,
     reason: str,
-    delivery: MessagePosition,
+    position: MessagePosition,
     limits: Limits = DEFAULT_LIMITS,
 ) -> StepResult:
-    """Takes in that a message on a topic could not be read."""
-    if state.image.has_applied(delivery):
-        return StepResult(state, SKIPPED)
-    at_ms = delivery.time_ms
-    after = fold_unreadable(state.image, place, reason).mark_applied(delivery)
-    seen = RuleContext(after, state.times, limits, at_ms)
-    firing, said = evaluate(state.image, NOTHING, state.firing, Cause(place, at_ms), seen)
-    return StepResult(MonitorState(after, firing, state.times), NOTHING, alert_changes=said)
+    """Counts a message of a topic that could not be read. Pure, as `step` is."""
+    cause = Cause(place, position.time_ms)
+    if state.image.has_applied(position):
+        return StepResult(state, SKIPPED, cause)
+    after = fold_unreadable(state.image, place, reason).mark_applied(position)
+    context = RuleContext(after, state.times, limits, cause.at_ms)
+    firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
+    after_state = MonitorState(after, firing, state.times)
+    return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
 
 
 def _time_ms(event: Event) -> int:

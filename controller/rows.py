@@ -12,21 +12,41 @@ from featurewatch.controller.readiness.state_timers import affected_nodes
 from featurewatch.controller.rules import Subject, SubjectKind
 from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.tables.image.cluster import ClusterDelta
 from featurewatch.tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
 
 
-def rows_of_step(before: MonitorState, outcome: StepResult) -> list[Row]:
-    """The rows that a step changes, in the order in which they must be written: the place last."""
-    after = outcome.state
-    alerts = [_alert_row(after, subject) for subject in outcome.alert_changes]
-    times = rows_of_times(before.times, after.times, _touched(before, outcome), after.image.cluster)
-    return [*alerts, *times, *rows_of_change(before.image, after.image, outcome.delta)]
+def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
+    """The rows that a step changes, in the order in which they must be written.
+
+    The cluster's own row, which holds the position in the log, comes after all that it depends on.
+    """
+    return _rows(before, result.state, result.delta, result.alert_changes)
 
 
-def _touched(before: MonitorState, outcome: StepResult) -> Iterable[NodeKey]:
-    if outcome.state.times is before.times:
-        return ()
-    return affected_nodes(before.times, before.image, outcome.state.image, outcome.delta)
+def rows_of_state(state: MonitorState) -> dict[str, bytes]:
+    """All rows of a state, as if all of it had just changed."""
+    image = state.image
+    everything = ClusterDelta(
+        nodes=image.nodes.nodes,
+        answers=image.answers.nodes,
+        pending=image.resync.nodes.nodes if image.resync else {},
+        znodes=image.znodes.nodes,
+        reading=image.reading.nodes.nodes if image.reading else {},
+    )
+    rows = _rows(MonitorState.of(image.cluster), state, everything, state.firing)
+    return {key: value for key, value in rows if value is not None}
+
+
+def _rows(
+    before: MonitorState, after: MonitorState, delta: ClusterDelta, subjects: Iterable[Subject]
+) -> list[Row]:
+    alerts = [_alert_row(after, subject) for subject in subjects]
+    affected: Iterable[NodeKey] = ()
+    if after.times is not before.times:
+        affected = affected_nodes(before.times, before.image, after.image, delta)
+    times = rows_of_times(before.times, after.times, affected, after.image.cluster)
+    return [*alerts, *times, *rows_of_change(before.image, after.image, delta)]
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:

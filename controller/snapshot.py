@@ -51,7 +51,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         classes=classes,
         incompatible=incompatible,
         sources={name: str(status.state) for name, status in sorted(image.sources.items())},
-        digest=sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        digest=sha256(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         at_ms=at_ms,
         authority=str(image.authority),
         controller=_controller(image),

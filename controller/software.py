@@ -7,7 +7,6 @@ so a node's range names the release; patch releases have the same and cannot be 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, releases
@@ -17,7 +16,7 @@ from featurewatch.streams.types import (
     FeatureLevel,
     FeatureName,
     NodeId,
-    Range,
+    SupportedRanges,
 )
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
@@ -34,9 +33,6 @@ class Direction(StrEnum):
         return 1 if self is Direction.UPGRADE else -1
 
 
-_NOT_AT_ALL: Final[Range] = (0, 0)
-
-
 def release_name(known: Capabilities) -> str | None:
     """The release that a node runs, ``4.3``; None where its ranges are no release's."""
     found = release_of_capabilities(known)
@@ -48,8 +44,8 @@ def software_name(known: Capabilities) -> str:
     name = release_name(known)
     if name is not None:
         return name
-    bounds = known.ranges.get(METADATA_VERSION)
-    return "unknown" if bounds is None else f"{METADATA_VERSION} {bounds[0]}-{bounds[1]}"
+    supported = known.ranges.get(METADATA_VERSION)
+    return "unknown" if supported is None else f"{METADATA_VERSION} {supported}"
 
 
 def identifies_software(known: Capabilities) -> bool:
@@ -70,16 +66,12 @@ def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
     names = {*one, *other} if shared else {*one} & {*other}
     for features in ({METADATA_VERSION} & names, names):
         for end in (1, 0):
-            signs = {_sign(_end(other, name, end) - _end(one, name, end)) for name in features}
+            signs = {_sign(other.of(name)[end] - one.of(name)[end]) for name in features}
             if {1, -1} <= signs:
                 return None
             if signs - {0}:
                 return Direction.UPGRADE if 1 in signs else Direction.DOWNGRADE
     return None
-
-
-def _end(ranges: Mapping[FeatureName, Range], name: FeatureName, end: int) -> int:
-    return ranges.get(name, _NOT_AT_ALL)[end]
 
 
 def _sign(number: int) -> int:
@@ -112,14 +104,11 @@ def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str,
     A broker that does not support one is refused at its registration, and a controller stops at its
     record (``ClusterControlManager.registerBroker``, ``FeatureControlManager.replay``).
     """
-    return tuple(one.name for one in releases().values() if _starts(one.ranges(), levels))
-
-
-def _starts(
-    ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
-) -> bool:
-    bounds = ((ranges.get(feature, (0, 0)), level) for feature, level in levels.items())
-    return all(low <= level <= high for (low, high), level in bounds)
+    return tuple(
+        release.name
+        for release in releases().values()
+        if all(release.supported.of(feature).includes(level) for feature, level in levels.items())
+    )
 
 
 def format_releases(names: Iterable[str]) -> str:
@@ -130,7 +119,7 @@ def format_releases(names: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def release_name_of_ranges(ranges: Mapping[FeatureName, Range]) -> str | None:
+def release_name_of_ranges(ranges: SupportedRanges) -> str | None:
     """The release whose nodes advertise these ranges; None where the table has none."""
     release = release_of_capabilities(intern_capabilities(ranges))
     return release.name if release else None
@@ -148,7 +137,7 @@ def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str 
 
 
 def start_refusal(
-    release: str, ranges: Mapping[FeatureName, Range], levels: Mapping[FeatureName, FeatureLevel]
+    release: str, ranges: SupportedRanges, levels: Mapping[FeatureName, FeatureLevel]
 ) -> str | None:
     """With which words a controller with these ranges stops as it reads these levels; None: not.
 
@@ -161,8 +150,7 @@ def start_refusal(
         if level == 0:
             continue
         if feature == KRAFT_VERSION:
-            low, high = ranges.get(feature, (0, 0))
-            if not low <= level <= high:
+            if not ranges.of(feature).includes(level):
                 return f"{KRAFT_VERSION} {level} is not supported by its raft"
         elif text := replay_refusal(release, state, feature, level):
             return text

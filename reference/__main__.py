@@ -17,7 +17,7 @@ from featurewatch.reference.cluster import FULL_NODES, ClusterSettings, Referenc
 from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from featurewatch.reference.node import NodeExit, NodeSettings, ReferenceNode
 from featurewatch.reference.zookeeper.slots import ZookeeperUnavailableError
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 
 FAILED = 1
 _ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
@@ -126,12 +126,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _feature(text: str) -> tuple[str, Range]:
+def _feature(text: str) -> tuple[str, SupportedRange]:
     name, equals, span = text.partition("=")
     low, dash, high = span.partition("-")
     if not (name and equals and low.isdecimal() and (high.isdecimal() or not dash)):
         raise argparse.ArgumentTypeError(f"{text!r} is no feature: write NAME=MIN-MAX")
-    return name, (int(low), int(high or low))
+    return name, SupportedRange(int(low), int(high or low))
 
 
 def _at_least(lowest: int) -> Callable[[str], int]:

@@ -12,7 +12,7 @@ from featurewatch.reference.machines.light_brokers import LightBrokers
 from featurewatch.reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
 from featurewatch.reference.zookeeper.client import monotonic_wall_clock
 from featurewatch.reference.zookeeper.session import MachineSession
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 
 FULL_NODES: Final = 3
 """How many brokers of a cluster are whole nodes, unless said otherwise."""
@@ -31,7 +31,7 @@ class ClusterSettings:
     first: NodeSettings
     brokers: int = 1
     full: int = FULL_NODES
-    light_ranges: Callable[[int], Mapping[str, Range]] | None = None
+    light_ranges: Callable[[int], Mapping[str, SupportedRange]] | None = None
     cluster_id: str | None = None
 
     def node_settings(self) -> list[NodeSettings]:

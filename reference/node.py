@@ -34,7 +34,7 @@ from featurewatch.reference.wire.server import WireServer
 from featurewatch.reference.wire.update_metadata import UpdateMetadataSender
 from featurewatch.reference.zookeeper.session import MachineSession
 from featurewatch.reference.zookeeper.slots import MachineExitedError
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 
 LISTENER: Final = "PLAINTEXT"
 
@@ -45,7 +45,7 @@ class NodeSettings:
 
     connect: str
     node_id: int
-    supported: Mapping[str, Range] = field(default_factory=dict)
+    supported: Mapping[str, SupportedRange] = field(default_factory=dict)
     dialect: Dialect = RELEASED
     host: str = "127.0.0.1"
     port: int = 0

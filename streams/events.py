@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRange,
+)
 from featurewatch.streams.znodes import Znode
 
 RecordJson = Mapping[str, Any]
@@ -159,7 +166,7 @@ class NodeAnswer:
     role: Role
     node_id: NodeId
     address: str
-    supported: Mapping[FeatureName, Range]
+    supported: Mapping[FeatureName, SupportedRange]
     finalized: Mapping[FeatureName, FeatureLevel]
     epoch: int
     complete: bool

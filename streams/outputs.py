@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRange,
+)
 
 
 class ChangeKind(StrEnum):
@@ -94,7 +101,7 @@ class CapabilityClass:
     """
 
     role: Role
-    ranges: Mapping[FeatureName, Range]
+    ranges: Mapping[FeatureName, SupportedRange]
     complete: bool
     nodes: tuple[NodeId, ...]
     fenced: tuple[NodeId, ...]
@@ -109,7 +116,7 @@ class IncompatibleNode:
     node_id: NodeId
     feature: FeatureName
     level: FeatureLevel
-    range: Range | None
+    range: SupportedRange | None
     verdict: str
 
 

@@ -1,5 +1,6 @@
 """The nominal types of the field, shared by everything that flows."""
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple, NewType
 
@@ -15,8 +16,49 @@ FeatureName = NewType("FeatureName", str)
 FeatureLevel = NewType("FeatureLevel", int)
 """A level; 0 means off (Kafka: a finalized level 0 removes the feature)."""
 
-Range = tuple[int, int]
-"""A supported range, both ends inclusive: (minimum, maximum)."""
+
+class SupportedRange(NamedTuple):
+    """The levels of a feature that a node supports, both ends inclusive."""
+
+    minimum: int
+    maximum: int
+
+    def includes(self, level: int) -> bool:
+        """Whether a level lies within the range; level 0 is no exception."""
+        return self.minimum <= level <= self.maximum
+
+    def overlaps(self, other: "SupportedRange") -> bool:
+        """Whether some level lies within both."""
+        return self.minimum <= other.maximum and other.minimum <= self.maximum
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether 0 ≤ minimum ≤ maximum, as KIP-584 asks of a supported range."""
+        return 0 <= self.minimum <= self.maximum
+
+    def __str__(self) -> str:
+        return f"{self.minimum}-{self.maximum}"
+
+
+UNSUPPORTED: Final = SupportedRange(0, 0)
+"""The range of a feature that a node does not name (``QuorumFeatures.DISABLED``)."""
+
+
+class SupportedRanges(dict[FeatureName, SupportedRange]):
+    """What a node supports, by feature; not to be changed once it is made."""
+
+    def __init__(
+        self,
+        ranges: Mapping[FeatureName, tuple[int, int]]
+        | Iterable[tuple[FeatureName, tuple[int, int]]] = (),
+    ) -> None:
+        items = ranges.items() if isinstance(ranges, Mapping) else ranges
+        super().__init__((feature, SupportedRange(*bounds)) for feature, bounds in items)
+
+    def of(self, feature: FeatureName) -> SupportedRange:
+        """The range of a feature; `UNSUPPORTED` where it is not named."""
+        return self.get(feature, UNSUPPORTED)
+
 
 METADATA_VERSION: Final = FeatureName("metadata.version")
 KRAFT_VERSION: Final = FeatureName("kraft.version")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, SupportedRange
 
 
 class FeaturesForm(StrEnum):
@@ -38,7 +38,7 @@ class BrokerZnode:
     type: str = field(default="broker", init=False, repr=False)
     node_id: NodeId
     schema: int
-    features: Mapping[FeatureName, Range]
+    features: Mapping[FeatureName, SupportedRange]
     addresses: Mapping[str, str]
     rack: str | None
     started_ms: int

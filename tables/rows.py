@@ -12,6 +12,7 @@ nodes are read back in a second.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -29,7 +30,13 @@ from featurewatch.tables.image.cluster import (
     UnreadableRecords,
 )
 from featurewatch.tables.image.features import FeaturesImage
-from featurewatch.tables.image.nodes import NO_NODES, Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.nodes import (
+    NO_NODES,
+    Capabilities,
+    Node,
+    NodesImage,
+    intern_capabilities,
+)
 from featurewatch.tables.image.provenance import (
     AnswerProvenance,
     LogProvenance,
@@ -149,11 +156,16 @@ def _tag(image: ClusterImage, family: str) -> int | None:
     return None if found is None else found.serial
 
 
+@lru_cache(maxsize=4096)
+def _ranges_json(capabilities: Capabilities) -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps(capabilities.ranges, default=list))
+
+
 def _packed(node: Node) -> tuple[Any, ...]:
     known = node.capabilities
     return (
         node.key.node_id,
-        known.ranges,
+        _ranges_json(known),
         known.complete,
         node.incarnation,
         node.epoch,

@@ -45,7 +45,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    sys.stdout.write(orjson.dumps(value).decode() + "\n")
+    sys.stdout.write(orjson.dumps(value, default=list).decode() + "\n")
     sys.stdout.flush()
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, Range
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, SupportedRanges
 
 CONTROLLER_REGISTRATION: Final = FeatureLevel(15)
 """From this metadata.version (3.7-IV0) on controllers register, and are asked (KIP-919)."""
@@ -71,13 +71,13 @@ class Release:
     kafka: str
     minimum: FeatureLevel
     bootstrap: FeatureLevel
-    supported: Mapping[FeatureName, Range]
-    unstable: Mapping[FeatureName, Range]
+    supported: SupportedRanges
+    unstable: SupportedRanges
     levels: tuple[MetadataLevel, ...]
     features: Mapping[FeatureName, tuple[FeatureVersion, ...]]
     kafkas_floors: Mapping[FeatureLevel, FeatureLevel]
 
-    def ranges(self, *, unstable: bool = False) -> Mapping[FeatureName, Range]:
+    def ranges(self, *, unstable: bool = False) -> SupportedRanges:
         """The supported ranges that a node of this release advertises."""
         return self.unstable if unstable else self.supported
 
@@ -125,7 +125,7 @@ class Release:
 
     def newest(self, feature: FeatureName) -> FeatureLevel:
         """The highest level of a feature in production; 0 where there is none."""
-        return FeatureLevel(self.supported.get(feature, (0, 0))[1])
+        return FeatureLevel(self.supported.of(feature).maximum)
 
 
 _RELEASE: Final = re.compile(r"(\d+\.\d+)(?:\.\d+)?(?:-IV\d+)?")
@@ -194,8 +194,10 @@ def _release(name: str, one: Any) -> Release:
     )
 
 
-def _ranges(one: Mapping[str, list[int]]) -> dict[FeatureName, Range]:
-    return {FeatureName(feature): (low, high) for feature, (low, high) in one.items()}
+def _ranges(one: Mapping[str, list[int]]) -> SupportedRanges:
+    return SupportedRanges(
+        (FeatureName(feature), (low, high)) for feature, (low, high) in one.items()
+    )
 
 
 def _version(one: Any) -> FeatureVersion:

@@ -20,13 +20,12 @@ def replay_refusal(
     """
     dialect = rules_of(release)
     known = dialect.release
-    low, high = state.local.get(feature, (0, 0))
-    if not low <= level <= high:
+    supported = state.local.of(feature)
+    if not supported.includes(level):
         record = f"FeatureLevelRecord(name='{feature}', featureLevel={level})"
-        supported = range_text((low, high))
         return (
             f"Tried to apply FeatureLevelRecord {record}, but this controller only supports "
-            f"versions {supported}"
+            f"versions {range_text(supported)}"
         )
     if feature == METADATA_VERSION and known.metadata_level(level) is None:
         text = f"No MetadataVersion with feature level {level}"

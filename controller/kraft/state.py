@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    SupportedRanges,
+)
 
 KRAFT_VERSION_0: Final = FeatureLevel(0)
 
@@ -34,7 +40,7 @@ class RegisteredBroker(NamedTuple):
     """
 
     id: NodeId
-    ranges: Mapping[FeatureName, Range]
+    ranges: SupportedRanges
     fenced: bool = False
     shutting_down: bool = False
     epoch: int = 0
@@ -47,7 +53,7 @@ class RegisteredController(NamedTuple):
     """A controller as the log has it (from metadata.version 15 on)."""
 
     id: NodeId
-    ranges: Mapping[FeatureName, Range]
+    ranges: SupportedRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ class ControllerState:
     """
 
     id: NodeId
-    local: Mapping[FeatureName, Range]
+    local: SupportedRanges
     levels: Mapping[FeatureName, FeatureLevel]
     brokers: tuple[RegisteredBroker, ...] = ()
     controllers: tuple[RegisteredController, ...] = ()

@@ -1,7 +1,5 @@
 """A controller's state, as far as the metadata log shows it."""
 
-from collections.abc import Mapping
-
 from featurewatch.controller.kraft.state import (
     KRAFT_VERSION_0,
     ControllerState,
@@ -13,11 +11,10 @@ from featurewatch.controller.kraft.voters import voters_not_reporting
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     FeatureLevel,
-    FeatureName,
     NodeId,
     NodeKey,
-    Range,
     Role,
+    SupportedRanges,
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.nodes import Node
@@ -32,9 +29,7 @@ def active_controller_id(image: ClusterImage) -> NodeId:
     return NodeId(told.leader_id)
 
 
-def controller_state(
-    image: ClusterImage, local: Mapping[FeatureName, Range] | None = None
-) -> ControllerState:
+def controller_state(image: ClusterImage, local: SupportedRanges | None = None) -> ControllerState:
     """What the active controller of a followed cluster knows; only it knows more.
 
     ``local`` are the ranges of its software, to be given where it has not registered (below
@@ -50,7 +45,7 @@ def controller_state(
     brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
     own = image.nodes.get(NodeKey(Role.CONTROLLER, active))
     if local is None:
-        local = own.capabilities.ranges if own else {}
+        local = own.capabilities.ranges if own else SupportedRanges()
     levels = dict(image.features.levels)
     kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
     supported = {node.key.node_id: node.capabilities.ranges for node in controllers}

@@ -1,7 +1,6 @@
 """Who does not support a level: ``FeatureControlManager.reasonNotSupported``."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 from featurewatch.controller.kraft.map_order import by_id
 from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
@@ -10,10 +9,13 @@ from featurewatch.controller.kraft.state import (
     RegisteredBroker,
     RegisteredController,
 )
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Range
-
-UNSUPPORTED: Final[Range] = (0, 0)
-"""What a node supports of a feature that it does not name (``QuorumFeatures.DISABLED``)."""
+from featurewatch.streams.types import (
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    SupportedRange,
+    SupportedRanges,
+)
 
 _NO_LIMIT = 32767
 
@@ -55,11 +57,7 @@ def _first(
     Nodes of one release share their ranges, object for object.
     """
     shared = {id(node.ranges): node.ranges for node in known}
-    objecting = {
-        key
-        for key, ranges in shared.items()
-        if not contains(ranges.get(feature, UNSUPPORTED), level)
-    }
+    objecting = {key for key, ranges in shared.items() if not ranges.of(feature).includes(level)}
     if not objecting:
         return None
     by_node = {node.id: node.ranges for node in known}
@@ -67,25 +65,18 @@ def _first(
     return _excluded(f"{role} {first}", by_node[NodeId(first)], feature, level)
 
 
-def contains(bounds: Range, level: int) -> bool:
-    """Whether a level lies within a supported range; level 0 is no exception."""
-    return bounds[0] <= level <= bounds[1]
-
-
-def _excluded(
-    who: str, ranges: Mapping[FeatureName, Range], feature: FeatureName, level: int
-) -> str | None:
-    bounds = ranges.get(feature, UNSUPPORTED)
-    if contains(bounds, level):
+def _excluded(who: str, ranges: SupportedRanges, feature: FeatureName, level: int) -> str | None:
+    supported = ranges.of(feature)
+    if supported.includes(level):
         return None
-    if bounds[1] == 0:
+    if supported.maximum == 0:
         return f"{who} does not support this feature."
-    return f"{who} only supports versions {range_text(bounds)}"
+    return f"{who} only supports versions {range_text(supported)}"
 
 
-def range_text(bounds: Range) -> str:
+def range_text(supported: SupportedRange) -> str:
     """A range as ``VersionRange.toString`` writes it."""
-    low, high = bounds
+    low, high = supported
     if low == high:
         return str(low)
     return f"{low}+" if high == _NO_LIMIT else f"{low}-{high}"

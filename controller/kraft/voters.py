@@ -13,9 +13,8 @@ from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
-    FeatureName,
     NodeId,
-    Range,
+    SupportedRanges,
 )
 
 FIRST_REPORTING_RELEASE: Final = "4.1"
@@ -24,7 +23,7 @@ FIRST_REPORTING_RELEASE: Final = "4.1"
 
 def voters_not_reporting(
     voters: Iterable[NodeId],
-    registered: Mapping[NodeId, Mapping[FeatureName, Range]],
+    registered: Mapping[NodeId, SupportedRanges],
     level: FeatureLevel,
 ) -> tuple[NodeId, ...]:
     """The voters whose registered ranges show that no leader hears from them that they support a
@@ -38,8 +37,7 @@ def voters_not_reporting(
         ranges = registered.get(voter)
         if ranges is None:
             continue
-        low, high = ranges.get(KRAFT_VERSION, (0, 0))
-        tells = ranges.get(METADATA_VERSION, (0, 0))[1] >= newest
-        if not (tells and low <= level <= high):
+        reports = ranges.of(METADATA_VERSION).maximum >= newest
+        if not (reports and ranges.of(KRAFT_VERSION).includes(level)):
             found.append(voter)
     return tuple(found)

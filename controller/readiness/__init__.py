@@ -4,9 +4,9 @@
 pure: an image of the cluster in, a verdict out; `times` adds since when things are so.
 """
 
+from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.readiness.blockers import Blocker, NodeCondition
 from featurewatch.controller.readiness.divergence import NodeDivergence, applied_by_all
-from featurewatch.controller.readiness.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.readiness.report import (
     ControllerResponse,
     FeatureReadiness,

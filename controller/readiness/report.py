@@ -7,6 +7,7 @@ from typing import Final
 from immutables import Map
 
 from featurewatch.controller.compatibility import Verdict
+from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import Consequence, between
 from featurewatch.controller.kraft.releases import Release, release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -19,7 +20,6 @@ from featurewatch.controller.readiness.blockers import (
     ghosts_of,
 )
 from featurewatch.controller.readiness.divergence import NodeDivergence, divergences
-from featurewatch.controller.readiness.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.readiness.reasons import Reason, reasons_of
 from featurewatch.controller.readiness.state_timers import (
     CLUSTER,

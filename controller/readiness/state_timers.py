@@ -4,8 +4,9 @@ All of it follows from events and their times, so that the same events give the 
 engine runs them, and taking in an event again changes nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from immutables import Map
@@ -39,6 +40,14 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
+class Timer(StrEnum):
+    """The conditions of which it is known since when they last."""
+
+    OFFLINE = "offline"
+    REFUSED = "refused"
+    UPGRADE = "upgrade"
+
+
 class StateSince(NamedTuple):
     """A state, and the time of the event by which it began."""
 
@@ -61,6 +70,14 @@ class StateTimers:
 
 
 NO_TIMES: Final = StateTimers()
+
+NODE_TIMERS: Final[
+    Mapping[Timer, Callable[[StateTimers, Limits], tuple[Map[NodeKey, int], int]]]
+] = {
+    Timer.OFFLINE: lambda times, limits: (times.offline, limits.ghost_ms),
+    Timer.REFUSED: lambda times, limits: (times.refused, limits.refusal_ms),
+}
+"""The timers of single nodes: since when, by node, and how long it may last."""
 
 
 def advance_timers(
@@ -107,7 +124,7 @@ def take_due(times: StateTimers, limits: Limits, now_ms: int) -> tuple[StateTime
     if now_ms < times.due_ms:
         return times, []
     due_ms, found = _NEVER, set()
-    for since, limit_ms in ((times.offline, limits.ghost_ms), (times.refused, limits.refusal_ms)):
+    for since, limit_ms in (timer(times, limits) for timer in NODE_TIMERS.values()):
         for key, at_ms in since.items():
             if now_ms - at_ms >= limit_ms:
                 found.add(key)

@@ -16,7 +16,7 @@ from featurewatch.controller.kraft.releases import production_levels, releases
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
 from featurewatch.tables.image.cluster import Authority, ClusterImage
-from featurewatch.tables.image.nodes import CapabilityKey, is_valid_range
+from featurewatch.tables.image.nodes import CapabilityKey
 
 
 class UpgradeState(StrEnum):
@@ -78,14 +78,15 @@ def _stand(
     feature: FeatureName,
 ) -> FeatureUpgradeState:
     finalized = levels.get(feature, FeatureLevel(0))
-    bounds = [key.capabilities.ranges.get(feature, (0, 0)) for key in classes]
-    newest = FeatureLevel(max((high for _, high in bounds), default=0))
+    ranges = [key.capabilities.ranges.of(feature) for key in classes]
+    newest = FeatureLevel(max((supported.maximum for supported in ranges), default=0))
     unsure = any(
         feature not in key.capabilities.ranges and not key.capabilities.complete for key in classes
     )
-    if unsure or not bounds or not all(map(is_valid_range, bounds)):
+    if unsure or not ranges or not all(supported.is_valid for supported in ranges):
         return FeatureUpgradeState(UpgradeState.UNKNOWN, finalized, None, newest)
-    lowest, highest = max(low for low, _ in bounds), min(high for _, high in bounds)
+    lowest = max(supported.minimum for supported in ranges)
+    highest = min(supported.maximum for supported in ranges)
     reach = FeatureLevel(highest) if lowest <= highest else None
     fits = all(supports(key.capabilities, feature, finalized) is Verdict.YES for key in classes)
     if highest != newest or (finalized and not fits):

@@ -7,9 +7,7 @@ from typing import Self
 from featurewatch.controller.kraft import ControllerState, RegisteredBroker, RegisteredController
 from featurewatch.controller.kraft.voters import voters_not_reporting
 from featurewatch.controller.software import release_name_of_ranges
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Range, Role
-
-Ranges = Mapping[FeatureName, Range]
+from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role, SupportedRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class RehearsedCluster:
     stopped: frozenset[NodeKey] = frozenset()
     has_leader: bool = True
     epoch: int = 0
-    software: Mapping[NodeId, Ranges] = field(default_factory=dict)
+    software: Mapping[NodeId, SupportedRanges] = field(default_factory=dict)
 
     @classmethod
     def of(cls, release: str, state: ControllerState, voters: Sequence[NodeId] = ()) -> Self:
@@ -66,7 +64,7 @@ class RehearsedCluster:
         started = key.node_id in self.voters or key.node_id in self.software
         return started or self.controller(key.node_id) is not None
 
-    def ranges(self, key: NodeKey) -> Ranges | None:
+    def ranges(self, key: NodeKey) -> SupportedRanges | None:
         """What a node supports, as far as it is known."""
         if key.role is Role.BROKER:
             broker = self.broker(key.node_id)
@@ -92,7 +90,7 @@ class RehearsedCluster:
         brokers = tuple(one for one in self.state.brokers if one.id != node_id)
         return replace(self, state=replace(self.state, brokers=brokers))
 
-    def with_controller(self, node_id: NodeId, ranges: Ranges) -> Self:
+    def with_controller(self, node_id: NodeId, ranges: SupportedRanges) -> Self:
         """With a controller's registration set; one that was there keeps its place."""
         before, new = self.state.controllers, RegisteredController(node_id, ranges)
         controllers = (
@@ -110,7 +108,7 @@ class RehearsedCluster:
         after = replace(self, stopped=self.stopped | {key})
         return after._elected() if key == self.active or not after._majority() else after
 
-    def with_started(self, key: NodeKey, ranges: Ranges) -> Self:
+    def with_started(self, key: NodeKey, ranges: SupportedRanges) -> Self:
         """After a node was started with these ranges; a quorum without leader may have one now."""
         after = replace(self, stopped=self.stopped - {key})
         if key.role is Role.CONTROLLER:

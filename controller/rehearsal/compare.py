@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from featurewatch.controller.kraft import ApiError, ControllerState, Errors
 from featurewatch.controller.kraft.support import reason_not_supported
-from featurewatch.controller.rehearsal.cluster import Ranges
 from featurewatch.controller.rehearsal.descriptions import ranges_text
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, all_levels
 from featurewatch.controller.rehearsal.steps import UpdateLevels
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, SupportedRanges
 
 
 def response_differences(
@@ -130,7 +129,9 @@ def _where(in_model: bool) -> str:
     return "in the model alone" if in_model else "at the real controller alone"
 
 
-def _ranges(role: str, node: NodeId, model: Ranges, real: Ranges) -> Iterator[str]:
+def _ranges(
+    role: str, node: NodeId, model: SupportedRanges, real: SupportedRanges
+) -> Iterator[str]:
     if dict(model) != dict(real):
         yield f"{role} {node} supports {dict(model)} in the model and {dict(real)} really"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from featurewatch.controller.downgrade_path import downgrade_path
 from featurewatch.controller.kraft import Consequence, UpdateDecision, between
 from featurewatch.controller.kraft.requests import (
     ConfigRecord,
@@ -10,15 +11,13 @@ from featurewatch.controller.kraft.requests import (
     Record,
 )
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.readiness.downgrade_path import downgrade_path
-from featurewatch.controller.rehearsal.cluster import Ranges
 from featurewatch.controller.software import format_releases
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
     FeatureName,
-    Range,
+    SupportedRanges,
 )
 
 Levels = Mapping[FeatureName, FeatureLevel]
@@ -54,19 +53,15 @@ def _record(record: Record, before: Levels) -> str:
             return ""
 
 
-def ranges_text(ranges: Ranges, before: Ranges | None = None) -> str:
+def ranges_text(ranges: SupportedRanges, before: SupportedRanges | None = None) -> str:
     """What a node supports of metadata.version, and did before; or of all features without it."""
     if METADATA_VERSION not in ranges:
-        return ", ".join(f"{name} {_range(one)}" for name, one in sorted(ranges.items())) or "none"
-    said = f"{METADATA_VERSION} {_range(ranges[METADATA_VERSION])}"
-    old = (before or {}).get(METADATA_VERSION)
+        return ", ".join(f"{name} {bounds}" for name, bounds in sorted(ranges.items())) or "none"
+    text = f"{METADATA_VERSION} {ranges[METADATA_VERSION]}"
+    old = before.get(METADATA_VERSION) if before else None
     if old is None or old == ranges[METADATA_VERSION]:
-        return said
-    return f"{said}, before {_range(old)}"
-
-
-def _range(bounds: Range) -> str:
-    return f"{bounds[0]}-{bounds[1]}"
+        return text
+    return f"{text}, before {old}"
 
 
 def consequences_of(before: Levels, after: Levels) -> tuple[Consequence, ...]:

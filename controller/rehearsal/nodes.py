@@ -15,7 +15,7 @@ from featurewatch.controller.kraft import (
 )
 from featurewatch.controller.kraft.registration import RegisterBrokerRecord
 from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
-from featurewatch.controller.rehearsal.cluster import Ranges, RehearsedCluster
+from featurewatch.controller.rehearsal.cluster import RehearsedCluster
 from featurewatch.controller.rehearsal.descriptions import ranges_text
 from featurewatch.controller.rehearsal.result import (
     FEATUREWATCH,
@@ -25,13 +25,13 @@ from featurewatch.controller.rehearsal.result import (
 )
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode, UnregisterNode
 from featurewatch.controller.software import release_name_of_ranges, start_refusal
-from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role
+from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role, SupportedRanges
 
 
 def register_broker(scene: RehearsedCluster, step: RegisterNode) -> StepOutcome:
     """What the controller answers to a broker that registers."""
     existing = scene.broker(step.node.node_id)
-    ranges: Ranges | None = step.ranges or (existing.ranges if existing else None)
+    ranges: SupportedRanges | None = step.ranges or (existing.ranges if existing else None)
     if ranges is None:
         text = f"{step.node} has no registration: say of which release it is, {step.text}@4.3"
         return impossible(scene, step, text)
@@ -85,7 +85,7 @@ def _registered(
     """A broker that registered and has caught up."""
     return RegisteredBroker(
         request.id,
-        {name: (low, high) for name, low, high in record.features},
+        SupportedRanges((name, (low, high)) for name, low, high in record.features),
         epoch=record.epoch,
         incarnation=request.incarnation,
         directories=record.directories,

@@ -1,7 +1,6 @@
 """The steps of a rehearsal, and how they are written: ``upgrade:metadata.version=4.3-IV0``."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,8 +12,8 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
     NodeKey,
-    Range,
     Role,
+    SupportedRanges,
     UpgradeType,
 )
 
@@ -69,7 +68,7 @@ class RegisterNode:
     new: bool = False
 
     @property
-    def ranges(self) -> Mapping[FeatureName, Range] | None:
+    def ranges(self) -> SupportedRanges | None:
         """What a node of the release supports."""
         return None if self.release is None else release_of(self.release).ranges()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from featurewatch.controller.rolls.rollback import RollbackPath
+from featurewatch.controller.downgrade_path import RollbackPath
 from featurewatch.controller.software import Direction
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage

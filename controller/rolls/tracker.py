@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from featurewatch.controller.alerts import Cause
+from featurewatch.controller.downgrade_path import rollback_path
 from featurewatch.controller.rolls.roll import (
     CapabilityChange,
     Roll,
@@ -21,7 +22,6 @@ from featurewatch.controller.rolls.roll import (
     RollHistory,
     RollState,
 )
-from featurewatch.controller.rolls.rollback import rollback_path
 from featurewatch.controller.software import (
     Direction,
     direction_of,
@@ -221,5 +221,4 @@ def _is_behind(known: Capabilities, roll: Roll) -> bool:
 
 
 def _excludes(known: Capabilities, change: LevelChange) -> bool:
-    low, high = known.ranges.get(change.feature, (0, 0))
-    return not low <= change.after <= high
+    return not known.ranges.of(change.feature).includes(change.after)

@@ -1,51 +1,64 @@
 """The alert rules: one file a family, and one registry.
 
-A rule looks at an image and at one subject and says what it finds; whether that is new is the
-business of `controller.alerts`.
+A rule looks at a cluster and at one subject and yields what it finds; `controller.alerts` compares
+that with the alerts that fire.
 """
 
 from typing import Final
+
+from immutables import Map
 
 from featurewatch.controller.rules.features import FEATURE_RULES
 from featurewatch.controller.rules.log import LOG_RULES
 from featurewatch.controller.rules.migration import MIGRATION_RULES
 from featurewatch.controller.rules.nodes import NODE_RULES
-from featurewatch.controller.rules.rule import (
-    Finding,
-    Rule,
-    RuleContext,
-    Subject,
-    SubjectKind,
-    TimedRule,
-)
+from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.controller.rules.sources import RECORD_RULES, SOURCE_RULES
 from featurewatch.controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
 from featurewatch.controller.rules.zookeeper import ZNODE_RULES
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.tables.image.nodes import Capabilities
 
-RULES: Final[dict[SubjectKind, tuple[Rule, ...]]] = {
-    SubjectKind.NODE: NODE_RULES,
-    SubjectKind.FEATURE: FEATURE_RULES,
-    SubjectKind.LOG: LOG_RULES,
-    SubjectKind.SOURCE: SOURCE_RULES,
-    SubjectKind.RECORD: RECORD_RULES,
-    SubjectKind.ZNODE: ZNODE_RULES,
-    SubjectKind.MIGRATION: MIGRATION_RULES,
-}
-"""Every rule of what is so at a moment, by what it is about."""
+RULES: Final[tuple[Rule, ...]] = (
+    *NODE_RULES,
+    *LASTING_NODE_RULES,
+    *FEATURE_RULES,
+    *LOG_RULES,
+    *SOURCE_RULES,
+    *RECORD_RULES,
+    *ZNODE_RULES,
+    *MIGRATION_RULES,
+    *UPGRADE_RULES,
+)
+"""Every rule."""
 
-TIMED_RULES: Final[dict[SubjectKind, tuple[TimedRule, ...]]] = {
-    SubjectKind.NODE: LASTING_NODE_RULES,
-    SubjectKind.UPGRADE: UPGRADE_RULES,
+RULES_BY_KIND: Final = {
+    kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in SubjectKind
 }
-"""Every rule of what has lasted too long, by what it is about."""
+
+_NODE_GROUNDS: Final = tuple({rule.grounds: None for rule in RULES if rule.grounds is not None})
+
+
+def node_grounds(
+    capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
+) -> tuple[object, ...]:
+    """What the rules' findings about nodes with these capabilities follow from, rule by rule."""
+    return tuple(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+
+
+def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
+    """Whether any rule without a timer may have findings about nodes with these capabilities."""
+    return any(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+
 
 __all__ = [
     "RULES",
-    "TIMED_RULES",
+    "RULES_BY_KIND",
     "Finding",
     "Rule",
     "RuleContext",
     "Subject",
     "SubjectKind",
-    "TimedRule",
+    "needs_evaluation",
+    "node_grounds",
 ]

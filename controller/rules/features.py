@@ -5,20 +5,20 @@ from typing import Any, Final
 
 from featurewatch.controller.compatibility import Verdict, supports
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName
-from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.cluster import Authority
 
 
-def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
-    feature = FeatureName(str(subject.key))
+def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    image, feature = context.image, FeatureName(str(subject.key))
     level = image.features.levels.get(feature, FeatureLevel(0))
     below: list[dict[str, Any]] = []
     for key, members in image.nodes.classes.items():
-        bounds = key.capabilities.ranges.get(feature, (0, 0))
-        if supports(key.capabilities, feature, level) is Verdict.NO and bounds[1] < level:
-            below.append({"role": str(key.role), "range": list(bounds), "nodes": len(members)})
+        supported = key.capabilities.ranges.of(feature)
+        if supports(key.capabilities, feature, level) is Verdict.NO and supported.maximum < level:
+            below.append({"role": str(key.role), "range": [*supported], "nodes": len(members)})
     # In an order of its own: that of the classes differs from process to process.
     below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
     if below:
@@ -35,9 +35,9 @@ def _above_support(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
 
 
-def _disagreement(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _disagreement(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     feature = FeatureName(str(subject.key))
-    views = image.disagreements.get(feature, ())
+    views = context.image.disagreements.get(feature, ())
     if len(views) > 1:
         told = "; ".join(
             f"{level_name(feature, view.level)} by {', '.join(view.nodes)}" for view in views
@@ -53,8 +53,14 @@ def _disagreement(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 FEATURE_RULES: Final = (
     Rule(
         "level-above-support",
-        "a finalized level is above what some registered node supports",
+        "a level above what some registered node supports is finalized",
+        SubjectKind.FEATURE,
         _above_support,
     ),
-    Rule("nodes-disagree", "nodes report different finalized levels", _disagreement),
+    Rule(
+        "nodes-disagree",
+        "nodes answer with different finalized levels",
+        SubjectKind.FEATURE,
+        _disagreement,
+    ),
 )

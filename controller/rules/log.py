@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.cluster import ClusterImage
 
 
-def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
+    image = context.image
     if image.log.offset < image.log_high:
         # Where the log stands now is left out: it moves with every record that is read again, and
         # each of them would be another alert.
@@ -20,14 +20,25 @@ def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, {"was": image.log_high})
 
 
-def _gap(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    if image.gap:
-        summary = f"A part of the metadata log was missed: {image.gap}."
-        yield Finding(summary, Severity.WARNING, {"reason": image.gap})
+    reason = context.image.gap
+    if reason:
+        summary = f"A part of the metadata log was missed: {reason}."
+        yield Finding(summary, Severity.WARNING, {"reason": reason})
 
 
 LOG_RULES: Final = (
-    Rule("epoch-regression", "the metadata log went backwards, and the epoch with it", _regression),
-    Rule("log-gap", "a part of the metadata log was missed and not yet recovered", _gap),
+    Rule(
+        "epoch-regression",
+        "the metadata log, with it the epoch, went backwards",
+        SubjectKind.LOG,
+        _regression,
+    ),
+    Rule(
+        "log-gap",
+        "a part of the metadata log was missed and not yet made good",
+        SubjectKind.LOG,
+        _gap,
+    ),
 )

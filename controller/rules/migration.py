@@ -9,19 +9,27 @@ from featurewatch.controller.migration import (
     missing_brokers,
     state_name,
 )
-from featurewatch.controller.rules.rule import Finding, Rule, Subject, coarse_count
+from featurewatch.controller.rules.rule import (
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+    coarse_count,
+)
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.cluster import Authority
 
 _NAMED: Final = 10
-"""So many missing brokers are named; of more, the rough number is said."""
+"""So many missing brokers are named; of more, their rough number is given."""
 
 
-def _under_way(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _under_way(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """Sources: "Preparing for migration" in Kafka's operations manual, and
     ``FeatureControlManager.updateMetadataVersion`` of 3.4, 3.5 and 3.9.
     """
     del subject
+    image = context.image
     if in_progress(image):
         summary = (
             "The cluster moves from ZooKeeper to KRaft: change neither metadata.version nor "
@@ -35,22 +43,22 @@ def _under_way(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, {"state": state_name(image)})
 
 
-def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    found = missing_brokers(image)
-    if not found:
+    missing = missing_brokers(context.image)
+    if not missing:
         return
-    evidence: dict[str, object] = {"missing": len(found)}
-    if len(found) <= _NAMED:
-        ids = sorted(found)
+    evidence: dict[str, object] = {"missing": len(missing)}
+    if len(missing) <= _NAMED:
+        ids = sorted(missing)
         who = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
         evidence["nodes"] = ids
     else:
-        evidence["missing"] = coarse_count(len(found))
+        evidence["missing"] = coarse_count(len(missing))
         who = f"at least {evidence['missing']} brokers"
     waits = (
         "and the migration waits for that"
-        if image.migration == PRE_MIGRATION
+        if context.image.migration == PRE_MIGRATION
         else "and they send it no metadata"
     )
     summary = (
@@ -61,10 +69,16 @@ def _incomplete(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 MIGRATION_RULES: Final = (
-    Rule("migration-under-way", "the cluster is migrating from ZooKeeper to KRaft", _under_way),
+    Rule(
+        "migration-under-way",
+        "the cluster moves from ZooKeeper to KRaft",
+        SubjectKind.MIGRATION,
+        _under_way,
+    ),
     Rule(
         "migration-incomplete",
-        "brokers in ZooKeeper have not yet registered with the KRaft controllers",
+        "brokers in ZooKeeper have not registered with the KRaft controllers",
+        SubjectKind.MIGRATION,
         _incomplete,
     ),
 )

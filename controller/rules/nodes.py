@@ -1,24 +1,37 @@
 """Rules about one node, registered or live in ZooKeeper: does it support what is finalized?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
+
+from immutables import Map
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import NodeKey, Range
-from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.tables.image.nodes import Node, is_valid_range
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey
+from featurewatch.tables.image.nodes import Capabilities, Node
 from featurewatch.tables.image.provenance import ZnodeProvenance
 
+Levels = Map[FeatureName, FeatureLevel]
 
-def _found(image: ClusterImage, subject: Subject) -> tuple[Node | None, list[Incompatibility]]:
+
+def _node(context: RuleContext, subject: Subject) -> Node | None:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
-    node = image.nodes.get(subject.key)
-    if node is None:
-        return None, []
-    return node, list(incompatibilities(node.capabilities, image.features.levels))
+    return context.image.nodes.get(subject.key)
+
+
+def _incompatibilities(
+    context: RuleContext, subject: Subject
+) -> Iterator[tuple[Node, Incompatibility]]:
+    node = _node(context, subject)
+    if node is not None:
+        for item in incompatibilities(node.capabilities, context.image.features.levels):
+            yield node, item
+
+
+def _is_broken(capabilities: Capabilities, _: Levels) -> bool:
+    return capabilities.broken
 
 
 def _finding(node: Node, item: Incompatibility, summary: str) -> Finding:
@@ -37,14 +50,9 @@ def _name(node: Node) -> str:
     return f"{node.key.role} {node.key.node_id}"
 
 
-def _is_broken(bounds: Range | None) -> bool:
-    return bounds is not None and not is_valid_range(bounds)
-
-
-def _incompatible(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
-    node, found = _found(image, subject)
-    for item in found:
-        if node is None or item.range is None or _is_broken(item.range):
+def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    for node, item in _incompatibilities(context, subject):
+        if item.range is None or not item.range.is_valid:
             continue
         low, high = item.range
         level = level_name(item.feature, item.level)
@@ -60,10 +68,9 @@ def _incompatible(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield _finding(node, item, summary)
 
 
-def _missing(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
-    node, found = _found(image, subject)
-    for item in found:
-        if node is None or item.range is not None:
+def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    for node, item in _incompatibilities(context, subject):
+        if item.range is not None:
             continue
         level = level_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
@@ -84,24 +91,41 @@ def _missing(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield _finding(node, item, summary)
 
 
-def _broken_range(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
-    node, _ = _found(image, subject)
+def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    node = _node(context, subject)
     if node is None:
         return
-    for feature, bounds in node.capabilities.ranges.items():
-        if _is_broken(bounds):
-            why = "a minimum below 0" if bounds[0] < 0 else "a minimum above its maximum"
+    for feature, supported in node.capabilities.ranges.items():
+        if not supported.is_valid:
+            low, high = supported
+            why = "a minimum below 0" if low < 0 else "a minimum above its maximum"
             summary = (
-                f"{_name(node)} advertises {feature} from {bounds[0]} to {bounds[1]}, {why}: "
+                f"{_name(node)} advertises {feature} from {low} to {high}, {why}: "
                 "nothing can be said of it until it registers with a valid range."
             )
-            yield Finding(summary, Severity.WARNING, {"range": list(bounds)}, feature)
+            yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
 
 
 NODE_RULES: Final = (
-    Rule("incompatible-node", "a node's supported range excludes a finalized level", _incompatible),
-    Rule("missing-feature", "a node lacks a finalized feature", _missing),
     Rule(
-        "invalid-range", "a node advertises a minimum above its maximum or below 0", _broken_range
+        "incompatible-node",
+        "a node's range excludes a finalized level",
+        SubjectKind.NODE,
+        _incompatible,
+        grounds=incompatibilities,
+    ),
+    Rule(
+        "missing-feature",
+        "a node lacks a finalized feature",
+        SubjectKind.NODE,
+        _missing,
+        grounds=incompatibilities,
+    ),
+    Rule(
+        "invalid-range",
+        "a node advertises a minimum above its maximum or below 0",
+        SubjectKind.NODE,
+        _broken_range,
+        grounds=_is_broken,
     ),
 )

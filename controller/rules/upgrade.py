@@ -1,7 +1,7 @@
-"""Rules about the way from one release to the next: what was begun and lies there unfinished.
+"""Rules about upgrades from one release to the next that were begun and not finished.
 
-A cluster whose nodes are of two releases is in the course of things while it is rolled, and so are
-levels that wait to be finalized. What has lasted too long was forgotten, or cannot go on.
+Nodes of two releases are normal while a cluster is rolled, and so are levels that wait to be
+finalized. What has lasted too long was forgotten, or is blocked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.readiness.refusals import restart_refusal
-from featurewatch.controller.readiness.state_timers import CLUSTER
+from featurewatch.controller.readiness.state_timers import CLUSTER, Timer
 from featurewatch.controller.readiness.upgrade_state import (
     FeatureUpgradeState,
     UpgradeState,
@@ -17,9 +17,10 @@ from featurewatch.controller.readiness.upgrade_state import (
 )
 from featurewatch.controller.rules.rule import (
     Finding,
+    Rule,
     RuleContext,
     Subject,
-    TimedRule,
+    SubjectKind,
     coarse_count,
 )
 from featurewatch.controller.software import release_of_capabilities
@@ -34,23 +35,23 @@ _NAMED: Final = 10
 GHOST: Final = "ghost-registration"
 
 
-def _lasting(seen: RuleContext, state: UpgradeState) -> FeatureUpgradeState | None:
-    """Where metadata.version stands, if the cluster has been in a state for too long.
+def _lasting(context: RuleContext, state: UpgradeState) -> FeatureUpgradeState | None:
+    """The state of metadata.version, if the cluster has been in ``state`` for too long.
 
-    Clusters in ZooKeeper mode have none that counts, and no release to come to by levels.
+    Clusters in ZooKeeper mode have none that counts, and reach no release by levels.
     """
-    since = seen.times.states.get(CLUSTER)
-    if since is None or since.state is not state or seen.image.authority is Authority.ZOOKEEPER:
+    since = context.times.states.get(CLUSTER)
+    if since is None or since.state is not state or context.image.authority is Authority.ZOOKEEPER:
         return None
-    over = seen.now_ms - since.at_ms >= seen.limits.upgrade_ms
-    return upgrade_state_of(seen.image).features.get(METADATA_VERSION) if over else None
+    over = context.now_ms - since.at_ms >= context.limits.upgrade_ms
+    return upgrade_state_of(context.image).features.get(METADATA_VERSION) if over else None
 
 
-def _blocked(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """The nodes that hold it back: those below the highest level that any node supports."""
     del subject
-    stand = _lasting(seen, UpgradeState.MIXED)
-    behind = sorted(_behind(seen, stand)) if stand is not None else []
+    stand = _lasting(context, UpgradeState.MIXED)
+    behind = sorted(_behind(context, stand)) if stand is not None else []
     if stand is None or not behind:
         return
     count = len(behind)
@@ -58,7 +59,7 @@ def _blocked(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     who = shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
     summary = (
         f"Nodes of two releases stand beside each other for more than "
-        f"{format_duration(seen.limits.upgrade_ms)}, and {who} "
+        f"{format_duration(context.limits.upgrade_ms)}, and {who} "
         f"hold{'s' if count == 1 else ''} metadata.version "
         f"{level_name(METADATA_VERSION, stand.newest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
@@ -70,20 +71,20 @@ def _blocked(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _behind(seen: RuleContext, stand: FeatureUpgradeState) -> Iterator[NodeKey]:
-    for key, ids in seen.image.nodes.classes.items():
-        if key.capabilities.ranges.get(METADATA_VERSION, (0, 0))[1] < stand.newest:
+def _behind(context: RuleContext, stand: FeatureUpgradeState) -> Iterator[NodeKey]:
+    for key, ids in context.image.nodes.classes.items():
+        if key.capabilities.ranges.of(METADATA_VERSION).maximum < stand.newest:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 
-def _forgotten(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _forgotten(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(seen, UpgradeState.READY)
+    stand = _lasting(context, UpgradeState.READY)
     if stand is not None:
         now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
         summary = (
             f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
-            f"{format_duration(seen.limits.upgrade_ms)}, and {now} is finalized. "
+            f"{format_duration(context.limits.upgrade_ms)}, and {now} is finalized. "
             "Finalize it when you do "
             "not want to go back: `featurewatch readiness` says what that changes."
         )
@@ -91,12 +92,12 @@ def _forgotten(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _partial(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _partial(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(seen, UpgradeState.PARTLY)
+    stand = _lasting(context, UpgradeState.PARTLY)
     if stand is None:
         return
-    stands, level = upgrade_state_of(seen.image), stand.finalized
+    stands, level = upgrade_state_of(context.image), stand.finalized
     told = ", ".join(
         f"{name} {level_name(name, stands.features[name].finalized)} instead of {default}"
         for name, default in stands.behind.items()
@@ -109,14 +110,14 @@ def _partial(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, {"behind": dict(stands.behind)})
 
 
-def _ghost(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
-    key, node = subject.key, seen.image.nodes.get(subject.key)
-    since = seen.times.offline.get(key)
-    live = seen.image.authority is not Authority.LOG
-    if node is None or since is None or live or seen.now_ms - since < seen.limits.ghost_ms:
+    key, node = subject.key, context.image.nodes.get(subject.key)
+    since = context.times.offline.get(key)
+    live = context.image.authority is not Authority.LOG
+    if node is None or since is None or live or context.now_ms - since < context.limits.ghost_ms:
         return
-    what = "is fenced" if key.role is Role.BROKER else _controller_is(seen, key)
+    what = "is fenced" if key.role is Role.BROKER else _controller_is(context, key)
     release = release_of_capabilities(node.capabilities)
     runs = f" on Kafka {release.name}" if release else ""
     remedy = (
@@ -127,15 +128,15 @@ def _ghost(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
     )
     summary = (
         f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
-        f"{format_duration(seen.limits.ghost_ms)}: "
+        f"{format_duration(context.limits.ghost_ms)}: "
         "Kafka asks it before every change of a level all the "
         f"same; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))
 
 
-def _controller_is(seen: RuleContext, key: NodeKey) -> str:
-    answer = seen.image.answers.get(key)
+def _controller_is(context: RuleContext, key: NodeKey) -> str:
+    answer = context.image.answers.get(key)
     return "does not answer" if answer is not None and answer.silent else "is no voter"
 
 
@@ -144,13 +145,13 @@ def _evidence(node: Node) -> dict[str, Any]:
     return {"ranges": ranges, "fenced": node.fenced}
 
 
-def _refused(seen: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _refused(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
     key = subject.key
-    since = seen.times.refused.get(key)
-    if since is None or seen.now_ms - since < seen.limits.refusal_ms:
+    since = context.times.refused.get(key)
+    if since is None or context.now_ms - since < context.limits.refusal_ms:
         return
-    words = restart_refusal(seen.image, key)
+    words = restart_refusal(context.image, key)
     if words is not None:
         what = (
             "will be refused at its next registration" if key.role is Role.BROKER else "will stop"
@@ -172,19 +173,41 @@ def format_duration(limit_ms: int) -> str:
 
 
 UPGRADE_RULES: Final = (
-    TimedRule("upgrade-blocked", "nodes have run different releases for too long", _blocked),
-    TimedRule(
-        "finalization-forgotten",
-        "all nodes have long supported a level that is not finalized",
-        _forgotten,
+    Rule(
+        "upgrade-blocked",
+        "nodes of different releases beside each other for long",
+        SubjectKind.UPGRADE,
+        _blocked,
+        timer=Timer.UPGRADE,
     ),
-    TimedRule(
+    Rule(
+        "finalization-forgotten",
+        "all nodes support a level for long, and it is not finalized",
+        SubjectKind.UPGRADE,
+        _forgotten,
+        timer=Timer.UPGRADE,
+    ),
+    Rule(
         "finalization-partial",
-        "metadata.version was raised long ago, but other features were not",
+        "metadata.version was raised, and other features stayed behind for long",
+        SubjectKind.UPGRADE,
         _partial,
+        timer=Timer.UPGRADE,
     ),
 )
 LASTING_NODE_RULES: Final = (
-    TimedRule(GHOST, "a registered node shows no sign of life", _ghost),
-    TimedRule("registration-refused", "a node's next registration would be refused", _refused),
+    Rule(
+        GHOST,
+        "a node is registered and shows no sign of life",
+        SubjectKind.NODE,
+        _ghost,
+        timer=Timer.OFFLINE,
+    ),
+    Rule(
+        "registration-refused",
+        "a node would be refused at its next registration",
+        SubjectKind.NODE,
+        _refused,
+        timer=Timer.REFUSED,
+    ),
 )

@@ -3,37 +3,36 @@
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.controller.rules.rule import Finding, Rule, Subject
+from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import ZnodeProvenance
 from featurewatch.tables.image.zookeeper import FEATURES_PATHS, ZnodeIssue
 
 
-def _remark(image: ClusterImage, subject: Subject) -> ZnodeIssue | None:
-    return image.zookeeper.issues.get(str(subject.key))
+def _issue(context: RuleContext, subject: Subject) -> ZnodeIssue | None:
+    return context.image.zookeeper.issues.get(str(subject.key))
 
 
-def _missed(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _missed(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """It ends with the znode's next change of which nothing is missed, with its end, or when all of
     ZooKeeper is read anew once more: what was missed can never be had, and the warning is of its
     time.
     """
-    remark = _remark(image, subject)
-    if remark is not None and remark.missed:
-        versions = "1 version" if remark.missed == 1 else f"{remark.missed} versions"
+    issue = _issue(context, subject)
+    if issue is not None and issue.missed:
+        versions = "1 version" if issue.missed == 1 else f"{issue.missed} versions"
         summary = (
-            f"Nobody saw {versions} of {subject.key} before version {remark.version}, since it "
+            f"Nobody saw {versions} of {subject.key} before version {issue.version}, since it "
             "changed faster than it could be read or while no session stood: ask who changed it "
             "which levels it held in between."
         )
-        evidence = {"missed": remark.missed, "version": remark.version}
+        evidence = {"missed": issue.missed, "version": issue.version}
         yield Finding(summary, Severity.WARNING, evidence)
 
 
-def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
-    remark = _remark(image, subject)
-    if remark is None or not remark.unreadable:
+def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    issue = _issue(context, subject)
+    if issue is None or not issue.unreadable:
         return
     if subject.key in FEATURES_PATHS:
         severity = Severity.CRITICAL
@@ -44,12 +43,13 @@ def _unreadable(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
     else:
         severity = Severity.WARNING
         advice = "Its bytes are in the dead letters: find out who wrote them."
-    summary = f"{subject.key} cannot be read: {remark.unreadable}. {advice}"
-    yield Finding(summary, severity, {"reason": remark.unreadable})
+    summary = f"{subject.key} cannot be read: {issue.unreadable}. {advice}"
+    yield Finding(summary, severity, {"reason": issue.unreadable})
 
 
-def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """It ends when the version has reached the highest one again."""
+    image = context.image
     for znode, peak in image.zookeeper.regressed():
         if znode.path != subject.key:
             continue
@@ -74,9 +74,10 @@ def _regression(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, {"was": peak})
 
 
-def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
+def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """Only where it took levels away: features that were never on are the state of old clusters."""
-    znode, erased = image.zookeeper.disabled, image.zookeeper.erased
+    zookeeper = context.image.zookeeper
+    znode, erased = zookeeper.disabled, zookeeper.erased
     if znode is not None and erased and znode.path == subject.key:
         levels = ", ".join(f"{name} {level}" for name, level in sorted(erased.items()))
         summary = (
@@ -88,8 +89,18 @@ def _disabled(image: ClusterImage, subject: Subject) -> Iterable[Finding]:
 
 
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "some versions of a znode were never read", _missed),
-    Rule("znode-unreadable", "a znode cannot be read", _unreadable),
-    Rule("znode-regression", "the epoch of the features znode went backwards", _regression),
-    Rule("features-disabled", "the features znode was disabled and lost its levels", _disabled),
+    Rule("znode-missed", "a znode had versions that nobody saw", SubjectKind.ZNODE, _missed),
+    Rule("znode-unreadable", "a znode cannot be read", SubjectKind.ZNODE, _unreadable),
+    Rule(
+        "znode-regression",
+        "the epoch of the features znode went backwards",
+        SubjectKind.ZNODE,
+        _regression,
+    ),
+    Rule(
+        "features-disabled",
+        "the features znode was disabled and lost its levels",
+        SubjectKind.ZNODE,
+        _disabled,
+    ),
 )

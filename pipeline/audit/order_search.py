@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 from immutables import Map
 
+from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.fold.messages import (
     ALERT,
     CHANGE,
     SNAPSHOT,
-    InputMessage,
     fold_message,
     restore_state,
 )

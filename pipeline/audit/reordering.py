@@ -12,10 +12,10 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.audit.live_outputs import cause_names
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
-from featurewatch.pipeline.fold.messages import InputMessage
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 
 _MESSAGE: Final = InputMessage._fields

@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 from immutables import Map
 
+from featurewatch.controller.downgrade_path import RollbackPath
 from featurewatch.controller.rolls.roll import Roll, RolledNode, RollHistory
-from featurewatch.controller.rolls.rollback import RollbackPath
 from featurewatch.controller.software import Direction
 from featurewatch.pipeline.fold.intervals import Exclusion, Exclusions, IntervalStart, OpenIntervals
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
@@ -89,8 +89,8 @@ def _fields(known: Capabilities) -> tuple[Any, ...]:
 
 def _capabilities(fields: list[Any]) -> Capabilities:
     ranges, complete = fields
-    found = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
-    return intern_capabilities(found, complete=complete)
+    bounds = {FeatureName(name): (low, high) for name, (low, high) in ranges.items()}
+    return intern_capabilities(bounds, complete=complete)
 
 
 def _roll_fields(roll: Roll) -> dict[str, Any]:

@@ -86,10 +86,10 @@ class HistoryRow(NamedTuple):
 
 
 def update_intervals(
-    past: OpenIntervals, before: MonitorState, outcome: StepResult, cause: Cause
+    past: OpenIntervals, before: MonitorState, outcome: StepResult
 ) -> tuple[OpenIntervals, list[HistoryRow]]:
     """The past after a step, and what the step says of it. Pure; the cost follows what changed."""
-    delta = outcome.delta
+    delta, cause = outcome.delta, outcome.cause
     touched = [subject for subject in outcome.alert_changes if subject.kind is SubjectKind.NODE]
     if not (delta.nodes or delta.levels or touched):
         return past, []

@@ -1,12 +1,15 @@
-"""The shared fold over messages: what the worker does with one, without a bus and without Spark."""
+"""The fold over messages: the worker's processing of each, and the history rows beside it.
+
+It knows neither a bus nor Spark.
+"""
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from featurewatch.controller.alerts import Cause
-from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
+from featurewatch.controller.input_messages import InputMessage, process
+from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.rows import rows_of_state, states_of_rows
 from featurewatch.pipeline.fold import daily_readiness
 from featurewatch.pipeline.fold.daily_readiness import NO_DAYS, CurrentDay
 from featurewatch.pipeline.fold.interval_rows import PREFIX, interval_rows, intervals_of_rows
@@ -14,37 +17,19 @@ from featurewatch.pipeline.fold.intervals import (
     NO_PAST,
     HistoryRow,
     OpenIntervals,
+    flush_roll,
     update_intervals,
 )
-from featurewatch.pipeline.fold.intervals import flush_roll as last_words_of
-from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.codec.outputs import Output, encode_output
-from featurewatch.streams.events import DeadLetter, Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, FeatureChange
-from featurewatch.streams.topics import INPUTS
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import ClusterDelta, MessagePosition
 from featurewatch.tables.rows import cluster_of, row_key
-
-INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
-"""The input topics that the fold takes in, by short name."""
 
 CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
 
 
-class InputMessage(NamedTuple):
-    """A message of an input topic; ``time_ms`` is Kafka's time of it."""
-
-    topic: str
-    partition: int
-    offset: int
-    time_ms: int
-    key: bytes | None
-    value: bytes | None
-
-
 class FoldOutput(NamedTuple):
-    """What the fold says: an output as it goes to its topic, a row of the past, or of the state.
+    """An output of the fold: one of the monitor as on its topic, a history row, or a state row.
 
     ``id`` follows from the cause of an output (its ``ce_id``), and names a row.
     """
@@ -57,7 +42,7 @@ class FoldOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoldState:
-    """What the fold knows of a cluster: what the worker knows, and what is remembered beside it."""
+    """The fold's state of a cluster: the worker's, and what the history needs beside it."""
 
     monitor: MonitorState
     past: OpenIntervals = NO_PAST
@@ -70,95 +55,60 @@ class FoldState:
 
 
 def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
-    """The state that some rows hold; before there are any, that of an unknown cluster."""
+    """The state that some rows hold; without rows, that of an unknown cluster."""
     name = ClusterId(cluster)
-    known, past, days = {}, {}, None
+    monitor_rows, interval_values, days = {}, {}, None
     for key, value in rows.items():
-        short = cluster_of(key)[1]
-        if short.startswith(PREFIX):
-            past[short] = value
-        elif short == daily_readiness.ROW:
+        row = cluster_of(key)[1]
+        if row.startswith(PREFIX):
+            interval_values[row] = value
+        elif row == daily_readiness.ROW:
             days = value
         else:
-            known[key] = value
-    monitor = states_of_rows(known.items()).get(name) or MonitorState.of(name)
-    return FoldState(monitor, intervals_of_rows(past), daily_readiness.days_of_row(days))
+            monitor_rows[key] = value
+    monitor = states_of_rows(monitor_rows.items()).get(name) or MonitorState.of(name)
+    past = intervals_of_rows(interval_values)
+    return FoldState(monitor, past, daily_readiness.days_of_row(days))
 
 
 def state_rows(state: FoldState) -> dict[str, bytes]:
     """All rows of a state, as if all of it had just changed."""
-    image = state.monitor.image
-    everything = ClusterDelta(
-        nodes=dict(image.nodes.nodes),
-        answers=dict(image.answers.nodes),
-        pending=dict(image.resync.nodes.nodes) if image.resync else {},
-        znodes=dict(image.znodes.nodes),
-        reading=dict(image.reading.nodes.nodes) if image.reading else {},
-    )
-    outcome = StepResult(state.monitor, everything, alert_changes=dict(state.monitor.firing))
-    rows = rows_of_step(MonitorState.of(image.cluster), outcome)
-    beside = dict(interval_rows(state.past)) | {
-        daily_readiness.ROW: daily_readiness.row_of_days(state.days)
-    }
-    named = {row_key(image.cluster, name): value for name, value in beside.items()}
-    return {name: value for name, value in rows if value is not None} | named
+    history = dict(interval_rows(state.past))
+    history[daily_readiness.ROW] = daily_readiness.row_of_days(state.days)
+    named = {row_key(state.cluster, name): value for name, value in history.items()}
+    return rows_of_state(state.monitor) | named
 
 
 def fold_message(
     state: FoldState, message: InputMessage, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[FoldState, list[FoldOutput]]:
-    """Takes in a message of the state's cluster, as a worker with the same limits does.
+    """Applies a message of the state's cluster, as a worker with the same limits does.
 
-    A message that was taken in before says nothing; one that cannot be read is counted as such.
-    After the last message `flush_outputs` has what is not said message by message.
+    A message that was applied before produces no output; an unreadable one is counted as such.
+    After the last message `flush_outputs` has what is not published message by message.
     """
-    topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
-    delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
-    before = state.monitor
-    if before.image.has_applied(delivery):
-        return state, []
-    days, words = daily_readiness.on_message(state.days, before.image, message.time_ms)
-    try:
-        event = decode(topic, message.value, message.key)
-    except MalformedEventError as error:
-        place = f"{message.topic} partition {message.partition} offset {message.offset}"
-        outcome = step_unreadable(before, place, str(error), delivery, limits)
-        days = daily_readiness.mark_changed(days, before.image, outcome.state.image)
-        told = _outputs(outcome) + _words(state.cluster, words)
-        return FoldState(outcome.state, state.past, days), told
-    assert not isinstance(event, DeadLetter)  # noqa: S101 - not on input topics
-    outcome = step(before, event, delivery, limits)
-    days = daily_readiness.mark_changed(days, before.image, outcome.state.image)
-    past, more = update_intervals(state.past, before, outcome, _cause(event))
-    told = _outputs(outcome) + _words(state.cluster, words + more)
-    return FoldState(outcome.state, past, days), told
+    result = process(message, lambda _: state.monitor, limits).step
+    before, after = state.monitor.image, result.state.image
+    days, rows = daily_readiness.on_message(state.days, before, message.time_ms)
+    days = daily_readiness.mark_changed(days, before, after)
+    past, interval_ends = update_intervals(state.past, state.monitor, result)
+    outputs = [*map(_encoded, result.outputs)]
+    outputs += _history_outputs(state.cluster, rows + interval_ends)
+    return FoldState(result.state, past, days), outputs
 
 
 def flush_outputs(state: FoldState) -> tuple[FoldState, list[FoldOutput]]:
-    """What is still to be said after some messages: once for all of them."""
-    past, words = last_words_of(state.cluster, state.past)
-    days, more = daily_readiness.flush_today(state.days, state.monitor.image)
-    return FoldState(state.monitor, past, days), _words(state.cluster, words + more)
+    """What is still to be published after some messages: once for all of them."""
+    past, rolls = flush_roll(state.cluster, state.past)
+    days, rows = daily_readiness.flush_today(state.days, state.monitor.image)
+    return FoldState(state.monitor, past, days), _history_outputs(state.cluster, rolls + rows)
 
 
-def _cause(event: Event) -> Cause:
-    """An event and when what it tells of happened: Kafka's own time where there is one."""
-    appended = event.append_ms if isinstance(event, (LogCommit, SnapshotChunk)) else -1
-    return Cause(event.id, appended if appended >= 0 else event.seen_ms)
+def _history_outputs(cluster: str, rows: list[HistoryRow]) -> list[FoldOutput]:
+    return [FoldOutput(cluster, row.kind, row.id, row.encoded()) for row in rows]
 
 
-def _words(cluster: str, words: list[HistoryRow]) -> list[FoldOutput]:
-    return [FoldOutput(cluster, word.kind, word.id, word.encoded()) for word in words]
-
-
-def _outputs(outcome: StepResult) -> list[FoldOutput]:
-    outputs: list[Output] = [*outcome.changes, *outcome.alerts]
-    if outcome.snapshot is not None:
-        outputs.append(outcome.snapshot)
-    return [_said(output) for output in outputs]
-
-
-def _said(output: Output) -> FoldOutput:
+def _encoded(output: Output) -> FoldOutput:
     message = encode_output(output)
     event_id = dict(message.headers)["ce_id"].decode()
     return FoldOutput(output.cluster, _kind(output), event_id, message.value or b"")

@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.fold.messages import (
-    INPUT_TOPICS,
     STATE_ROW,
     FoldOutput,
     FoldState,
-    InputMessage,
     flush_outputs,
     fold_message,
     restore_state,

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from featurewatch.controller.input_messages import INPUT_TOPICS, decode_input, input_topic
 from featurewatch.pipeline.silver.event_schema import (
     CONTROL_RECORD,
     EVENT,
@@ -27,11 +28,9 @@ from featurewatch.pipeline.silver.event_schema import (
     ddl,
 )
 from featurewatch.pipeline.silver.from_records import WANTED
-from featurewatch.streams.codec.events import MalformedEventError, decode, kind_of
+from featurewatch.streams.codec.events import MalformedEventError, kind_of
 from featurewatch.streams.events import UNREADABLE, LogCommit, SnapshotChunk
-from featurewatch.streams.topics import INPUTS
 
-_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
 _RECORD: Final = "struct<index: int, offset: bigint, type: string, data: string>"
 _FOUND: Final = {**NODE_RECORD, **LEVEL_RECORD, **CONTROL_RECORD, "reason": "string"}
 """The fields of all records that some table holds."""
@@ -53,7 +52,7 @@ def short_topic() -> Column:
 
 def input_messages(messages: DataFrame) -> DataFrame:
     """The messages of the input topics."""
-    return messages.where(short_topic().isin([*_TOPICS]))
+    return messages.where(short_topic().isin([*INPUT_TOPICS]))
 
 
 class DecodedMessage(NamedTuple):
@@ -67,10 +66,9 @@ class DecodedMessage(NamedTuple):
 
 def decode_message(topic: str, key: bytes | None, value: bytes | None) -> DecodedMessage:
     """Reads a message of a topic, which is its full or its short name, as the worker does."""
-    try:
-        event = decode(_TOPICS[topic.rpartition(".")[2]], value, key)
-    except MalformedEventError as error:
-        return DecodedMessage(None, str(error), None)
+    event = decode_input(input_topic(topic), key, value)
+    if isinstance(event, MalformedEventError):
+        return DecodedMessage(None, str(event), None)
     if isinstance(event, (LogCommit, SnapshotChunk)):
         return DecodedMessage(event.id, None, _content(event))
     return DecodedMessage(event.id, None, value)

@@ -48,7 +48,7 @@ from featurewatch.reference.machines.zookeeper import (
     OperationResult,
     OutcomeUnknown,
 )
-from featurewatch.streams.types import FeatureName, Range
+from featurewatch.streams.types import FeatureName, SupportedRange
 from featurewatch.tables.image.nodes import intern_capabilities
 
 __all__ = ["BrokerIdentity", "ReferenceBroker"]
@@ -70,7 +70,7 @@ class ReferenceBroker:
     """One broker; a shell runs it in a ZooKeeper session and ends it when it says `ExitProcess`."""
 
     def __init__(
-        self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, Range]
+        self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, SupportedRange]
     ) -> None:
         self._identity = identity
         self._dialect = dialect

@@ -17,7 +17,8 @@ def is_compatible(dialect: Dialect, known: Capabilities, feature: str, level: in
     """
     name = FeatureName(feature)
     if level == dialect.lowest_level == 0:
-        return known.ranges.get(name, (1, 1))[0] == 0 and not known.broken
+        supported = known.ranges.get(name)
+        return supported is not None and supported.minimum == 0 and not known.broken
     return supports(known, name, FeatureLevel(level)) is Verdict.YES
 
 

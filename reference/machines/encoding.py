@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from featurewatch.reference.machines.dialect import Dialect
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import (
     BrokerZnode,
     ControllerEpochZnode,
@@ -115,7 +115,7 @@ def metadata_of(znode: FeaturesZnode) -> Metadata:
 
 
 def encode_broker(
-    dialect: Dialect, identity: BrokerIdentity, supported: Mapping[str, Range], now_ms: int
+    dialect: Dialect, identity: BrokerIdentity, supported: Mapping[str, SupportedRange], now_ms: int
 ) -> bytes:
     """A broker's own znode, schema 5: its addresses and its supported ranges."""
     low, high = dialect.range_keys

@@ -8,7 +8,7 @@ from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsRespons
 from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponseV3
 from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsResponseV4
 
-from featurewatch.streams.types import FeatureLevel, FeatureName, Range
+from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRange
 
 ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
 
@@ -40,7 +40,7 @@ class NodeFeatures:
     what the node advertises and cannot be, with the reason.
     """
 
-    supported: Mapping[FeatureName, Range]
+    supported: Mapping[FeatureName, SupportedRange]
     finalized: Mapping[FeatureName, FeatureLevel]
     epoch: int
     complete: bool
@@ -61,8 +61,8 @@ def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
     """The features in a response of any version; below version 3 there are none."""
     if isinstance(response, ApiVersionsResponseV0):
         return NodeFeatures({}, {}, -1, complete=False)
-    supported: dict[FeatureName, Range] = {}
-    invalid: list[tuple[AdvertisedRange, str]] = []
+    supported: dict[FeatureName, SupportedRange] = {}
+    faults: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
         advertised = AdvertisedRange(
             feature.name, int(feature.min_version), int(feature.max_version)
@@ -71,7 +71,7 @@ def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
         if problem is not None:
             invalid.append((advertised, f"supported feature {feature.name!r} {problem}"))
         else:
-            supported[FeatureName(feature.name)] = (advertised.low, advertised.high)
+            supported[FeatureName(feature.name)] = SupportedRange(advertised.low, advertised.high)
     finalized: dict[FeatureName, FeatureLevel] = {}
     epoch = max(int(response.finalized_features_epoch), -1)
     for level in response.finalized_features if epoch >= 0 else ():

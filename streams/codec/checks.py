@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from featurewatch.streams.codec.cloudevents import LATEST_MS
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 
 Check = Callable[[Any], Any]
 
@@ -90,14 +90,14 @@ def list_of(check_item: Check) -> Check:
     return check
 
 
-def supported_range(value: Any) -> Range:
+def supported_range(value: Any) -> SupportedRange:
     """``[min, max]``, min not above max."""
     if type(value) is not list or len(value) != 2:
         raise ValueError(f"is not a range [min, max]: {brief(value)}")
     low, high = LEVEL(value[0]), LEVEL(value[1])
     if low > high:
         raise ValueError(f"is a range whose minimum is above its maximum: {brief(value)}")
-    return low, high
+    return SupportedRange(low, high)
 
 
 OFFSET: Final = integer(0, 2**63 - 1)

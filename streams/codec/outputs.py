@@ -25,7 +25,7 @@ from featurewatch.streams.outputs import (
     ZookeeperController,
 )
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import Role, SupportedRange, SupportedRanges
 
 Output = FeatureChange | Alert | Snapshot
 
@@ -48,7 +48,7 @@ def encode_output(output: Output) -> Message:
     time_ms = output.seen_ms if isinstance(output, FeatureChange) else output.at_ms
     headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
-    return Message(key.encode(), orjson.dumps(output), headers)
+    return Message(key.encode(), orjson.dumps(output, default=list), headers)  # of ranges
 
 
 def decode_change(value: bytes | None) -> FeatureChange:
@@ -105,7 +105,7 @@ def _member(enum: Any, value: Any) -> Any:
 def _class(item: dict[str, Any]) -> CapabilityClass:
     return CapabilityClass(
         role=Role(item["role"]),
-        ranges={name: (low, high) for name, (low, high) in item["ranges"].items()},
+        ranges=SupportedRanges(item["ranges"]),
         complete=item["complete"],
         nodes=tuple(item["nodes"]),
         fenced=tuple(item["fenced"]),
@@ -137,7 +137,7 @@ def _incompatible(item: dict[str, Any]) -> IncompatibleNode:
         node_id=item["node_id"],
         feature=item["feature"],
         level=item["level"],
-        range=None if bounds is None else (bounds[0], bounds[1]),
+        range=None if bounds is None else SupportedRange(*bounds),
         verdict=item["verdict"],
     )
 

@@ -19,7 +19,7 @@ from featurewatch.streams.codec.checks import (
     map_of,
     one_of,
 )
-from featurewatch.streams.types import Range
+from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -41,11 +41,11 @@ _LEVEL: Final = integer(0, 2**63 - 1)
 _SESSION: Final = _INT64
 
 
-def _range(value: Any) -> Range:
-    """Unlike elsewhere the minimum may be above the maximum: it is what the broker wrote."""
+def _range(value: Any) -> SupportedRange:
+    """Unlike elsewhere the minimum may be above the maximum: it is the broker's own word."""
     if type(value) is not list or len(value) != 2:
         raise ValueError(f"is not a range [min, max]: {brief(value)}")
-    return _INT64(value[0]), _INT64(value[1])
+    return SupportedRange(_INT64(value[0]), _INT64(value[1]))
 
 
 def _text_or_none(value: Any) -> str | None:

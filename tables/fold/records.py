@@ -14,7 +14,6 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
     NodeKey,
-    Range,
     Role,
 )
 from featurewatch.tables.image.nodes import Capabilities, Node, NodesImage, intern_capabilities
@@ -96,7 +95,7 @@ def _broker_key(data: Data, name: str) -> NodeKey:
 
 
 def _ranges(data: Data) -> Capabilities:
-    ranges: dict[FeatureName, Range] = {
+    ranges = {
         FeatureName(_text(item, "name")): (
             _int(item, "minSupportedVersion"),
             _int(item, "maxSupportedVersion"),

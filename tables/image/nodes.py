@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from immutables import Map
 
-from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Range, Role
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role, SupportedRanges
 from featurewatch.tables.image.provenance import Provenance
 
 
@@ -23,33 +23,28 @@ class Capabilities:
     ``broken`` says that some range is none, and nothing can be concluded from it.
     """
 
-    ranges: Mapping[FeatureName, Range]
+    ranges: SupportedRanges
     complete: bool = True
     broken: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        broken = not all(is_valid_range(bounds) for bounds in self.ranges.values())
+        broken = not all(supported.is_valid for supported in self.ranges.values())
         object.__setattr__(self, "broken", broken)
 
 
-def is_valid_range(bounds: Range) -> bool:
-    """Whether 0 ≤ minimum ≤ maximum, as KIP-584 asks of a supported range."""
-    return 0 <= bounds[0] <= bounds[1]
-
-
 def intern_capabilities(
-    ranges: Mapping[FeatureName, Range], *, complete: bool = True
+    ranges: Mapping[FeatureName, tuple[int, int]], *, complete: bool = True
 ) -> Capabilities:
     """The one object for these supported ranges."""
     key = (tuple(sorted(ranges.items())), complete)
     known = _KNOWN.get(key)
     if known is None:
-        known = _KNOWN[key] = Capabilities(dict(key[0]), complete)
+        known = _KNOWN[key] = Capabilities(SupportedRanges(key[0]), complete)
     return known
 
 
 _KNOWN: Final[
-    WeakValueDictionary[tuple[tuple[tuple[FeatureName, Range], ...], bool], Capabilities]
+    WeakValueDictionary[tuple[tuple[tuple[FeatureName, tuple[int, int]], ...], bool], Capabilities]
 ] = WeakValueDictionary()
 """Never fewer than some node has: of two objects for equal ranges, one would be a change."""
 

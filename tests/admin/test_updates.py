@@ -11,7 +11,14 @@ from featurewatch.admin.updates import (
     uniform_result,
 )
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role, UpgradeType
+from featurewatch.streams.types import (
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRanges,
+    UpgradeType,
+)
 
 NAME, LEVEL = FeatureName("f"), FeatureLevel(1)
 KINDS = [kind for kind in UpgradeType if kind is not UpgradeType.UNKNOWN]
@@ -70,7 +77,9 @@ def metadata(
     finalized: dict[str, int] | None = None, **supported: tuple[int, int]
 ) -> FeatureMetadata:
     """What a node says; a dot in a name is written as two underscores."""
-    ranges = {FeatureName(name.replace("__", ".")): each for name, each in supported.items()}
+    ranges = SupportedRanges(
+        (FeatureName(name.replace("__", ".")), bounds) for name, bounds in supported.items()
+    )
     levels = {FeatureName(name): FeatureLevel(level) for name, level in (finalized or {}).items()}
     return FeatureMetadata(ranges, levels, 1, Address("a", 1))
 

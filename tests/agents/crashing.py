@@ -35,18 +35,18 @@ class _Crash:
         self._changelog = changelog
         self._in_event = False
         self._seen = False
-        self._say, self._keep = EventProcessor._say, EventProcessor._keep
+        self._say, self._keep = EventProcessor._publish, EventProcessor._persist
         self._send, self._settle = Publisher.send, OffsetTracker.wait_acknowledged
 
     def install(self) -> None:
         """From now on the worker ends at the point."""
         crash = self
 
-        async def say(desk: EventProcessor, outcome: Any) -> None:
-            crash._in_event = any(change.after == LEVEL for change in outcome.changes)
+        async def say(desk: EventProcessor, result: Any) -> None:
+            crash._in_event = any(change.after == LEVEL for change in result.step.changes)
             crash._seen |= crash._in_event
             crash.reach("before-say")
-            await crash._say(desk, outcome)
+            await crash._say(desk, result)
 
         async def keep(desk: EventProcessor, *arguments: Any) -> None:
             crash.reach("between-say-and-keep")
@@ -68,8 +68,8 @@ class _Crash:
             await crash._settle(ledger)
 
         for owner, name, method in (
-            *((EventProcessor, "_say", say), (EventProcessor, "_keep", keep)),
-            *((Publisher, "send", send), (OffsetTracker, "settle", settle)),
+            *((EventProcessor, "_publish", say), (EventProcessor, "_persist", keep)),
+            *((Publisher, "send", send), (OffsetTracker, "wait_acknowledged", settle)),
         ):
             setattr(owner, name, method)
 

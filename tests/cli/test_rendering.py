@@ -22,12 +22,14 @@ from featurewatch.streams.outputs import (
     Snapshot,
     ZookeeperController,
 )
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
 
 EVIL = "\x1b[2Jfeature\r\n[red]x[/nothing]\u202e"
 
 
-def _class(ids: Sequence[int], bounds: Range, feature: str = "metadata.version") -> CapabilityClass:
+def _class(
+    ids: Sequence[int], bounds: tuple[int, int], feature: str = "metadata.version"
+) -> CapabilityClass:
     nodes = tuple(map(NodeId, ids))
     return CapabilityClass(Role.BROKER, {FeatureName(feature): bounds}, True, nodes, (), ())
 

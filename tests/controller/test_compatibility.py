@@ -5,12 +5,12 @@ import pytest
 from featurewatch.controller.compatibility import (
     Verdict,
     incompatibilities,
-    needs_evaluation,
     supports,
 )
 from featurewatch.controller.levels import METADATA_VERSION_NAMES, level_name
 from featurewatch.controller.readiness import NodeCondition, assess_readiness
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Range, Role
+from featurewatch.controller.rules import needs_evaluation
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Role
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
@@ -35,7 +35,7 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
         ((-1, 21), 5, UNKNOWN),
     ],
 )
-def test_a_range_includes_both_ends(bounds: Range, level: int, verdict: Verdict) -> None:
+def test_a_range_includes_both_ends(bounds: tuple[int, int], level: int, verdict: Verdict) -> None:
     """Minimum ≤ level ≤ maximum, for level 0 too; what is no range says nothing (F-03, F-33)."""
     assert supports(intern_capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 

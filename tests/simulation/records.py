@@ -18,7 +18,7 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Range, Role
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
 
 CLUSTER = ClusterId("k3nkSGPhQsiT8EDDBw8qVg")
 MV = FeatureName("metadata.version")
@@ -26,7 +26,7 @@ KV = FeatureName("kraft.version")
 TV = FeatureName("transaction.version")
 GV = FeatureName("group.version")
 
-Ranges = Mapping[Any, Range]
+Ranges = Mapping[Any, tuple[int, int]]
 
 
 def _features(ranges: Ranges) -> list[dict[str, Any]]:

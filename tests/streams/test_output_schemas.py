@@ -80,7 +80,7 @@ def test_all_that_is_said_is_valid() -> None:
     for output in outputs(range(60)):
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
         heard |= {output.rule} if isinstance(output, Alert) else set()
-    assert heard == {rule.name for rules in RULES.values() for rule in rules}
+    assert heard == {rule.name for rule in RULES if rule.timer is None}
 
 
 @pytest.mark.parametrize("shape", TOPICS)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Range, Role
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
 from featurewatch.tables.image.nodes import Capabilities, Node, NodesImage, intern_capabilities
 from featurewatch.tables.image.provenance import NO_PROVENANCE
 from tests import strategies as some
@@ -26,7 +26,9 @@ def test_equal_capabilities_are_one_object() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), some.ranges | st.none()), max_size=20))
-def test_classes_follow_nodes(changes: list[tuple[int, dict[FeatureName, Range] | None]]) -> None:
+def test_classes_follow_nodes(
+    changes: list[tuple[int, dict[FeatureName, tuple[int, int]] | None]],
+) -> None:
     """Changed one by one or built at once, nodes and classes are the same; no class is empty."""
     image = NodesImage.of(())
     for node_id, ranges in changes:
@@ -40,7 +42,8 @@ def test_classes_follow_nodes(changes: list[tuple[int, dict[FeatureName, Range] 
 
 @given(*[st.dictionaries(st.integers(0, 5), some.ranges, max_size=5)] * 2)
 def test_a_difference_leads_from_one_to_the_other(
-    one: dict[int, dict[FeatureName, Range]], other: dict[int, dict[FeatureName, Range]]
+    one: dict[int, dict[FeatureName, tuple[int, int]]],
+    other: dict[int, dict[FeatureName, tuple[int, int]]],
 ) -> None:
     """It holds what differs, and nothing else."""
     before, after = (

@@ -36,8 +36,8 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
     NodeKey,
-    Range,
     Role,
+    SupportedRange,
 )
 from featurewatch.tables.image.cluster import ClusterImage
 
@@ -134,7 +134,7 @@ class _ZookeeperScript:
         self._narrator.step(f"Broker {_NEWER} is too new: it supports transaction_coordinator 5-6")
         self._newcomer()
         self._narrator.step(f"Broker {_UNGUARDED} is of the release before")
-        with self._registered({_TRANSACTIONS: (1, 4)}):
+        with self._registered(SupportedRange(1, 4)):
             self._update("upgrade", 5, accepted=False)
         self._wait_gone(_UNGUARDED)
         self._narrator.did(f"broker {_UNGUARDED} is gone")
@@ -142,7 +142,7 @@ class _ZookeeperScript:
         self._narrator.step(
             f"Broker {_UNGUARDED} comes back, and does not look before it registers"
         )
-        with self._registered({_TRANSACTIONS: (1, 4)}):
+        with self._registered(SupportedRange(1, 4)):
             self._wait_firing(True)
             self._narrator.did("the controller ignores it, and nobody but featurewatch says so")
         self._wait_firing(False)
@@ -193,10 +193,14 @@ class _ZookeeperScript:
             node.kill()
 
     @contextmanager
-    def _registered(self, supported: dict[str, Range]) -> Iterator[None]:
+    def _registered(self, transactions: SupportedRange) -> Iterator[None]:
         """A broker that registers and does nothing else, until the end of the block."""
         identity = BrokerIdentity(_UNGUARDED, {"PLAINTEXT": ("127.0.0.1", 9, "PLAINTEXT")})
-        ranges = {"group_coordinator": (1, 2), "consumer_offsets_topic_schema": (1, 1)} | supported
+        ranges = {
+            "group_coordinator": SupportedRange(1, 2),
+            "consumer_offsets_topic_schema": SupportedRange(1, 1),
+            _TRANSACTIONS: transactions,
+        }
         client = KazooClient(self._connect)
         client.start()
         try:

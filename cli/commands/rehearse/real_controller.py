@@ -17,7 +17,7 @@ from featurewatch.controller.kraft import (
     releases,
 )
 from featurewatch.controller.kraft.releases import UnknownReleaseError
-from featurewatch.controller.rehearsal.cluster import Ranges, RehearsedCluster
+from featurewatch.controller.rehearsal.cluster import RehearsedCluster
 from featurewatch.controller.rehearsal.compare import (
     other_blockers,
     response_differences,
@@ -54,6 +54,7 @@ from featurewatch.streams.types import (
     FeatureLevel,
     FeatureName,
     Role,
+    SupportedRanges,
 )
 from featurewatch.tables.image.cluster import ClusterImage
 
@@ -215,7 +216,7 @@ def _adjusting(
             yield name, after, _UP if after > before else _DOWN
 
 
-def _plain(ranges: Ranges) -> dict[str, tuple[int, int]]:
+def _plain(ranges: SupportedRanges) -> dict[str, tuple[int, int]]:
     return {str(name): bounds for name, bounds in ranges.items()}
 
 
@@ -227,7 +228,7 @@ class _Stage:
     """The real controller, and what it supports."""
 
     real: RealController
-    ranges: Ranges
+    ranges: SupportedRanges
     setting: ControllerSetup
 
     def state(self) -> ControllerState:
@@ -287,7 +288,7 @@ def _ask(
             updates = [(str(one.feature), int(one.level), int(one.kind)) for one in step.updates]
             return True, real.update(updates)
         case RegisterNode():
-            ranges = _plain(step.ranges or scene.ranges(step.node) or {})
+            ranges = _plain(step.ranges or scene.ranges(step.node) or SupportedRanges())
             if step.node.role is Role.CONTROLLER:
                 return True, real.register_controller(step.node.node_id, ranges)
             return True, real.register_broker(step.node.node_id, ranges)

@@ -51,7 +51,7 @@ from featurewatch.reference.machines.requests import (
     UpdateResponse,
 )
 from featurewatch.reference.machines.task_queue import Task, TaskQueue
-from featurewatch.streams.types import FeatureName, Range
+from featurewatch.streams.types import FeatureName, SupportedRange
 from featurewatch.tables.image.nodes import intern_capabilities
 
 IN_PROGRESS: Final = UpdateResponse(
@@ -62,7 +62,9 @@ IN_PROGRESS: Final = UpdateResponse(
 class ReferenceController:
     """One candidate for the controller; start it when its broker is registered."""
 
-    def __init__(self, broker_id: int, dialect: Dialect, supported: Mapping[str, Range]) -> None:
+    def __init__(
+        self, broker_id: int, dialect: Dialect, supported: Mapping[str, SupportedRange]
+    ) -> None:
         self._dialect = dialect
         self._supported = dict(supported)
         self._local = intern_capabilities(
@@ -91,7 +93,7 @@ class ReferenceController:
         return self._election.epoch
 
     @property
-    def accepted(self) -> dict[int, dict[str, Range]]:
+    def accepted(self) -> dict[int, dict[str, SupportedRange]]:
         """The live set: broker ids and their ranges."""
         groups = self._members.live.accepted.items()
         return {

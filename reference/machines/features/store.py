@@ -24,7 +24,7 @@ from featurewatch.reference.machines.zookeeper import (
     Stat,
     WriteOperation,
 )
-from featurewatch.streams.types import KRAFT_VERSION, Range
+from featurewatch.streams.types import KRAFT_VERSION, SupportedRange
 from featurewatch.streams.znodes import FeaturesZnode
 
 FENCE: Final = 0
@@ -46,7 +46,10 @@ class FinalizedFeatureStore:
     """``levels`` and ``epoch`` as last read or written; ``stale``: a watch has fired since."""
 
     def __init__(
-        self, dialect: Dialect, supported: Mapping[str, Range], emit: Callable[[Effect], None]
+        self,
+        dialect: Dialect,
+        supported: Mapping[str, SupportedRange],
+        emit: Callable[[Effect], None],
     ) -> None:
         self._dialect = dialect
         self._supported = supported

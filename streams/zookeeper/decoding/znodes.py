@@ -17,7 +17,7 @@ from featurewatch.streams.codec.checks import (
     brief,
     list_of,
 )
-from featurewatch.streams.types import FeatureName, NodeId, Range
+from featurewatch.streams.types import FeatureName, NodeId, SupportedRange
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -121,7 +121,7 @@ def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
     return addresses
 
 
-def _supported(content: dict[str, Any]) -> dict[FeatureName, Range]:
+def _supported(content: dict[str, Any]) -> dict[FeatureName, SupportedRange]:
     """Ranges as released Kafka writes them, or as the early draft of KIP-584 does."""
     ranges = {}
     features = {} if content.get("features") is None else content["features"]
@@ -131,7 +131,7 @@ def _supported(content: dict[str, Any]) -> dict[FeatureName, Range]:
         entry = an_object(value, "what stands", name)
         early = "minVersion" in entry or "maxVersion" in entry
         low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
-        ranges[FeatureName(name)] = (
+        ranges[FeatureName(name)] = SupportedRange(
             required(entry, low, INT64, name),
             required(entry, high, INT64, name),
         )

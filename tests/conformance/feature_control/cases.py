@@ -24,12 +24,12 @@ from featurewatch.streams.types import (
     FeatureLevel,
     FeatureName,
     NodeId,
-    Range,
+    SupportedRanges,
     UpgradeType,
 )
 from tests.conformance.feature_control.questions import ControllerRequest, Question
 
-Ranges = dict[FeatureName, Range]
+Ranges = dict[FeatureName, tuple[int, int]]
 
 STRANGE = tuple(FeatureName(name) for name in ("foo", "", "ünïcode.version", "Aa", "BB", "C#"))
 """Features that no release knows; three of them have one hash code in Java."""
@@ -94,7 +94,7 @@ def _state(release: str, chance: Random) -> ControllerState:
     brokers = tuple(
         RegisteredBroker(
             NodeId(one),
-            dict(local) if calm else _ranges(chance, release),
+            SupportedRanges(local if calm else _ranges(chance, release)),
             fenced=chance.random() < 0.3,
             shutting_down=chance.random() < 0.1,
             epoch=chance.randrange(1000),
@@ -109,11 +109,11 @@ def _state(release: str, chance: Random) -> ControllerState:
         registered.append(NodeId(chance.randrange(20, 30)))  # a ghost
     return ControllerState(
         id=ids[0],
-        local=local,
+        local=SupportedRanges(local),
         levels=levels,
         brokers=brokers,
         controllers=tuple(
-            RegisteredController(one, dict(local) if calm else _ranges(chance, release))
+            RegisteredController(one, SupportedRanges(local if calm else _ranges(chance, release)))
             for one in registered
         ),
         quorum=tuple(ids) if chance.random() < 0.8 else (),

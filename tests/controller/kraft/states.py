@@ -15,7 +15,7 @@ from featurewatch.streams.types import (
     FeatureLevel,
     FeatureName,
     NodeId,
-    Range,
+    SupportedRanges,
     UpgradeType,
 )
 
@@ -27,10 +27,10 @@ ELR = FeatureName("eligible.leader.replicas.version")
 
 
 def broker(
-    node: int, ranges: Mapping[FeatureName, Range], *, fenced: bool = False
+    node: int, ranges: Mapping[FeatureName, tuple[int, int]], *, fenced: bool = False
 ) -> RegisteredBroker:
     """A registered broker."""
-    return RegisteredBroker(NodeId(node), ranges, fenced=fenced)
+    return RegisteredBroker(NodeId(node), SupportedRanges(ranges), fenced=fenced)
 
 
 def state(
@@ -38,8 +38,8 @@ def state(
     level: int,
     *brokers: RegisteredBroker,
     levels: Mapping[FeatureName, int] | None = None,
-    local: Mapping[FeatureName, Range] | None = None,
-    controllers: Mapping[int, Mapping[FeatureName, Range]] | None = None,
+    local: Mapping[FeatureName, tuple[int, int]] | None = None,
+    controllers: Mapping[int, Mapping[FeatureName, tuple[int, int]]] | None = None,
     quorum: tuple[int, ...] = (),
     cluster: str = "c",
 ) -> ControllerState:
@@ -47,14 +47,14 @@ def state(
     others = (levels or {}).items()
     return ControllerState(
         NodeId(1),
-        {**release_of(release).ranges(), **(local or {})},
+        SupportedRanges({**release_of(release).ranges(), **(local or {})}),
         {
             METADATA_VERSION: FeatureLevel(level),
             **{name: FeatureLevel(one) for name, one in others},
         },
         brokers,
         tuple(
-            RegisteredController(NodeId(node), ranges)
+            RegisteredController(NodeId(node), SupportedRanges(ranges))
             for node, ranges in (controllers or {}).items()
         ),
         tuple(NodeId(node) for node in quorum),

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from featurewatch.controller.kraft.releases import releases
-from featurewatch.streams.types import FeatureName, Range
+from featurewatch.streams.types import FeatureName
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "levels.md").read_text()
 
 
-def _cell(stable: Range | None, unstable: Range | None) -> str:
+def _cell(stable: tuple[int, int] | None, unstable: tuple[int, int] | None) -> str:
     text = f"{stable[0]}-{stable[1]}" if stable else "–"
     return text if stable == unstable or not unstable else f"{text} ({unstable[0]}-{unstable[1]})"
 

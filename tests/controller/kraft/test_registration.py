@@ -14,7 +14,7 @@ from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import ControllerState, RegisteredBroker
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId, Range
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
 from tests.controller.kraft.states import FOO, TV, state
 
 BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
@@ -22,7 +22,7 @@ DIRECTORY = "ZoS2oGkJyKsT2lI5-wZhDQ"
 
 
 def offer(
-    release: str, at: ControllerState, ranges: dict[FeatureName, Range], **more: object
+    release: str, at: ControllerState, ranges: dict[FeatureName, tuple[int, int]], **more: object
 ) -> RegistrationDecision:
     """What becomes of broker 5 that offers these ranges."""
     features = tuple((name, low, high) for name, (low, high) in ranges.items())

@@ -5,7 +5,7 @@ from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
 from featurewatch.controller.kraft.state_from_image import controller_state
 from featurewatch.controller.kraft.updates import decide_update
 from featurewatch.controller.kraft.voters import voters_not_reporting
-from featurewatch.streams.types import FeatureLevel, NodeId
+from featurewatch.streams.types import FeatureLevel, NodeId, SupportedRanges
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV
@@ -62,5 +62,7 @@ def test_the_answer_to_be_expected() -> None:
     request = UpdateRequest((LevelUpdate(MV, FeatureLevel(22)),))
     (text,) = decide_update("4.3", controller_state(upgraded(0)), request).refusals
     assert text.endswith("Broker 5 only supports versions 1-21")
-    (text,) = decide_update("3.9", controller_state(upgraded(0), OLD), request).refusals
+    (text,) = decide_update(
+        "3.9", controller_state(upgraded(0), SupportedRanges(OLD)), request
+    ).refusals
     assert text.endswith("Local controller 1 only supports versions 1-21")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from featurewatch.controller.kraft import release_of
 from featurewatch.streams.events import Event, RecordJson
-from featurewatch.streams.types import FeatureName, NodeId, Range
+from featurewatch.streams.types import FeatureName, NodeId
 from featurewatch.tables.image.cluster import ClusterImage, Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
@@ -14,7 +14,7 @@ from tests.tables.test_fold_log import fold_all
 VOTERS = (1, 2, 3)
 
 
-def ranges(release: str) -> Mapping[FeatureName, Range]:
+def ranges(release: str) -> Mapping[FeatureName, tuple[int, int]]:
     """What nodes of a release advertise."""
     return release_of(release).ranges()
 

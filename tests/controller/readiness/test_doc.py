@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from featurewatch.controller.readiness import DEFAULT_LIMITS, UpgradeState
-from featurewatch.controller.rules import TIMED_RULES
+from featurewatch.controller.rules import RULES
 from featurewatch.controller.rules.upgrade import format_duration
 
 TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
@@ -18,8 +18,8 @@ def test_the_rules_are_the_registry() -> None:
     }
     wanted = [
         (rule.name, rule.about, format_duration(limits.get(rule.name, DEFAULT_LIMITS.upgrade_ms)))
-        for rules in TIMED_RULES.values()
-        for rule in rules
+        for rule in RULES
+        if rule.timer is not None
     ]
     found = re.findall(r"^\| `([\w-]+)` \| (.+) \| (\d+ \w+) \|$", TEXT, re.MULTILINE)
     assert found == wanted

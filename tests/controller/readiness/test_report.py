@@ -82,7 +82,10 @@ def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
     assert "node.id 9 on Kafka 4.3 once more" in told[Role.CONTROLLER, 9].remedy
     assert {item.feature for item in told[Role.BROKER, 2].levels} >= {MV, TV}
     assert [(one.role, one.node_id) for one in found.ghosts] == [(Role.CONTROLLER, 9)]
-    assert orjson.loads(orjson.dumps(found))["blockers"][0]["levels"][0]["verdict"] == "no"
+    assert (
+        orjson.loads(orjson.dumps(found, default=list))["blockers"][0]["levels"][0]["verdict"]
+        == "no"
+    )
 
 
 def test_the_refusal_is_that_of_kafkas_controller() -> None:

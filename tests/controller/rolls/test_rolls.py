@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from featurewatch.controller.alerts import Cause
+from featurewatch.controller.downgrade_path import rollback_path
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.controller.rolls.roll import NO_ROLLS, Roll, RollHistory, capability_changes
-from featurewatch.controller.rolls.rollback import rollback_path
 from featurewatch.controller.rolls.tracker import track_rolls
 from featurewatch.controller.software import Direction, direction_of, release_name, software_name
 from featurewatch.streams.events import Event, LogCommit

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 import orjson
 import pytest
 
+from featurewatch.controller.input_messages import InputMessage
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
-from featurewatch.pipeline.fold.messages import InputMessage
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import Output, encode_output
 from featurewatch.streams.events import Event

@@ -9,13 +9,12 @@ import orjson
 from pyspark.sql import functions as fn
 
 from featurewatch.agents.timers import topic_of_source
+from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
 from featurewatch.controller.rows import rows_of_step, states_of_rows
 from featurewatch.pipeline.fold.messages import (
-    INPUT_TOPICS,
     FoldOutput,
     FoldState,
-    InputMessage,
     flush_outputs,
     fold_message,
     restore_state,

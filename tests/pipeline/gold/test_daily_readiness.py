@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import orjson
 
+from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.kraft import release_of
 from featurewatch.controller.readiness import assess_readiness
 from featurewatch.pipeline.fold.daily_readiness import STANDING
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,
     FoldState,
-    InputMessage,
     flush_outputs,
     fold_message,
     restore_state,

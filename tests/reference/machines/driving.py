@@ -36,7 +36,6 @@ from featurewatch.reference.machines.zookeeper import (
     OperationResult,
     SetData,
 )
-from featurewatch.streams.types import Range
 from tests.simulation.reference.tree import History, read
 
 SESSION = 7
@@ -105,7 +104,7 @@ class Driver:
         self.give(SessionStarted(SESSION))
         self.rest()
 
-    def joins(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: Range) -> None:
+    def joins(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: tuple[int, int]) -> None:
         """A broker registers, and the machine is told."""
         data = encode_broker(dialect, BrokerIdentity(broker_id), ranges, 5)
         self.history.write(100 + broker_id, Create(broker_path(broker_id), data, ephemeral=True))

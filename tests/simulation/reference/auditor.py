@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 
 from featurewatch.reference.machines.requests import Request, Response, UpdateResponse
-from featurewatch.streams.types import Range
 from tests.simulation.reference.claims import Claim, Levels, Written, balance, levels_in
 from tests.simulation.reference.node import Process
 from tests.simulation.reference.tree import History, Transaction, Tree
@@ -12,7 +11,7 @@ from tests.simulation.reference.tree import History, Transaction, Tree
 CONTROLLER, EPOCH, BROKERS = "/controller", "/controller_epoch", "/brokers/ids/"
 
 
-def fits(ranges: Mapping[str, Range], levels: Mapping[str, int]) -> bool:
+def fits(ranges: Mapping[str, tuple[int, int]], levels: Mapping[str, int]) -> bool:
     """Whether a broker with these ranges can work with these levels."""
     return all(
         name in ranges and ranges[name][0] <= level <= ranges[name][1]

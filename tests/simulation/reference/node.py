@@ -20,7 +20,6 @@ from featurewatch.reference.machines.protocol import (
     ZookeeperRequest,
 )
 from featurewatch.reference.machines.requests import ApiVersions, Request, Response
-from featurewatch.streams.types import Range
 from tests.simulation.reference.session import Session
 
 Answer = Callable[[int, Response], None]
@@ -32,7 +31,7 @@ class Process:
     """One start of a node; what was asked of it and not answered when it dies, is not answered."""
 
     def __init__(
-        self, node_id: int, dialect: Dialect, ranges: Mapping[str, Range], answer: Answer
+        self, node_id: int, dialect: Dialect, ranges: Mapping[str, tuple[int, int]], answer: Answer
     ) -> None:
         self.node_id = node_id
         self.ranges = dict(ranges)

@@ -13,7 +13,6 @@ from random import Random
 from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from featurewatch.reference.machines.requests import Request, UpdateResponse
 from featurewatch.reference.machines.zookeeper import Delete
-from featurewatch.streams.types import Range
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
 from tests.simulation.reference.clients import one_update, random_request
 from tests.simulation.reference.node import MACHINES, Process
@@ -47,7 +46,7 @@ class World:
     # -- processes ---------------------------------------------------------------------------------
 
     def _start(self, node_id: int) -> None:
-        ranges: dict[str, Range] = {
+        ranges: dict[str, tuple[int, int]] = {
             name: (
                 self.random.choice((1, 1, 1, 2)),
                 top + self.random.choice((0, 0, 0, 0, 0, 1, -1)),
@@ -57,7 +56,7 @@ class World:
         }
         self.start(node_id, ranges)
 
-    def start(self, node_id: int, ranges: dict[str, Range]) -> Process:
+    def start(self, node_id: int, ranges: dict[str, tuple[int, int]]) -> Process:
         """Start a node's process in a new session."""
         process = Process(node_id, self.dialect, ranges, self.auditor.answer)
         self.nodes[node_id] = process

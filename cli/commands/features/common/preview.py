@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from featurewatch.admin.metadata import FeatureMetadata
 from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.controller.downgrade_path import downgrade_path
 from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.releases import Release, releases
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.readiness.downgrade_path import downgrade_path
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 

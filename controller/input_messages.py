@@ -1,0 +1,86 @@
+"""Applies a message of an input topic to a state: what the worker and the lake both do.
+
+Both call `process`, so a message gives the same outputs and the same state in either.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.streams.codec.events import MalformedEventError, decode
+from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.topics import INPUTS, Topic
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import MessagePosition
+
+INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
+"""The input topics, by short name."""
+
+
+class InputMessage(NamedTuple):
+    """A message of an input topic; ``topic`` is its full name, ``time_ms`` Kafka's time of it."""
+
+    topic: str
+    partition: int
+    offset: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """The state before a message, the step that it caused, and its dead letter if it is unreadable.
+
+    A message that was applied before causes an empty step; its dead letter is made again.
+    """
+
+    before: MonitorState
+    step: StepResult
+    dead_letter: DeadLetter | None = None
+
+
+def format_place(topic: str, partition: int, offset: int) -> str:
+    """The position of a message as dead letters, alerts and the log show it."""
+    return f"{topic} partition {partition} offset {offset}"
+
+
+def input_topic(name: str) -> Topic:
+    """The input topic of a full name, with its prefix, or of a short one."""
+    return INPUT_TOPICS[name.rpartition(".")[2]]
+
+
+def decode_input(
+    topic: Topic, key: bytes | None, value: bytes | None
+) -> Event | MalformedEventError:
+    """The event that a message of an input topic holds, or why it cannot be read."""
+    try:
+        return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
+    except MalformedEventError as error:
+        return error
+
+
+def process(
+    message: InputMessage,
+    state_of: Callable[[ClusterId], MonitorState],
+    limits: Limits = DEFAULT_LIMITS,
+) -> ProcessResult:
+    """Applies one message of an input topic to the state of its cluster. Pure.
+
+    ``state_of`` gives the state before it: of the event's cluster, or of the one that the key of an
+    unreadable message names.
+    """
+    topic = input_topic(message.topic)
+    position = MessagePosition(topic.short_name, message.offset, message.time_ms)
+    event = decode_input(topic, message.key, message.value)
+    if not isinstance(event, MalformedEventError):
+        before = state_of(event.cluster)
+        return ProcessResult(before, step(before, event, position, limits))
+    named = (message.key or b"").decode(errors="replace") or "unknown"
+    before, reason = state_of(ClusterId(named)), str(event)
+    place = format_place(message.topic, message.partition, message.offset)
+    payload = message.value or b""
+    letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)
+    return ProcessResult(before, step_unreadable(before, place, reason, position, limits), letter)
