@@ -53,13 +53,13 @@ def _disagreement(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 FEATURE_RULES: Final = (
     Rule(
         "level-above-support",
-        "a level above what some registered node supports is finalized",
+        "a finalized level is above what some registered node supports",
         SubjectKind.FEATURE,
         _above_support,
     ),
     Rule(
         "nodes-disagree",
-        "nodes answer with different finalized levels",
+        "nodes report different finalized levels",
         SubjectKind.FEATURE,
         _disagreement,
     ),

@@ -31,13 +31,13 @@ def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 LOG_RULES: Final = (
     Rule(
         "epoch-regression",
-        "the metadata log, with it the epoch, went backwards",
+        "the metadata log went backwards, and the epoch with it",
         SubjectKind.LOG,
         _regression,
     ),
     Rule(
         "log-gap",
-        "a part of the metadata log was missed and not yet made good",
+        "a part of the metadata log was missed and not yet recovered",
         SubjectKind.LOG,
         _gap,
     ),

@@ -71,13 +71,13 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 MIGRATION_RULES: Final = (
     Rule(
         "migration-under-way",
-        "the cluster moves from ZooKeeper to KRaft",
+        "the cluster is migrating from ZooKeeper to KRaft",
         SubjectKind.MIGRATION,
         _under_way,
     ),
     Rule(
         "migration-incomplete",
-        "brokers in ZooKeeper have not registered with the KRaft controllers",
+        "brokers in ZooKeeper have not yet registered with the KRaft controllers",
         SubjectKind.MIGRATION,
         _incomplete,
     ),

@@ -109,7 +109,7 @@ def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 NODE_RULES: Final = (
     Rule(
         "incompatible-node",
-        "a node's range excludes a finalized level",
+        "a node's supported range excludes a finalized level",
         SubjectKind.NODE,
         _incompatible,
         grounds=incompatibilities,

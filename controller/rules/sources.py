@@ -30,7 +30,7 @@ def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 SOURCE_RULES: Final = (
     Rule(
         "source-stalled",
-        "a source cannot read, or is not heard of any more",
+        "a source cannot read its cluster, or has stopped reporting",
         SubjectKind.SOURCE,
         _stalled,
     ),

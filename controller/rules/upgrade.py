@@ -175,21 +175,21 @@ def format_duration(limit_ms: int) -> str:
 UPGRADE_RULES: Final = (
     Rule(
         "upgrade-blocked",
-        "nodes of different releases beside each other for long",
+        "nodes have run different releases for too long",
         SubjectKind.UPGRADE,
         _blocked,
         timer=Timer.UPGRADE,
     ),
     Rule(
         "finalization-forgotten",
-        "all nodes support a level for long, and it is not finalized",
+        "all nodes have long supported a level that is not finalized",
         SubjectKind.UPGRADE,
         _forgotten,
         timer=Timer.UPGRADE,
     ),
     Rule(
         "finalization-partial",
-        "metadata.version was raised, and other features stayed behind for long",
+        "metadata.version was raised long ago, but other features were not",
         SubjectKind.UPGRADE,
         _partial,
         timer=Timer.UPGRADE,
@@ -205,7 +205,7 @@ LASTING_NODE_RULES: Final = (
     ),
     Rule(
         "registration-refused",
-        "a node would be refused at its next registration",
+        "a node's next registration would be refused",
         SubjectKind.NODE,
         _refused,
         timer=Timer.REFUSED,

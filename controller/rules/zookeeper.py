@@ -89,7 +89,7 @@ def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "a znode had versions that nobody saw", SubjectKind.ZNODE, _missed),
+    Rule("znode-missed", "some versions of a znode were never read", SubjectKind.ZNODE, _missed),
     Rule("znode-unreadable", "a znode cannot be read", SubjectKind.ZNODE, _unreadable),
     Rule(
         "znode-regression",

@@ -62,7 +62,7 @@ def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
     if isinstance(response, ApiVersionsResponseV0):
         return NodeFeatures({}, {}, -1, complete=False)
     supported: dict[FeatureName, SupportedRange] = {}
-    faults: list[tuple[AdvertisedRange, str]] = []
+    invalid: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
         advertised = AdvertisedRange(
             feature.name, int(feature.min_version), int(feature.max_version)
