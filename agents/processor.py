@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -43,6 +42,7 @@ class EventProcessor:
         publisher: Publisher,
         changelog: str,
         meters: WorkerMetrics,
+        monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
@@ -57,6 +57,7 @@ class EventProcessor:
         self._ledger: OffsetTracker = app.ledger
         self._changelog = changelog
         self._meters = meters
+        self._monotonic = monotonic
         self._limits = limits
         # Agents of different topics share the states: one event at a time.
         self._turn = asyncio.Lock()
@@ -70,7 +71,7 @@ class EventProcessor:
         self.states.clear()
         self.states.update((name, state) for name, state in restored.items() if owned(name))
         everywhere = ((name, topic.short_name) for name in self.states for topic in INPUTS)
-        self.last_seen = dict.fromkeys(everywhere, time.monotonic())
+        self.last_seen = dict.fromkeys(everywhere, self._monotonic())
         self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
@@ -115,13 +116,13 @@ class EventProcessor:
         return True
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
-        began_s = time.perf_counter()
+        began_s = self._monotonic()
         result = process(message, self._state_of, self._limits)
         cluster = result.before.image.cluster
-        self.last_seen[cluster, topic.short_name] = time.monotonic()
+        self.last_seen[cluster, topic.short_name] = self._monotonic()
         await self._publish(result)
         await self._persist(result.before, result.step, message.partition, table)
-        self._meters.observe(topic, result.step, time.perf_counter() - began_s)
+        self._meters.observe(topic, result.step, self._monotonic() - began_s)
 
     def _state_of(self, cluster: ClusterId) -> MonitorState:
         return self.states.get(cluster) or MonitorState.of(cluster)

@@ -1,7 +1,10 @@
-"""What the worker does by the clock: it publishes newest states, and it notices silence."""
+"""What the worker does by the clock: it publishes newest states and detects silent sources.
+
+The times of the clocks are arguments: ``now_ms`` is milliseconds since the Unix epoch, ``now_s``
+seconds on the monotonic clock.
+"""
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,48 +20,49 @@ from featurewatch.tables.image.cluster import Authority, ClusterImage
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 
-async def publish_states(desk: EventProcessor, bus: BusSettings, publisher: Publisher) -> None:
+async def publish_states(
+    processor: EventProcessor, bus: BusSettings, publisher: Publisher, now_ms: int
+) -> None:
     """Publishes the newest state of each cluster in which something changed since the last time.
 
     Not with each event: a snapshot costs what the cluster holds.
     """
-    clusters, desk.dirty = desk.dirty, set()
+    clusters, processor.dirty = processor.dirty, set()
     for cluster in clusters:
-        state = desk.states.get(cluster)
+        state = processor.states.get(cluster)
         if state is not None:
-            message = encode_output(snapshot(state.image, int(time.time() * 1000)))
+            message = encode_output(snapshot(state.image, now_ms))
             await publisher.send(bus.topic(STATE), message)
 
 
 class SilenceDetector:
-    """Says that a source is silent, as an event of its own on the source's topic.
+    """Publishes that a source is silent, as an event of its own on the source's topic.
 
-    An event, and not an alert from here, so that whoever reads the topic again comes to the same
-    alerts.
+    An event, and not an alert, so that whoever reads the topic again comes to the same alerts.
     """
 
-    def __init__(self, desk: EventProcessor, publisher: Publisher, silent_after_s: float) -> None:
-        self._desk = desk
+    def __init__(
+        self, processor: EventProcessor, publisher: Publisher, silent_after_s: float
+    ) -> None:
+        self._processor = processor
         self._publisher = publisher
         self._silent_after_s = silent_after_s
 
-    async def check(self) -> None:
-        """Looks at each source of each cluster once."""
-        now, now_ms = time.monotonic(), int(time.time() * 1000)
-        for state in list(self._desk.states.values()):
-            for status in silent_statuses(state.image, self._silent_s(state.image, now), now_ms):
+    async def check(self, now_s: float, now_ms: int) -> None:
+        """Checks each source of each cluster once."""
+        for state in list(self._processor.states.values()):
+            for status in silent_statuses(state.image, self._silent_s(state.image, now_s), now_ms):
                 await self._publisher.publish(topic_of_source(status.source), status)
 
-    def _silent_s(self, image: ClusterImage, now: float) -> dict[str, float]:
+    def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
         """The sources that were silent for too long, with the seconds."""
-        silent = {
-            name: now
-            - self._desk.last_seen.get((image.cluster, topic_of_source(name).short_name), now)
-            for name in image.sources
-        }
-        return {
-            name: seconds for name, seconds in silent.items() if seconds >= self._silent_after_s
-        }
+        silent = {}
+        for name in image.sources:
+            topic = topic_of_source(name).short_name
+            seconds = now_s - self._processor.last_seen.get((image.cluster, topic), now_s)
+            if seconds >= self._silent_after_s:
+                silent[name] = seconds
+        return silent
 
 
 def topic_of_source(source: str) -> Topic:
@@ -70,7 +74,7 @@ def topic_of_source(source: str) -> Topic:
 def source_status(
     cluster: ClusterId, source: str, state: SourceState, detail: str, now_ms: int
 ) -> SourceStatus:
-    """What somebody else says of a source: no position and no leader."""
+    """The status of a source that does not report it itself: no position and no leader."""
     return SourceStatus(
         cluster=cluster,
         source=source,
@@ -88,7 +92,7 @@ def source_status(
 def silent_statuses(
     image: ClusterImage, silent_s: Mapping[str, float], now_ms: int
 ) -> list[SourceStatus]:
-    """What to say of a cluster's sources that were not heard of for so many seconds each."""
+    """The statuses of a cluster's sources that sent nothing for so many seconds each."""
     return [
         source_status(
             image.cluster,
@@ -103,9 +107,9 @@ def silent_statuses(
 
 
 class Watchdog:
-    """Ends the process when messages are taken in and their offsets are not committed.
+    """Ends the process when messages are processed and their offsets are not committed.
 
-    Faust can come into a state in which it never commits again; the worker that takes its place
+    Faust can come into a state in which it never commits again; the worker that replaces this one
     goes on from the last commit.
     """
 

@@ -35,7 +35,7 @@ class Worker:
         self._stop = asyncio.Event()
         self._app: Any = None
         self._publisher: Publisher | None = None
-        self._desk: EventProcessor | None = None
+        self._processor: EventProcessor | None = None
 
     def offset(self, cluster: ClusterId) -> int:
         """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
@@ -44,7 +44,7 @@ class Worker:
 
     def image(self, cluster: ClusterId) -> ClusterImage | None:
         """What is known of a cluster (None: nothing)."""
-        state = self._desk and self._desk.states.get(cluster)
+        state = self._processor and self._processor.states.get(cluster)
         return state.image if state else None
 
     def stop(self) -> None:
@@ -80,12 +80,18 @@ class Worker:
             self._publisher = publisher
             ledger = OffsetTracker(publisher.flush)
             app = self._app = create_app(settings, ledger)
-            desk = EventProcessor(
-                app, settings.bus, publisher, changelog, self.metrics, settings.limits
+            processor = EventProcessor(
+                app,
+                settings.bus,
+                publisher,
+                changelog,
+                self.metrics,
+                time.monotonic,
+                settings.limits,
             )
-            self._desk = desk
-            self.metrics.expose(desk.states)
-            self._assemble(app, desk, publisher)
+            self._processor = processor
+            self.metrics.expose(processor.states)
+            self._assemble(app, processor, publisher)
             await app.start()
             try:
                 await self._until_end(app)
@@ -100,33 +106,37 @@ class Worker:
         if app.crash_reason is not None:
             raise app.crash_reason
 
-    def _assemble(self, app: Any, desk: EventProcessor, publisher: Publisher) -> None:
+    def _assemble(self, app: Any, processor: EventProcessor, publisher: Publisher) -> None:
         settings = self.settings
         table = image_table(app, settings.bus.partitions)
         for topic in INPUTS:
-            register_agent(app, desk, topic, settings.bus.topic(topic), table)
+            register_agent(app, processor, topic, settings.bus.topic(topic), table)
 
         def owned(cluster: ClusterId) -> bool:
             partition = partition_of(cluster.encode(), settings.bus.partitions)
             return any(tp.partition == partition for tp in app.consumer.assignment())
 
         async def recovered(*_: Any) -> None:
-            desk.restore(table.items(), owned)
+            processor.restore(table.items(), owned)
             self.ready.set()
 
         table.on_recover(recovered)
-        silence = SilenceDetector(desk, publisher, settings.silent_after_s)
+        silence = SilenceDetector(processor, publisher, settings.silent_after_s)
         watchdog = Watchdog(lambda: app.consumer._committed_offset, settings.stuck_after_s)
 
         async def states() -> None:
-            await publish_states(desk, settings.bus, publisher)
+            await publish_states(processor, settings.bus, publisher, _now_ms())
 
         async def watch() -> None:
-            await silence.check()
+            await silence.check(time.monotonic(), _now_ms())
             watchdog.check(dict(app.consumer._read_offset), time.monotonic())
 
         app.timer(settings.state_interval_s)(states)
         app.timer(2.0)(watch)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def serve_health(worker: Worker, host: str, port: int) -> HealthServer:

@@ -13,7 +13,7 @@ from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import INPUTS, Topic
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 
 INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
 """The input topics, by short name."""

@@ -29,8 +29,8 @@ from featurewatch.tables.image.cluster import (
     SKIPPED,
     ClusterDelta,
     ClusterImage,
-    MessagePosition,
 )
+from featurewatch.tables.image.sources import MessagePosition
 
 
 @dataclass(frozen=True, slots=True)

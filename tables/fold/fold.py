@@ -32,8 +32,8 @@ from featurewatch.tables.image.cluster import (
     Authority,
     ClusterDelta,
     ClusterImage,
-    UnreadableRecords,
 )
+from featurewatch.tables.image.log import count_unreadable
 from featurewatch.tables.image.nodes import NO_NODES, Node
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER
 
@@ -96,9 +96,8 @@ def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage
 
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after a message on a topic that could not be read at all."""
-    first = image.unreadable.get("MESSAGE", UnreadableRecords(0, place, reason))
-    found = replace(first, count=first.count + 1)
-    return replace(image, unreadable=image.unreadable.set("MESSAGE", found))
+    unreadable = count_unreadable(image.unreadable, "MESSAGE", place, reason)
+    return replace(image, unreadable=unreadable)
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:

@@ -15,11 +15,15 @@ from featurewatch.tables.image.cluster import (
     Authority,
     ClusterDelta,
     ClusterImage,
-    Quorum,
-    Resync,
-    UnreadableRecords,
 )
 from featurewatch.tables.image.features import level_changes
+from featurewatch.tables.image.log import (
+    Quorum,
+    Resync,
+    Unreadable,
+    UnreadableRecords,
+    count_unreadable,
+)
 from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
 
 Folded = tuple[ClusterImage, ClusterDelta]
@@ -48,7 +52,7 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
         nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
         levels = level_changes(image.features, features)
         delta = ClusterDelta(nodes=replay.nodes, levels=levels)
-    after = image.with_parts(
+    after = image.with_commit(
         features=features,
         nodes=nodes,
         log=provenance,
@@ -154,8 +158,8 @@ def _resynced(
 
 
 def _replay_all(
-    replay: RecordReplay, records: Sequence[RecordJson], unreadable: Map[str, UnreadableRecords]
-) -> Map[str, UnreadableRecords]:
+    replay: RecordReplay, records: Sequence[RecordJson], unreadable: Unreadable
+) -> Unreadable:
     """Replays records, and returns ``unreadable`` with those added that could not be read."""
     # Most records of a source that passes all on mean nothing here: they are sifted out first.
     found = [record for record in records if record["type"] in _TOLD]
@@ -183,12 +187,8 @@ def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
     )
 
 
-def _count(
-    unreadable: Map[str, UnreadableRecords], record: RecordJson, reason: str
-) -> Map[str, UnreadableRecords]:
-    kind = record["type"]
-    first = unreadable.get(kind, UnreadableRecords(0, f"offset {record['offset']}", reason))
-    return unreadable.set(kind, replace(first, count=first.count + 1))
+def _count(unreadable: Unreadable, record: RecordJson, reason: str) -> Unreadable:
+    return count_unreadable(unreadable, record["type"], f"offset {record['offset']}", reason)
 
 
 def _belongs(event: SnapshotChunk, resync: Resync) -> bool:

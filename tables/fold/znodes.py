@@ -28,9 +28,9 @@ from featurewatch.tables.image.cluster import (
     Authority,
     ClusterDelta,
     ClusterImage,
-    UnreadableRecords,
 )
 from featurewatch.tables.image.features import level_changes
+from featurewatch.tables.image.log import UnreadableRecords
 from featurewatch.tables.image.nodes import Node, NodesImage, intern_capabilities
 from featurewatch.tables.image.provenance import ZnodeProvenance, znode_provenance
 from featurewatch.tables.image.zookeeper import (

@@ -3,15 +3,38 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from immutables import Map
 
-from featurewatch.streams.events import FeatureView, SourceState, SourceStatus
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, NodeKey
+from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.types import ClusterId, NodeId, NodeKey
 from featurewatch.tables.image.features import NO_FEATURES, FeaturesImage, LevelChange
+from featurewatch.tables.image.log import (
+    NO_QUORUM,
+    Quorum,
+    Resync,
+    Unreadable,
+    unreadable_from_row,
+    unreadable_to_row,
+)
 from featurewatch.tables.image.nodes import NO_NODES, Node, NodesImage
-from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
+from featurewatch.tables.image.provenance import (
+    NO_PROVENANCE,
+    LogProvenance,
+    provenance_from_row,
+    provenance_to_row,
+)
+from featurewatch.tables.image.sources import (
+    Disagreements,
+    MessagePosition,
+    disagreements_from_row,
+    disagreements_to_row,
+    positions_from_row,
+    positions_to_row,
+    sources_from_row,
+    sources_to_row,
+)
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZnodeResync, ZookeeperImage
 
 
@@ -28,56 +51,6 @@ class Authority(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
-    """The controller quorum as its control records tell it (-1: not known)."""
-
-    leader_id: int = -1
-    leader_epoch: int = -1
-    voters: tuple[NodeId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableRecords:
-    """What could not be read of one kind: how often, and the first case."""
-
-    count: int
-    place: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resync:
-    """The cluster being read anew, from a snapshot or from the start of a log that went backwards.
-
-    It becomes the image at its end, so that what was known stays until then and only what really
-    differs is a change. ``end_offset`` and ``leader_epoch`` name the snapshot (-1: the log itself)
-    and ``next_index`` is the chunk that must come next. ``serial`` tells the rows of this reading
-    from those of one before; it says nothing of the cluster, and so does not count in comparisons.
-    """
-
-    serial: int = field(compare=False)
-    end_offset: int = -1
-    leader_epoch: int = -1
-    next_index: int = 0
-    levels: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
-    nodes: NodesImage = NO_NODES
-    unreadable: Map[str, UnreadableRecords] = field(default_factory=Map)
-
-    @property
-    def reads_log(self) -> bool:
-        """Whether it is the log that is read anew, up to its high watermark."""
-        return self.end_offset < 0
-
-
-class MessagePosition(NamedTuple):
-    """Where a message stood on the bus: an input topic, its offset there, and its time."""
-
-    topic: str
-    offset: int
-    time_ms: int
-
-
-@dataclass(frozen=True)  # without slots: there are few of them, and `with_parts` is made for dicts
 class ClusterImage:
     """All that is known of one cluster after some events. Compared by value.
 
@@ -100,12 +73,12 @@ class ClusterImage:
     nodes: NodesImage = NO_NODES
     log: LogProvenance = NO_PROVENANCE
     log_high: int = -1
-    quorum: Quorum = Quorum()
+    quorum: Quorum = NO_QUORUM
     migration: int = 0
     sources: Map[str, SourceStatus] = field(default_factory=Map)
     answers: NodesImage = NO_NODES
-    disagreements: Map[FeatureName, tuple[FeatureView, ...]] = field(default_factory=Map)
-    unreadable: Map[str, UnreadableRecords] = field(default_factory=Map)
+    disagreements: Disagreements = field(default_factory=Map)
+    unreadable: Unreadable = field(default_factory=Map)
     resync: Resync | None = None
     znodes: NodesImage = NO_NODES
     unregistered: Map[NodeId, None] = field(default_factory=Map)
@@ -151,21 +124,52 @@ class ClusterImage:
             return False
         return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
 
-    def with_parts(self, **parts: Any) -> Self:
-        """This image with other parts: `dataclasses.replace` for what is done at every event.
+    def with_commit(
+        self,
+        *,
+        features: FeaturesImage,
+        nodes: NodesImage,
+        log: LogProvenance,
+        log_high: int,
+        quorum: Quorum,
+        migration: int,
+        unreadable: Unreadable,
+        resync: Resync | None,
+    ) -> Self:
+        """This image after a commit of the log.
 
-        That one sets each of the many fields again, which costs more than most events do besides.
+        By the constructor, since `dataclasses.replace` takes three times as long.
         """
-        after = object.__new__(type(self))
-        after.__dict__.update(self.__dict__, **parts)
-        return after
+        return type(self)(
+            self.cluster,
+            self.authority,
+            features,
+            nodes,
+            log,
+            log_high,
+            quorum,
+            migration,
+            self.sources,
+            self.answers,
+            self.disagreements,
+            unreadable,
+            resync,
+            self.znodes,
+            self.unregistered,
+            self.zookeeper,
+            self.reading,
+            self.gap,
+            self.caught_up,
+            self.resyncs,
+            self.read,
+        )
 
     def mark_applied(self, delivery: MessagePosition) -> Self:
-        """This image with a message marked as taken in."""
+        """This image with a message marked as applied."""
         last = self.read.get(delivery.topic)
         if last is not None and last.time_ms > delivery.time_ms:
             delivery = delivery._replace(time_ms=last.time_ms)
-        return self.with_parts(read=self.read.set(delivery.topic, delivery))
+        return replace(self, read=self.read.set(delivery.topic, delivery))
 
     def with_source(self, status: SourceStatus) -> Self:
         """This image with one source's newest status."""
@@ -175,12 +179,71 @@ class ClusterImage:
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
         sources = self.sources.set(status.source, status)
-        return self.with_parts(sources=sources, caught_up=caught_up)
+        return replace(self, sources=sources, caught_up=caught_up)
 
     def start_resync(self, end_offset: int = -1, leader_epoch: int = -1) -> "ClusterImage":
         """This image with a new `Resync`, from a snapshot or from the log itself."""
         serial = self.resyncs + 1
         return replace(self, resyncs=serial, resync=Resync(serial, end_offset, leader_epoch))
+
+    def to_row(self) -> dict[str, Any]:
+        """The cluster's own row: all but the nodes, which have rows of their own."""
+        return {
+            "authority": self.authority,
+            **self.features.to_row(),
+            "log": provenance_to_row(self.log),
+            "log_high": self.log_high,
+            "quorum": self.quorum.to_row(),
+            "migration": self.migration,
+            "sources": sources_to_row(self.sources),
+            "disagreements": disagreements_to_row(self.disagreements),
+            "unreadable": unreadable_to_row(self.unreadable),
+            "gap": self.gap,
+            "caught_up": sorted(self.caught_up),
+            "read": positions_to_row(self.read),
+            "resyncs": self.resyncs,
+            "resync": self.resync and self.resync.to_row(),
+            "zookeeper": self.zookeeper.to_row(),
+            "reading": self.reading and self.reading.to_row(),
+        }
+
+    @classmethod
+    def from_row(
+        cls, cluster: ClusterId, row: Mapping[str, Any], nodes: Mapping[str, NodesImage]
+    ) -> Self:
+        """The image that the cluster's own row and its rows of nodes, by family, hold.
+
+        Rows that an older release wrote have nothing of ZooKeeper; and brokers beside a log, and
+        answers beside either, count only once the row has a log, or an authority beside answers.
+        """
+        authority = Authority(row["authority"])
+        log = provenance_from_row(row["log"])
+        assert isinstance(log, LogProvenance)  # noqa: S101 - three fields make one
+        resync, zookeeper, reading = row["resync"], row.get("zookeeper"), row.get("reading")
+        image = cls(
+            cluster=cluster,
+            authority=authority,
+            features=FeaturesImage.from_row(row),
+            nodes=nodes["nodes"],
+            log=log,
+            log_high=row["log_high"],
+            quorum=Quorum.from_row(row["quorum"]),
+            migration=row["migration"],
+            sources=sources_from_row(row["sources"]),
+            answers=NO_NODES if authority is Authority.ANSWERS else nodes["answers"],
+            disagreements=disagreements_from_row(row["disagreements"]),
+            unreadable=unreadable_from_row(row["unreadable"]),
+            resync=resync and Resync.from_row(resync, nodes["pending"]),
+            znodes=nodes["znodes"] if authority is Authority.LOG else NO_NODES,
+            zookeeper=NO_ZOOKEEPER if zookeeper is None else ZookeeperImage.from_row(zookeeper),
+            reading=reading and ZnodeResync.from_row(reading, nodes["reading"]),
+            gap=row["gap"],
+            caught_up=frozenset(row["caught_up"]),
+            resyncs=row["resyncs"],
+            read=positions_from_row(row["read"]),
+        )
+        ids = (key.node_id for key in image.znodes.nodes if image.is_unregistered(key))
+        return replace(image, unregistered=Map(dict.fromkeys(ids)))
 
 
 @dataclass(frozen=True, slots=True)

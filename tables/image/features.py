@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from immutables import Map
 
 from featurewatch.streams.types import FeatureLevel, FeatureName
-from featurewatch.tables.image.provenance import NO_PROVENANCE, Provenance
+from featurewatch.tables.image.provenance import (
+    NO_PROVENANCE,
+    Provenance,
+    provenance_from_row,
+    provenance_to_row,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,21 @@ class FeaturesImage:
         """
         after = self.with_snapshot(levels, epoch, provenance)
         return replace(after, epoch=epoch, provenance=provenance) if after is self else after
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields of the cluster's row that hold it."""
+        return {
+            "levels": dict(self.levels.items()),
+            "epoch": self.epoch,
+            "revision": self.revision,
+            "provenance": provenance_to_row(self.provenance),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The image that the fields of the cluster's row hold."""
+        provenance = provenance_from_row(row["provenance"])
+        return cls(Map(row["levels"]), row["epoch"], row["revision"], provenance)
 
 
 NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NO_PROVENANCE)

@@ -1,14 +1,20 @@
 """What the nodes of a cluster support: registrations, and the classes of nodes that are alike."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Self
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Self
 from weakref import WeakValueDictionary
 
+import orjson
 from immutables import Map
 
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role, SupportedRanges
-from featurewatch.tables.image.provenance import Provenance
+from featurewatch.tables.image.provenance import (
+    Provenance,
+    provenance_from_row,
+    provenance_to_row,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -49,6 +55,12 @@ _KNOWN: Final[
 """Never fewer than some node has: of two objects for equal ranges, one would be a change."""
 
 
+@lru_cache(maxsize=4096)
+def _ranges_json(capabilities: Capabilities) -> orjson.Fragment:
+    """Encoded once for all nodes that share them."""
+    return orjson.Fragment(orjson.dumps(capabilities.ranges, default=list))
+
+
 class Node(NamedTuple):
     """One registered node; a tuple, since a fencing storm makes ten thousand of them a second.
 
@@ -66,6 +78,39 @@ class Node(NamedTuple):
     migrating: bool
     silent: bool
     provenance: Provenance
+
+    def to_row(self) -> tuple[Any, ...]:
+        """The node as a member of a row of nodes; the row's key holds the role."""
+        return (
+            self.key.node_id,
+            _ranges_json(self.capabilities),
+            self.capabilities.complete,
+            self.incarnation,
+            self.epoch,
+            self.fenced,
+            self.shutting_down,
+            self.migrating,
+            self.silent,
+            provenance_to_row(self.provenance),
+        )
+
+    @classmethod
+    def from_row(cls, role: Role, row: Sequence[Any]) -> Self:
+        """The node that a member of a row of nodes holds."""
+        node_id, ranges, complete, incarnation, epoch, *flags, provenance = row
+        bounds = {feature: (low, high) for feature, (low, high) in ranges.items()}
+        fenced, shutting_down, migrating, silent = flags
+        return cls(
+            NodeKey(role, node_id),
+            intern_capabilities(bounds, complete=complete),
+            incarnation,
+            epoch,
+            fenced,
+            shutting_down,
+            migrating,
+            silent,
+            provenance_from_row(provenance),
+        )
 
 
 class CapabilityKey(NamedTuple):

@@ -1,7 +1,8 @@
 """Where a piece of knowledge comes from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import Znode
@@ -59,6 +60,27 @@ def znode_provenance(znode: Znode, seen_ms: int) -> ZnodeProvenance:
 
 
 Provenance = LogProvenance | AnswerProvenance | ZnodeProvenance
+
+
+def provenance_to_row(provenance: Provenance) -> tuple[Any, ...]:
+    """The fields of a provenance; their number tells its kind."""
+    at = provenance
+    if isinstance(at, LogProvenance):
+        return at.offset, at.leader_epoch, at.append_ms
+    if isinstance(at, ZnodeProvenance):
+        return at.path, at.czxid, at.zxid, at.version, at.seen_ms
+    return at.role, at.node_id, at.epoch, at.seen_ms
+
+
+def provenance_from_row(row: Sequence[Any]) -> Provenance:
+    """The provenance that a row's fields hold."""
+    if len(row) == 3:
+        return LogProvenance(*row)
+    if len(row) == 5:
+        return ZnodeProvenance(*row)
+    role, *rest = row
+    return AnswerProvenance(Role(role), *rest)
+
 
 NO_PROVENANCE: Final = LogProvenance(offset=-1, leader_epoch=-1, append_ms=-1)
 """Nothing was taken in yet."""

@@ -1,11 +1,12 @@
-"""What is known from ZooKeeper beside brokers: single znodes, and what is to be said of some."""
+"""What is known from ZooKeeper beside brokers: single znodes, and the issues with some."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Self
 
 from immutables import Map
 
+from featurewatch.streams.codec.znode_shapes import a_znode
 from featurewatch.streams.types import FeatureLevel, FeatureName
 from featurewatch.streams.znodes import (
     ControllerEpochZnode,
@@ -32,7 +33,7 @@ HELD_PATHS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ZnodeIssue:
-    """What is to be said of one znode until it is read without a remark, or is gone.
+    """An issue with one znode; it stays until the znode is read cleanly or deleted.
 
     ``missed`` versions of the features before ``version`` were seen by nobody; ``unreadable`` is
     the reason why the newest one could not be read.
@@ -41,6 +42,15 @@ class ZnodeIssue:
     missed: int = 0
     version: int = -1
     unreadable: str = ""
+
+    def to_row(self) -> dict[str, Any]:
+        """Its fields."""
+        return {"missed": self.missed, "version": self.version, "unreadable": self.unreadable}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The issue that fields hold."""
+        return cls(row["missed"], row["version"], row["unreadable"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,29 @@ class ZookeeperImage:
             if znode.version < peak:
                 yield znode, peak
 
+    def to_row(self) -> dict[str, Any]:
+        """The fields of a part of the cluster's row."""
+        return {
+            "held": list(self.held.values()),
+            "remarks": _issues_to_row(self.issues),
+            "peaks": dict(self.max_versions.items()),
+            "erased": dict(self.erased.items()),
+            "reading": self.reading,
+            "zxid": self.zxid,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The single znodes that a part of the cluster's row holds."""
+        return cls(
+            held=_znodes_from_row(row["held"]),
+            issues=_issues_from_row(row["remarks"]),
+            max_versions=Map(row["peaks"]),
+            erased=Map(row["erased"]),
+            reading=row["reading"],
+            zxid=row["zxid"],
+        )
+
 
 NO_ZOOKEEPER: Final = ZookeeperImage()
 
@@ -124,9 +157,43 @@ class ZnodeResync:
     held: Map[str, Znode] = field(default_factory=Map)
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
+    def to_row(self) -> dict[str, Any]:
+        """The fields of a part of the cluster's row; its brokers have rows of their own."""
+        return {
+            "serial": self.serial,
+            "name": self.name,
+            "next_index": self.next_index,
+            "held": list(self.held.values()),
+            "remarks": _issues_to_row(self.issues),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
+        """The resync that a part of the cluster's row holds, with its brokers."""
+        return cls(
+            serial=row["serial"],
+            name=row["name"],
+            next_index=row["next_index"],
+            nodes=nodes,
+            held=_znodes_from_row(row["held"]),
+            issues=_issues_from_row(row["remarks"]),
+        )
+
+
+def _znodes_from_row(row: Iterable[dict[str, Any]]) -> Map[str, Znode]:
+    return Map({znode.path: znode for znode in map(a_znode, row)})
+
+
+def _issues_to_row(issues: Map[str, ZnodeIssue]) -> dict[str, Any]:
+    return {path: issue.to_row() for path, issue in issues.items()}
+
+
+def _issues_from_row(row: Mapping[str, Any]) -> Map[str, ZnodeIssue]:
+    return Map({path: ZnodeIssue.from_row(issue) for path, issue in row.items()})
+
 
 def issue_of(znode: Znode, missed: int) -> ZnodeIssue | None:
-    """What is to be said of a znode as it was read (None: nothing)."""
+    """The issue with a znode as it was read (None: there is none)."""
     content = znode.content
     reason = content.reason or "no reason is given" if isinstance(content, UnreadableZnode) else ""
     return ZnodeIssue(missed, znode.version, reason) if missed or reason else None

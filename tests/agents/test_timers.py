@@ -44,7 +44,7 @@ def test_silence_is_said_once() -> None:
     assert len(silent_statuses(back, {"kraft": 60}, now_ms=5)) == 1
 
 
-async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_source_is_silent_by_itself() -> None:
     """That one source of a cluster goes on does not hide that another has ended."""
     znodes = replace(following(3), source="zookeeper")
     desk = SimpleNamespace(
@@ -56,9 +56,9 @@ async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) 
     async def publish(topic: Topic, event: SourceStatus) -> None:
         said.append((topic.short_name, event.source))
 
-    monkeypatch.setattr(timers.time, "monotonic", lambda: 101.0)
     publisher = cast("Publisher", SimpleNamespace(publish=publish))
-    await timers.SilenceDetector(cast("EventProcessor", desk), publisher, silent_after_s=20).check()
+    detector = timers.SilenceDetector(cast("EventProcessor", desk), publisher, silent_after_s=20)
+    await detector.check(now_s=101.0, now_ms=5)
     assert said == [("zookeeper", "zookeeper")]
 
 
@@ -115,7 +115,7 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
     desk = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
     bus = _Recorder()
     for _ in range(2):
-        await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus))
+        await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus), 7)
     ((topic, message),) = bus.sent
     assert topic == "featurewatch.state"
     found = decode_snapshot(message.value)
@@ -126,5 +126,5 @@ async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:
     """What is no longer owned is passed over."""
     desk = SimpleNamespace(dirty={CLUSTER}, states={})
     bus = _Recorder()
-    await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus))
+    await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus), 7)
     assert bus.sent == []

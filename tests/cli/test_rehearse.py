@@ -20,7 +20,8 @@ from featurewatch.controller.kraft import ControllerState, controller_state, rel
 from featurewatch.controller.rehearsal.rehearse import rehearse as play
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, NodeId
-from featurewatch.tables.image.cluster import Authority, ClusterImage, Quorum
+from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.log import Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.test_fold_log import fold_all

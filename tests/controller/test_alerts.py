@@ -3,7 +3,7 @@
 from featurewatch.controller.monitor import step, step_unreadable
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import AlertState, Severity
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV, TV

@@ -29,7 +29,7 @@ from featurewatch.controller.monitor import StepResult, step_unreadable
 from featurewatch.controller.rows import rows_of_step
 from featurewatch.streams.events import Event, RecordJson, SourceState
 from featurewatch.streams.types import Role
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 from tests.scenarios import zookeeper
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor

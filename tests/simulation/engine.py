@@ -9,7 +9,7 @@ from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from featurewatch.controller.kraft import release_of
 from featurewatch.streams.events import Event, RecordJson
 from featurewatch.streams.types import FeatureName, NodeId
-from featurewatch.tables.image.cluster import ClusterImage, Quorum
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.log import Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.test_fold_log import fold_all

@@ -27,7 +27,7 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, PREFIX, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import EPOCH
 from tests.simulation.world import World
 

@@ -53,7 +53,7 @@ from featurewatch.streams.events import (
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import Messages, rows
 from tests.simulation.world import World
 
