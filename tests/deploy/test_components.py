@@ -12,7 +12,11 @@ from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.java.runtime import java, version_of
 from featurewatch.deploy.kafka.cluster import random_id
 from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.deploy.kafka.server_properties import Addresses, controllers, node_properties
+from featurewatch.deploy.kafka.server_properties import (
+    Addresses,
+    controller_addresses,
+    node_properties,
+)
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
 from featurewatch.deploy.process.polling import Deadline, attempts
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
@@ -58,7 +62,7 @@ def test_java_on_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
         ("a\nb\n", "b"),
         (
             "INFO x\n2026 [main] ERROR a - broken\n\tat x.Y\nINFO bye",
@@ -79,7 +83,7 @@ def test_reason_of_an_end(output: str, expected: str) -> None:
 def test_ports_are_not_given_twice() -> None:
     """Two holders get different ports, and none that somebody listens on."""
     one, other = Ports(), Ports()
-    taken = {one.take() for _ in range(20)} | {other.take() for _ in range(20)}
+    taken = {one.reserve() for _ in range(20)} | {other.reserve() for _ in range(20)}
     assert len(taken) == 40
     assert max(taken) < 32_768  # below the kernel's range for outgoing connections
     one.release()
@@ -90,7 +94,7 @@ def test_silence_is_a_wire_error() -> None:
     """A port where nobody listens, and one where nobody speaks Kafka, are told apart."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(WireError, match="gave no answer: timed out"):
+        with pytest.raises(WireError, match="did not respond: timed out"):
             quorum_leader(LOOPBACK, port, timeout_s=0.2)
     with pytest.raises(WireError, match="cannot be reached"):
         quorum_leader(LOOPBACK, port, timeout_s=0.2)
@@ -103,7 +107,7 @@ def test_properties_of_each_role() -> None:
     addresses = {1: Addresses(None, 101), 2: Addresses(202, 102)}
     one = node_properties(spec, nodes[0], addresses, Path("/data"))
     two = node_properties(spec, nodes[1], addresses, Path("/data"))
-    assert controllers(spec, addresses) == "127.0.0.1:101,127.0.0.1:102"
+    assert controller_addresses(spec, addresses) == "127.0.0.1:101,127.0.0.1:102"
     assert one["controller.quorum.voters"] == "1@127.0.0.1:101,2@127.0.0.1:102"
     assert one["listeners"] == "CONTROLLER://127.0.0.1:101"
     assert two["listeners"] == "PLAINTEXT://127.0.0.1:202,CONTROLLER://127.0.0.1:102"

@@ -9,7 +9,11 @@ import pytest
 from featurewatch.deploy.java.class_archive import archive_options
 from featurewatch.deploy.java.jars import Cache, java_command
 from featurewatch.deploy.kafka.cluster import random_id
-from featurewatch.deploy.kafka.server_properties import Addresses, node_properties, text
+from featurewatch.deploy.kafka.server_properties import (
+    Addresses,
+    format_properties,
+    node_properties,
+)
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.snapshot import read_snapshot
@@ -86,7 +90,7 @@ def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
     addresses = {1: Addresses(broker=None, controller=9093)}
     made.data.mkdir()
     made.properties.write_text(
-        text(node_properties(ClusterSpec([node]), node, addresses, made.data))
+        format_properties(node_properties(ClusterSpec([node]), node, addresses, made.data))
     )
     return made
 

@@ -15,7 +15,7 @@ import pytest
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.deploy.stack import stack_file
-from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZooKeeperFile
+from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.znodes import read_json
 from featurewatch.deploy.zookeeper.specs import ServerPorts
 from tests.deploy.test_process import ROOT, alive, eventually
@@ -189,7 +189,7 @@ def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
 def test_stack_file_round_trip(tmp_path: Path) -> None:
     """What is written is read back equal, for its owner's eyes only."""
     nodes = [NodeSpec(1, "3.9.1", Roles.CONTROLLER, {"a": "b"}), NodeSpec(2)]
-    servers = ZooKeeperFile(1, (ServerPorts(1, 2, 3),))
+    servers = ZookeeperFile(1, (ServerPorts(1, 2, 3),))
     reference = ReferenceFile(5, ("--features", "a=1-2"))
     written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, reference, 7)
     written.write(tmp_path)

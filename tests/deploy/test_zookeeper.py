@@ -16,8 +16,8 @@ from kazoo.security import make_acl
 
 from featurewatch.deploy.errors import StackError, StartError
 from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letters
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letter_command
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from tests.conftest import Certificates
 from tests.deploy.test_process import ROOT, alive, eventually
 from tests.processes import popen
@@ -60,7 +60,7 @@ def test_leader_killed_and_restarted(make_ensemble: MakeEnsemble) -> None:
         old = ensemble.leader()
         old.kill()
         assert not old.running
-        assert "gives no answer" in (old.not_ready() or "")
+        assert "does not respond" in (old.not_ready_reason() or "")
         assert ensemble.leader().number != old.number
         assert client.retry(client.get, "/mine")[0] == b"1"
         assert client.client_id == before
@@ -82,7 +82,7 @@ def test_no_majority_no_service(make_ensemble: MakeEnsemble) -> None:
     with pytest.raises(StackError, match="no ZooKeeper server leads"):
         ensemble.leader(timeout_s=0.3)
     ensemble.server(1).start()
-    assert last.not_ready() is None
+    assert last.not_ready_reason() is None
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
@@ -105,8 +105,8 @@ def test_properties_reach_the_server(make_ensemble: MakeEnsemble) -> None:
     """Given properties win over the stack's own."""
     ensemble = make_ensemble(EnsembleSpec(properties={"4lw.commands.whitelist": "srvr,conf"}))
     port = ensemble.server(1).ports.client
-    assert f"clientPort={port}" in four_letters(port, "conf")
-    assert "not in the whitelist" in four_letters(port, "ruok")
+    assert f"clientPort={port}" in four_letter_command(port, "conf")
+    assert "not in the whitelist" in four_letter_command(port, "ruok")
 
 
 def test_misuse_is_told(ensemble: Ensemble) -> None:
@@ -156,7 +156,7 @@ def test_tls_with_client_certificates(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_digest_login(make_ensemble: MakeEnsemble) -> None:
     """With DIGEST-MD5 a user with the password reads and writes; anybody else gets no session."""
-    ensemble = make_ensemble(digest({"watcher": "secret"}))
+    ensemble = make_ensemble(digest_spec({"watcher": "secret"}))
     login = {"mechanism": "DIGEST-MD5", "username": "watcher", "password": "secret"}
     with session(ensemble.connect_string, sasl_options=login) as client:
         client.create("/mine", acl=[make_acl("sasl", "watcher", all=True)])

@@ -89,7 +89,7 @@ def test_an_id_that_another_broker_holds(cluster: Cluster, zookeeper: str) -> No
 def test_no_zookeeper_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no ZooKeeper listens, the error names the address."""
     monkeypatch.setattr("featurewatch.deploy.wire.znodes._CONNECT_S", 0.5)
-    with pytest.raises(WireError, match=r"ZooKeeper at 127\.0\.0\.1:9/chroot gives no answer"):
+    with pytest.raises(WireError, match=r"ZooKeeper at 127\.0\.0\.1:9/chroot does not respond"):
         read_json("127.0.0.1:9/chroot", "/controller")
 
 
