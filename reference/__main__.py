@@ -53,7 +53,7 @@ async def _run(settings: ClusterSettings) -> int:
 
     def ended(node: ReferenceNode, how: NodeExit) -> None:
         sys.stderr.write(f"{node.name} ended with {how.code}: {how.reason}\n")
-        if all(each.ended is not None for each in cluster.nodes):
+        if all(each.exit is not None for each in cluster.nodes):
             finish(how.code)
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -66,9 +66,9 @@ async def _run(settings: ClusterSettings) -> int:
     except asyncio.CancelledError:
         return stopped.result()
     for node in cluster.nodes:
-        if node.ended is None:
+        if node.exit is None:
             _say(f"node {node.settings.node_id} {node.address}")
-    if any(node.ended is None for node in cluster.nodes):
+    if any(node.exit is None for node in cluster.nodes):
         _say("ready")
     code = await stopped
     await cluster.close()

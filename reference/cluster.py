@@ -59,7 +59,7 @@ class ReferenceCluster:
     nodes: list[ReferenceNode] = field(default_factory=list)
     directory: BrokerDirectory = field(init=False)
     light: LightBrokers | None = None
-    light_seconds: float = 0.0
+    light_registration_s: float = 0.0
     """How long the light brokers took to register."""
     _sessions: list[MachineSession] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class ReferenceCluster:
     @property
     def bootstrap_servers(self) -> str:
         """``host:port,...`` of the whole nodes."""
-        return ",".join(node.address for node in self.nodes if node.ended is None)
+        return ",".join(node.address for node in self.nodes if node.exit is None)
 
     async def start(self, timeout_s: float = 30.0) -> None:
         """Starts all, one whole node after the other, and waits until each has registered or ended.
@@ -119,7 +119,7 @@ class ReferenceCluster:
 
     def _unknown(self) -> str | None:
         """What is not known yet, in words; none: all is."""
-        here = [node for node in self.nodes if node.ended is None]
+        here = [node for node in self.nodes if node.exit is None]
         if not here:
             return None
         for node in here:
@@ -140,8 +140,8 @@ class ReferenceCluster:
         self.light = LightBrokers(self._light_contents(ids))
         light, started = self.light, time.monotonic()
         await self._seat("light brokers", light)
-        await _until(lambda: light.complete or bool(light.refused), timeout_s + len(ids) / 100)
-        self.light_seconds = time.monotonic() - started
+        await _until(lambda: light.complete or bool(light.rejected), timeout_s + len(ids) / 100)
+        self.light_registration_s = time.monotonic() - started
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Each says that it listens where one of the whole nodes does."""

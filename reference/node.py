@@ -75,15 +75,15 @@ class ReferenceNode:
     ) -> None:
         self.settings = settings
         self.name = f"node {settings.node_id}"
-        self.ended: NodeExit | None = None
+        self.exit: NodeExit | None = None
         self._directory = directory
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._speech = api_dialect_of(settings.dialect)
+        self._api_dialect = api_dialect_of(settings.dialect)
         self._pushes = UpdateMetadataSender(settings.node_id, self.name, directory.brokers.get)
         self._server = WireServer(
-            self._speech,
+            self._api_dialect,
             self._answer,
             host=settings.host,
             port=settings.port,
@@ -95,7 +95,7 @@ class ReferenceNode:
             name=self.name,
             on_exit=self._exits,
             on_step=self._changed.set,
-            on_tell=self._tells,
+            on_update_metadata=self._tells,
         )
         self._controller = ReferenceController(
             settings.node_id, settings.dialect, settings.supported
@@ -165,7 +165,7 @@ class ReferenceNode:
         Raises:
             TimeoutError: if neither happens in time.
         """
-        await self.wait_until(lambda: self.registered or self.ended is not None, timeout_s)
+        await self.wait_until(lambda: self.registered or self.exit is not None, timeout_s)
 
     async def wait_until(self, condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
         """Until something is true of this node, looked at whenever something happens to it.
@@ -191,9 +191,9 @@ class ReferenceNode:
         self._pushes.send(tell.broker_id, tell.message, self._controller.epoch)
 
     def _exits(self, code: int, reason: str) -> None:
-        self.ended = NodeExit(code, reason)
+        self.exit = NodeExit(code, reason)
         self._changed.set()
-        self._ending = asyncio.get_running_loop().create_task(self._end(self.ended))
+        self._ending = asyncio.get_running_loop().create_task(self._end(self.exit))
 
     async def _end(self, ended: NodeExit) -> None:
         await self._session.close()
@@ -223,10 +223,10 @@ class ReferenceNode:
                     self._broker_seat, UpdateMetadataReceived(asking.read_update_metadata(call))
                 )
                 return answers.update_metadata()
-        request = asking.read_update_features(call, self._speech)
+        request = asking.read_update_features(call, self._api_dialect)
         response: Response = await self._session.request(self._controller_seat, request)
         assert isinstance(response, UpdateResponse)  # noqa: S101 - answers what was asked
-        return answers.update_features(call, self._speech, response)
+        return answers.update_features(call, self._api_dialect, response)
 
     async def _api_versions(self, call: WireRequest) -> Any:
         if call.body is None:
@@ -236,7 +236,7 @@ class ReferenceNode:
         asked = ApiVersions(call.version)
         response: Response = await self._session.request(self._broker_seat, asked)
         assert isinstance(response, FeaturesResponse)  # noqa: S101 - answers what was asked
-        return answers.api_versions(call, self._speech, response)
+        return answers.api_versions(call, self._api_dialect, response)
 
     def _view(self) -> ClusterView:
         controller_id = self.controller_id

@@ -37,30 +37,30 @@ class ClientFeatures:
     refresh_ms: int | None = None
     levels: Mapping[str, int] = field(default_factory=dict)
     epoch: int = -1
-    asked_ms: int | None = None
+    requested_ms: int | None = None
 
     def due(self, now_ms: int) -> bool:
         """Whether to ask a broker, whichever, now."""
-        if self.asked_ms is None:
+        if self.requested_ms is None:
             return True
-        return self.refresh_ms is not None and now_ms - self.asked_ms >= self.refresh_ms
+        return self.refresh_ms is not None and now_ms - self.requested_ms >= self.refresh_ms
 
     def mark_requested(self, now_ms: int) -> Self:
         """The same after asking."""
-        return replace(self, asked_ms=now_ms)
+        return replace(self, requested_ms=now_ms)
 
-    def on_response(self, answer: FeaturesResponse) -> tuple[Self, Adoption]:
+    def on_response(self, response: FeaturesResponse) -> tuple[Self, Adoption]:
         """Take an answer in: a higher epoch replaces what is held, a lower one never does.
 
         An answer that is older is no error. Only one that lies more than one epoch behind is more
         than the early draft would tolerate, and told so; it is not taken either.
         """
-        if answer.epoch < 0:
+        if response.epoch < 0:
             return self, Adoption.EMPTY
-        if answer.epoch > self.epoch:
-            held = replace(self, levels=dict(answer.finalized), epoch=answer.epoch)
-            return held, Adoption.ADOPTED
-        behind = self.epoch - answer.epoch
-        if behind > TOLERATED_EPOCHS:
+        if response.epoch > self.epoch:
+            adopted = replace(self, levels=dict(response.finalized), epoch=response.epoch)
+            return adopted, Adoption.ADOPTED
+        lag = self.epoch - response.epoch
+        if lag > TOLERATED_EPOCHS:
             return self, Adoption.TOO_OLD
-        return self, Adoption.OLDER if behind else Adoption.KNOWN
+        return self, Adoption.OLDER if lag else Adoption.KNOWN

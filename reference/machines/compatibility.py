@@ -8,7 +8,7 @@ from featurewatch.streams.types import FeatureLevel, FeatureName
 from featurewatch.tables.image.nodes import Capabilities
 
 
-def is_compatible(dialect: Dialect, known: Capabilities, feature: str, level: int) -> bool:
+def is_compatible(dialect: Dialect, capabilities: Capabilities, feature: str, level: int) -> bool:
     """Whether brokers with these ranges surely work with a finalized level.
 
     One function for the controller and for brokers (KIP-584, broker protections): that of
@@ -17,14 +17,14 @@ def is_compatible(dialect: Dialect, known: Capabilities, feature: str, level: in
     """
     name = FeatureName(feature)
     if level == dialect.lowest_level == 0:
-        return known.ranges.get(name, (1, 1))[0] == 0 and not known.broken
-    return supports(known, name, FeatureLevel(level)) is Verdict.YES
+        return capabilities.ranges.get(name, (1, 1))[0] == 0 and not capabilities.broken
+    return supports(capabilities, name, FeatureLevel(level)) is Verdict.YES
 
 
 def incompatible_levels(
-    dialect: Dialect, known: Capabilities, levels: Mapping[str, int]
+    dialect: Dialect, capabilities: Capabilities, levels: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
     """The finalized levels that brokers with these ranges cannot work with, by name."""
     for feature, level in sorted(levels.items()):
-        if not is_compatible(dialect, known, feature, level):
+        if not is_compatible(dialect, capabilities, feature, level):
             yield feature, level

@@ -110,5 +110,7 @@ RELEASED: Final = Dialect(
 RELEASED_1: Final = replace(RELEASED, name="released-1", form=FeaturesForm.RELEASED_1)
 """As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""
 
-DIALECTS: Final = {each.name: each for each in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)}
+DIALECTS: Final = {
+    dialect.name: dialect for dialect in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)
+}
 """Those that every shell can run."""

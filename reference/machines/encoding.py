@@ -125,7 +125,7 @@ def encode_broker(
         if protocol == "PLAINTEXT"
     ]
     host, port = plain[0] if plain else (None, -1)
-    whole: dict[str, Any] = {
+    content: dict[str, Any] = {
         "version": 5,
         "host": host,
         "port": port,
@@ -137,11 +137,11 @@ def encode_broker(
         "listener_security_protocol_map": {
             name: protocol for name, (_, _, protocol) in identity.listeners.items()
         },
-        "features": {name: {low: span[0], high: span[1]} for name, span in supported.items()},
+        "features": {name: {low: range_[0], high: range_[1]} for name, range_ in supported.items()},
     }
     if identity.rack is not None:
-        whole["rack"] = identity.rack
-    return orjson.dumps(whole)
+        content["rack"] = identity.rack
+    return orjson.dumps(content)
 
 
 def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
@@ -156,10 +156,10 @@ def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
 
 def encode_controller(dialect: Dialect, broker_id: int, now_ms: int) -> bytes:
     """``/controller``; from Kafka 3.4 on, with the epoch of KRaft, of which there is none."""
-    whole = {"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)}
+    content = {"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)}
     if dialect.form is FeaturesForm.RELEASED_2:
-        whole |= {"version": 2, "kraftControllerEpoch": -1}
-    return orjson.dumps(whole)
+        content |= {"version": 2, "kraftControllerEpoch": -1}
+    return orjson.dumps(content)
 
 
 def decode_controller(data: bytes) -> int | None:

@@ -50,7 +50,7 @@ class TaskQueue:
         self._waiting: dict[Token, int] = {}
         self._token: Token = 0
         self._connected = False
-        self._held = False
+        self._is_stalled = False
 
     @property
     def busy(self) -> bool:
@@ -63,53 +63,53 @@ class TaskQueue:
         if self._current is None:
             self._run(None)
 
-    def connected(self) -> None:
+    def on_connected(self) -> None:
         """A server is reached (again)."""
         self._connected = True
         self.retry()
 
-    def disconnected(self) -> None:
+    def on_disconnected(self) -> None:
         """No server is reached: what still waits is as lost as what was answered so."""
         self._connected = False
         for token in [*self._waiting]:
-            self.answered(token, OutcomeUnknown())
+            self.on_completed(token, OutcomeUnknown())
 
     def cancel_all(self) -> None:
         """The session is gone: end all tasks where they are."""
         current, self._current = self._current, None
         self._tasks.clear()
         self._waiting.clear()
-        self._held = self._connected = False
+        self._is_stalled = self._connected = False
         if current is not None:
             current.close()
 
-    def answered(self, token: Token, outcome: OperationResult) -> None:
+    def on_completed(self, token: Token, outcome: OperationResult) -> None:
         """Hand an outcome to the task that waits for it; others are of the past."""
-        place = self._waiting.pop(token, None)
-        if place is None:
+        index = self._waiting.pop(token, None)
+        if index is None:
             return
-        self._outcomes[place] = outcome
+        self._outcomes[index] = outcome
         if self._waiting:
             return
-        if any(isinstance(each, OutcomeUnknown) for each in self._outcomes):
-            self._held = True
+        if any(isinstance(result, OutcomeUnknown) for result in self._outcomes):
+            self._is_stalled = True
         else:
             self._deliver()
 
     def retry(self) -> None:
         """Go on with what was lost, if a server is reached."""
-        if not self._held or not self._connected:
+        if not self._is_stalled or not self._connected:
             return
-        self._held = False
-        asked = any(each is not None for each in self._outcomes)
-        if asked and not all(isinstance(each, _READS) for each in self._operations):
+        self._is_stalled = False
+        has_results = any(result is not None for result in self._outcomes)
+        if has_results and not all(isinstance(result, _READS) for result in self._operations):
             self._deliver()
             return
         self._outcomes = [None] * len(self._operations)
-        self._ask(range(len(self._operations)))
+        self._send(range(len(self._operations)))
 
     def _deliver(self) -> None:
-        self._run(tuple(each for each in self._outcomes if each is not None))
+        self._run(tuple(outcome for outcome in self._outcomes if outcome is not None))
 
     def _run(self, outcomes: tuple[OperationResult, ...] | None) -> None:
         """Take the current task, and those after it, as far as they go without an answer."""
@@ -129,13 +129,13 @@ class TaskQueue:
             if operations:
                 self._operations = operations
                 self._outcomes = [None] * len(operations)
-                self._held = not self._connected
+                self._is_stalled = not self._connected
                 if self._connected:
-                    self._ask(range(len(operations)))
+                    self._send(range(len(operations)))
                 return
 
-    def _ask(self, places: Iterable[int]) -> None:
-        for place in places:
+    def _send(self, indexes: Iterable[int]) -> None:
+        for index in indexes:
             self._token += 1
-            self._waiting[self._token] = place
-            self._emit(ZookeeperRequest(self._token, self._operations[place]))
+            self._waiting[self._token] = index
+            self._emit(ZookeeperRequest(self._token, self._operations[index]))

@@ -51,8 +51,8 @@ class WireRequest:
     body: Any
 
 
-def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
-    """The request in a frame (without its length), of a version that ``speech`` offers.
+def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
+    """The request in a frame (without its length), of a version that ``api_dialect`` offers.
 
     Raises:
         BadRequestError: if it is not one.
@@ -60,7 +60,7 @@ def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
     if len(frame) < _START.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
     key, version, correlation_id = _START.unpack_from(frame)
-    offered = OFFERED[speech].get(key)
+    offered = OFFERED[api_dialect].get(key)
     if offered is None:
         raise MalformedRequestError(f"{_named(key)} is not served here")
     if not offered[0] <= version <= offered[1]:
@@ -70,7 +70,7 @@ def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
             f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
             f"{offered[1]}"
         )
-    kind = request_class(speech, key, version)
+    kind = request_class(api_dialect, key, version)
     try:
         start = skip_header(frame, _START.size, flexible=kind.__flexible__)
         # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
@@ -82,13 +82,13 @@ def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
     return WireRequest(key, version, correlation_id, body)
 
 
-def write_response(correlation_id: int, answer: Any) -> bytes:
+def write_response(correlation_id: int, response: Any) -> bytes:
     """The frame of an answer, its length first."""
-    header = answer.__header_schema__
+    header = response.__header_schema__
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
     entity_writer(header)(buffer, header(correlation_id=correlation_id))
-    entity_writer(type(answer))(buffer, answer)
+    entity_writer(type(response))(buffer, response)
     return _with_length(buffer)
 
 
@@ -111,10 +111,10 @@ def write_request(request: Any, client_id: str) -> bytes:
 
 
 @cache
-def request_class(speech: ApiDialect, key: int, version: int) -> Any:
+def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
     """The class of a request that is offered."""
     if key == DRAFT_UPDATE:
-        return draft_messages.update_features(speech, version).request
+        return draft_messages.update_features(api_dialect, version).request
     if key == DRAFT_DELETE:
         return draft_messages.delete_features(version).request
     if key == UPDATE_METADATA:
@@ -136,7 +136,7 @@ def build_message(kind: Any, **values: Any) -> Any:
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+    return tuple(field.name for field in fields(kind))
 
 
 def _with_length(buffer: io.BytesIO) -> bytes:

@@ -28,25 +28,27 @@ def is_valid_software(body: Any) -> bool:
     return all(name is None or _SOFTWARE.fullmatch(name) is not None for name in names)
 
 
-def read_update_features(call: WireRequest, speech: ApiDialect) -> UpdateFeatures | DeleteFeatures:
+def read_update_features(
+    request: WireRequest, api_dialect: ApiDialect
+) -> UpdateFeatures | DeleteFeatures:
     """What an update or a deletion asks of the controller."""
-    body = call.body
-    if call.key == DRAFT_DELETE:
-        return DeleteFeatures(tuple(each.name for each in body.feature), _ms(body))
-    if call.key == DRAFT_UPDATE:
-        return UpdateFeatures(_drafts_updates(body, speech), _ms(body), version=call.version)
+    body = request.body
+    if request.key == DRAFT_DELETE:
+        return DeleteFeatures(tuple(item.name for item in body.feature), _ms(body))
+    if request.key == DRAFT_UPDATE:
+        return UpdateFeatures(_draft_updates(body, api_dialect), _ms(body), version=request.version)
     return UpdateFeatures(
-        tuple(_released(each) for each in body.feature_updates),
+        tuple(_released(item) for item in body.feature_updates),
         _ms(body),
-        version=call.version,
+        version=request.version,
         validate_only=getattr(body, "validate_only", False),
     )
 
 
-def read_update_metadata(call: WireRequest) -> UpdateMetadata:
+def read_update_metadata(request: WireRequest) -> UpdateMetadata:
     """What the controller pushes to a broker."""
-    body = call.body
-    features = {each.name: int(each.version) for each in body.features}
+    body = request.body
+    features = {item.name: int(item.version) for item in body.features}
     return UpdateMetadata(int(body.features_epoch), features)
 
 
@@ -59,18 +61,18 @@ def _released(item: Any) -> ReleasedUpdate:
     )
 
 
-def _drafts_updates(body: Any, speech: ApiDialect) -> tuple[Update, ...]:
+def _draft_updates(body: Any, api_dialect: ApiDialect) -> tuple[Update, ...]:
     """Each item of the drafts has a list of features, which share how they are updated."""
-    if speech is ApiDialect.LATER_DRAFT:
+    if api_dialect is ApiDialect.LATER_DRAFT:
         return tuple(
-            LaterUpdate(each.name, int(each.version_level), update.allow_downgrade)
+            LaterUpdate(feature.name, int(feature.version_level), update.allow_downgrade)
             for update in body.feature_update
-            for each in update.feature
+            for feature in update.feature
         )
     return tuple(
-        EarlyUpdate(each.name, int(each.version), int(update.feature_update_type))
+        EarlyUpdate(feature.name, int(feature.version), int(update.feature_update_type))
         for update in body.feature_update
-        for each in update.feature
+        for feature in update.feature
     )
 
 

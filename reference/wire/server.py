@@ -24,7 +24,7 @@ MAX_REQUEST_BYTES: Final = 1 << 20
 _LENGTH = struct.Struct(">i")
 _log = logging.getLogger("reference")
 
-Answer = Callable[[WireRequest], Awaitable[Any]]
+Handler = Callable[[WireRequest], Awaitable[Any]]
 """Gives the message that answers a request; None: the connection is to be closed."""
 
 
@@ -33,8 +33,8 @@ class WireServer:
 
     def __init__(
         self,
-        speech: ApiDialect,
-        answer: Answer,
+        api_dialect: ApiDialect,
+        answer: Handler,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -42,7 +42,7 @@ class WireServer:
     ) -> None:
         self.host = host
         self.port = port
-        self._speech = speech
+        self._api_dialect = api_dialect
         self._answer = answer
         self._name = name
         self._server: asyncio.Server | None = None
@@ -90,11 +90,11 @@ class WireServer:
                     f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
                     "is it a Kafka client without TLS?"
                 )
-            call = read_request(await reader.readexactly(size), self._speech)
-            answer = await self._answer(call)
+            request = read_request(await reader.readexactly(size), self._api_dialect)
+            answer = await self._answer(request)
             if answer is None:
                 return
-            writer.write(write_response(call.correlation_id, answer))
+            writer.write(write_response(request.correlation_id, answer))
             await writer.drain()
 
 

@@ -51,9 +51,9 @@ class UpdateMetadataSender:
             while (message := self._newest.pop(endpoint, None)) is not None:
                 await self._send(endpoint, self._request(message, controller_epoch))
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            where = f"{endpoint.host}:{endpoint.port}"
-            why = str(error) or type(error).__name__
-            _log.info("%s: UpdateMetadata did not reach %s: %s", self._name, where, why)
+            address = f"{endpoint.host}:{endpoint.port}"
+            reason = str(error) or type(error).__name__
+            _log.info("%s: UpdateMetadata did not reach %s: %s", self._name, address, reason)
         finally:
             del self._running[endpoint]
 

@@ -15,7 +15,7 @@ from kazoo.retry import KazooRetry
 _log = logging.getLogger("reference")
 
 
-class _AtOnce:
+class _ImmediateQueue:
     """What kazoo takes for a queue: it is done at once, where it comes from."""
 
     def put(self, work: Callable[[], None]) -> None:
@@ -28,26 +28,26 @@ class _AtOnce:
 class CallbackResult:
     """What kazoo sets once: a value or an exception. Nobody waits for it, so it has no locks."""
 
-    __slots__ = ("_answered", "exception", "value")
+    __slots__ = ("_on_done", "exception", "value")
 
-    def __init__(self, answered: Callable[["CallbackResult"], None]) -> None:
-        self._answered = answered
+    def __init__(self, on_done: Callable[["CallbackResult"], None]) -> None:
+        self._on_done = on_done
         self.value: Any = None
         self.exception: BaseException | None = None
 
     def set(self, value: Any = None) -> None:
         """It is done."""
         self.value = value
-        self._hand_on()
+        self._notify()
 
     def set_exception(self, exception: BaseException) -> None:
         """It has failed."""
         self.exception = exception
-        self._hand_on()
+        self._notify()
 
-    def _hand_on(self) -> None:
+    def _notify(self) -> None:
         try:
-            self._answered(self)
+            self._on_done(self)
         except Exception:
             _log.exception("kazoo's answer could not be handed on")
 
@@ -62,28 +62,28 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
 
     def __init__(self) -> None:
         super().__init__()
-        self.completion_queue = _AtOnce()
-        self._here = threading.local()
+        self.completion_queue = _ImmediateQueue()
+        self._thread_local = threading.local()
 
-    def send(self, request: Callable[[], Any], answered: Callable[[Any], None]) -> None:
-        """Makes a request of kazoo's whose result ``answered`` is given.
+    def send(self, request: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+        """Makes a request of kazoo's whose result ``on_done`` is given.
 
         Linked before anything is sent: of a result that is there first, the answer would be handed
         on by this thread, and what the connection's thread reads next could overtake it.
         """
-        self._here.answered = answered
+        self._thread_local.on_done = on_done
         try:
             request()
         finally:
-            self._here.answered = None
+            self._thread_local.on_done = None
 
     def async_result(self) -> Any:
         """A result to come; the first that a request makes is the one that it gives back."""
-        answered = getattr(self._here, "answered", None)
-        if answered is None:
+        on_done = getattr(self._thread_local, "on_done", None)
+        if on_done is None:
             return super().async_result()
-        self._here.answered = None
-        return CallbackResult(answered)
+        self._thread_local.on_done = None
+        return CallbackResult(on_done)
 
     def start(self) -> None:
         """There are no workers to start."""
@@ -98,14 +98,14 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """Waits for sockets, with one call to the system where kazoo's own makes five."""
         poller = select.poll()
-        for each in rlist:
-            poller.register(each, select.POLLIN)
-        for each in wlist:
-            poller.register(each, select.POLLOUT)
+        for sock in rlist:
+            poller.register(sock, select.POLLIN)
+        for sock in wlist:
+            poller.register(sock, select.POLLOUT)
         ready = {fd for fd, _ in poller.poll(None if timeout is None else timeout * 1000)}
         return (
-            [each for each in rlist if each.fileno() in ready],
-            [each for each in wlist if each.fileno() in ready],
+            [sock for sock in rlist if sock.fileno() in ready],
+            [sock for sock in wlist if sock.fileno() in ready],
             [],
         )
 
@@ -127,5 +127,5 @@ def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
 
 def monotonic_wall_clock() -> Callable[[], float]:
     """Milliseconds since 1970 that never go back."""
-    began, started = time.time(), time.monotonic()
-    return lambda: (began + time.monotonic() - started) * 1000
+    wall_start_s, monotonic_start_s = time.time(), time.monotonic()
+    return lambda: (wall_start_s + time.monotonic() - monotonic_start_s) * 1000

@@ -95,7 +95,7 @@ def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
     return transaction
 
 
-def outcome(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
+def operation_result(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
     """What came of an operation whose kazoo result is there; called in kazoo's thread."""
     if (error := result.exception) is not None:
         return _failure(error)
@@ -114,12 +114,12 @@ def outcome(client: KazooClient, operation: Operation, result: Any) -> Operation
         case Delete():
             return OperationDone()
         case Multi(parts):
-            return _of_transaction(client, parts, value)
+            return _transaction_result(client, parts, value)
         case _:
             assert_never(operation)
 
 
-def _of_transaction(
+def _transaction_result(
     client: KazooClient, parts: tuple[Any, ...], results: list[Any]
 ) -> OperationResult:
     for index, result in enumerate(results):
@@ -128,13 +128,16 @@ def _of_transaction(
         ):
             return _failure(result, index)
     return OperationDone(
-        tuple(_part_stat(client, part, given) for part, given in zip(parts, results, strict=True))
+        tuple(
+            _part_stat(client, part, part_result)
+            for part, part_result in zip(parts, results, strict=True)
+        )
     )
 
 
-def _part_stat(client: KazooClient, part: Any, given: Any) -> Stat | None:
+def _part_stat(client: KazooClient, part: Any, part_result: Any) -> Stat | None:
     if isinstance(part, SetData):
-        return _stat(given)
+        return _stat(part_result)
     if not isinstance(part, Create):
         return None
     # A transaction's answer has no stat for what it made, but its zxid is known.
@@ -151,10 +154,10 @@ def _failure(error: BaseException, index: int = 0) -> OperationResult:
         return BadVersion(index)
     if isinstance(error, _LOST):
         return OutcomeUnknown()
-    kind = type(error).__name__
+    class_name = type(error).__name__
     if isinstance(error, KazooException):
-        return OperationRefused(f"ZooKeeper says {kind.removesuffix('Error')}")
-    return OperationRefused(f"{kind}: {error}")
+        return OperationRefused(f"ZooKeeper says {class_name.removesuffix('Error')}")
+    return OperationRefused(f"{class_name}: {error}")
 
 
 def _stat(stat: ZnodeStat) -> Stat:

@@ -28,18 +28,18 @@ class MachineSlot:
     gate: Callable[[], bool] = lambda: True
     started: bool = False
     """It was told of the present session."""
-    under_way: set[Token] = field(default_factory=set)
+    in_flight: set[Token] = field(default_factory=set)
     """What it asked ZooKeeper for and was not answered."""
-    asked: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
+    requests: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
     """What clients asked it, by request id."""
 
     def end(self, name: str) -> None:
         """Tell those who still wait that nothing will come."""
-        for future in self.asked.values():
+        for future in self.requests.values():
             if not future.done():
                 future.set_exception(MachineExitedError(f"{name} has ended"))
                 future.exception()  # nobody may be waiting for it any more
-        self.asked.clear()
+        self.requests.clear()
 
 
 SlotToken = tuple[MachineSlot, Token]

@@ -174,7 +174,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
                     temporary=True)

@@ -45,53 +45,53 @@ class PendingRequests:
         self, request_id: int, request: UpdateFeatures | DeleteFeatures, now_ms: int
     ) -> PendingRequest:
         """A new request; its time begins."""
-        taken = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
-        self._open[request_id] = taken
-        return taken
+        pending = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
+        self._open[request_id] = pending
+        return pending
 
-    def is_pending(self, taken: PendingRequest) -> bool:
+    def is_pending(self, pending: PendingRequest) -> bool:
         """Whether nobody has answered it."""
-        return taken.request_id in self._open
+        return pending.request_id in self._open
 
-    def answer(self, taken: PendingRequest, response: UpdateResponse) -> None:
+    def answer(self, pending: PendingRequest, response: UpdateResponse) -> None:
         """Answer it, unless its time ran out before and it has been."""
-        if self._open.pop(taken.request_id, None) is not None:
-            self._emit(SendResponse(taken.request_id, response))
+        if self._open.pop(pending.request_id, None) is not None:
+            self._emit(SendResponse(pending.request_id, response))
 
     def expire(self, now_ms: int) -> None:
         """Answer those whose time has run out."""
-        for taken in [*self._open.values()]:
-            if now_ms >= taken.deadline_ms:
-                self.answer(taken, _without_waiting(taken, _timed_out(taken)))
+        for pending in [*self._open.values()]:
+            if now_ms >= pending.deadline_ms:
+                self.answer(pending, _without_waiting(pending, _timed_out(pending)))
 
     def fail_all(self) -> None:
         """The session is gone: answer all by what is known of them, none as a success by guess."""
-        for taken in [*self._open.values()]:
+        for pending in [*self._open.values()]:
             self.answer(
-                taken,
-                _without_waiting(taken, NOT_CONTROLLER),
+                pending,
+                _without_waiting(pending, NOT_CONTROLLER),
             )
 
 
-def outcome_unknown(why: str) -> UpdateResponse:
+def outcome_unknown(reason: str) -> UpdateResponse:
     """Neither success nor failure (KIP-584, guarantees): whoever asked must read the state."""
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
-        f"{why}: the update may or may not have been applied; read the features again.",
+        f"{reason}: the update may or may not have been applied; read the features again.",
         unknown=True,
     )
 
 
-def _timed_out(taken: PendingRequest) -> UpdateResponse:
+def _timed_out(pending: PendingRequest) -> UpdateResponse:
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
-        f"The request was not begun within {taken.request.timeout_ms} ms; nothing was changed.",
+        f"The request was not begun within {pending.request.timeout_ms} ms; nothing was changed.",
     )
 
 
-def _without_waiting(taken: PendingRequest, if_not_begun: UpdateResponse) -> UpdateResponse:
-    if taken.stage is RequestStage.WRITTEN and taken.success is not None:
-        return taken.success
-    if taken.stage is RequestStage.WRITING:
+def _without_waiting(pending: PendingRequest, if_not_started: UpdateResponse) -> UpdateResponse:
+    if pending.stage is RequestStage.WRITTEN and pending.success is not None:
+        return pending.success
+    if pending.stage is RequestStage.WRITING:
         return outcome_unknown("The outcome of the write is not known")
-    return if_not_begun
+    return if_not_started

@@ -23,12 +23,12 @@ class UpdateContext:
     accepted: Mapping[Capabilities, Collection[int]]
     local: Capabilities
 
-    def incompatible(self, feature: str, level: int) -> list[int]:
+    def incompatible_brokers(self, feature: str, level: int) -> list[int]:
         """The live brokers that do not surely support a level, in order."""
         return sorted(
             broker_id
-            for known, group in self.accepted.items()
-            if not is_compatible(self.dialect, known, feature, level)
+            for capabilities, group in self.accepted.items()
+            if not is_compatible(self.dialect, capabilities, feature, level)
             for broker_id in group
         )
 
@@ -40,7 +40,7 @@ class ItemDecision:
     result: ItemResult
     level: int | None = None
 
-    def refused(self, error: ErrorCode, message: str) -> Self:
+    def rejected(self, error: ErrorCode, message: str) -> Self:
         """The same item, refused."""
         return type(self)(ItemResult(self.result.feature, error, message))
 

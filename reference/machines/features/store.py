@@ -51,9 +51,9 @@ class FinalizedFeatureStore:
         self._dialect = dialect
         self._supported = supported
         self._emit = emit
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Know nothing any more."""
         self.levels: Mapping[str, int] = {}
         self._stat: Stat | None = None
@@ -61,7 +61,7 @@ class FinalizedFeatureStore:
         self.stale = False
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether it is known what is finalized."""
         return self._znode is not None
 
@@ -78,17 +78,17 @@ class FinalizedFeatureStore:
         """
         while True:
             yield from self.read()
-            if self._stat is not None and not self._must_be_rewritten():
+            if self._stat is not None and not self._needs_rewrite():
                 return WriteResult.WRITTEN
-            made: WriteOperation
+            operation: WriteOperation
             if self._stat is None:
-                first = encoding.encode_features(self._dialect, self._default())
-                made = Create(self._dialect.path, first)
+                first = encoding.encode_features(self._dialect, self._default_levels())
+                operation = Create(self._dialect.path, first)
             else:
                 again = encoding.encode_features(self._dialect, self.levels)
-                made = SetData(self._dialect.path, again, self._stat.version)
+                operation = SetData(self._dialect.path, again, self._stat.version)
             outcome = yield from perform(
-                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), made))
+                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), operation))
             )
             match outcome:
                 case BadVersion(index) | NoNode(index) if index == FENCE:
@@ -106,16 +106,16 @@ class FinalizedFeatureStore:
         path = self._dialect.path
         while True:
             self.stale = False
-            found = yield from perform(GetData(path, watch=True))
-            if isinstance(found, GetDataResult):
-                self._take(found)
+            result = yield from perform(GetData(path, watch=True))
+            if isinstance(result, GetDataResult):
+                self._load(result)
                 return
-            self.forget()
-            if not isinstance(found, NoNode):
-                self._emit(WriteLog(f"cannot read {path}: {found}", warning=True))
+            self.reset()
+            if not isinstance(result, NoNode):
+                self._emit(WriteLog(f"cannot read {path}: {result}", warning=True))
                 return
-            again = yield from perform(Exists(path, watch=True))
-            if isinstance(again, NoNode):
+            existence = yield from perform(Exists(path, watch=True))
+            if isinstance(existence, NoNode):
                 return
 
     def write(self, levels: Mapping[str, int], fence: int) -> Task[WriteResult]:
@@ -136,53 +136,64 @@ class FinalizedFeatureStore:
                 SetData(self._dialect.path, data, before.version),
             )
         )
-        lost = False
+        is_outcome_unknown = False
         while True:
             outcome = yield from perform(operation)
             match outcome:
                 case OutcomeUnknown():
-                    lost = True
+                    is_outcome_unknown = True
                 case OperationDone():
                     return WriteResult.WRITTEN
                 case BadVersion(index) | NoNode(index) if index == FENCE:
-                    return (yield from self._deposed(before)) if lost else WriteResult.DEPOSED
+                    return (
+                        (yield from self._resolve_deposed(before))
+                        if is_outcome_unknown
+                        else WriteResult.DEPOSED
+                    )
                 case BadVersion():
                     return (
-                        (yield from self._compare(before, data)) if lost else WriteResult.OVERTAKEN
+                        (yield from self._resolve_changed(before, data))
+                        if is_outcome_unknown
+                        else WriteResult.OVERTAKEN
                     )
                 case _:
-                    return WriteResult.UNKNOWN if lost else WriteResult.REFUSED
+                    return WriteResult.UNKNOWN if is_outcome_unknown else WriteResult.REFUSED
 
-    def _compare(self, before: Stat, data: bytes) -> Task[WriteResult]:
+    def _resolve_changed(self, before: Stat, data: bytes) -> Task[WriteResult]:
         """Still the controller, and the znode is not as it was: by our own lost write?"""
-        found = yield from perform(GetData(self._dialect.path))
-        if not isinstance(found, GetDataResult):
+        result = yield from perform(GetData(self._dialect.path))
+        if not isinstance(result, GetDataResult):
             return WriteResult.UNKNOWN
-        ours = (found.stat.czxid, found.stat.version) == (before.czxid, before.version + 1)
-        return WriteResult.WRITTEN if ours and found.data == data else WriteResult.UNKNOWN
+        is_next_version = (result.stat.czxid, result.stat.version) == (
+            before.czxid,
+            before.version + 1,
+        )
+        return (
+            WriteResult.WRITTEN if is_next_version and result.data == data else WriteResult.UNKNOWN
+        )
 
-    def _deposed(self, before: Stat) -> Task[WriteResult]:
+    def _resolve_deposed(self, before: Stat) -> Task[WriteResult]:
         """No longer the controller: what is still as it was, our write can no longer change."""
-        found = yield from perform(GetData(self._dialect.path))
-        same = isinstance(found, GetDataResult) and found.stat == before
-        return WriteResult.DEPOSED if same else WriteResult.DEPOSED_UNKNOWN
+        result = yield from perform(GetData(self._dialect.path))
+        is_unchanged = isinstance(result, GetDataResult) and result.stat == before
+        return WriteResult.DEPOSED if is_unchanged else WriteResult.DEPOSED_UNKNOWN
 
-    def _take(self, found: GetDataResult) -> None:
-        self.forget()
-        self._stat = found.stat
+    def _load(self, result: GetDataResult) -> None:
+        self.reset()
+        self._stat = result.stat
         try:
-            self._znode = encoding.decode_features(self._dialect, found.data)
+            self._znode = encoding.decode_features(self._dialect, result.data)
         except encoding.ZnodeDecodeError as error:
             self._emit(WriteLog(f"cannot read {self._dialect.path}: {error}", warning=True))
         else:
             self.levels = encoding.levels_of(self._znode)
 
-    def _must_be_rewritten(self) -> bool:
+    def _needs_rewrite(self) -> bool:
         """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
         znode = self._znode
         return znode is not None and not (znode.enabled and znode.form is self._dialect.form)
 
-    def _default(self) -> dict[str, int]:
+    def _default_levels(self) -> dict[str, int]:
         """The greatest level of each feature that this controller supports itself.
 
         Of ``kraft.version`` it is 0, as in ``BrokerFeatures.defaultFinalizedFeatures``, so that it

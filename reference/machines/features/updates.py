@@ -30,22 +30,22 @@ class FeatureDecision:
     response: UpdateResponse
 
 
-def decide(here: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> FeatureDecision:
+def decide(context: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> FeatureDecision:
     """What to write and what to answer, by the rules of the dialect."""
     if isinstance(request, DeleteFeatures):
-        if not here.dialect.has_delete:
-            return _refused(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
-        items: Sequence[ItemDecision] = drafts.check_deletions(here, request)
+        if not context.dialect.has_delete:
+            return _rejected(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
+        items: Sequence[ItemDecision] = drafts.check_deletions(context, request)
     else:
-        items = _judged(here, request)
-    whole = not here.dialect.per_item or (
+        items = _decide_items(context, request)
+    is_atomic = not context.dialect.per_item or (
         isinstance(request, UpdateFeatures) and request.version >= 2
     )
     failed = [item.result for item in items if item.result.error is not ErrorCode.NONE]
-    if whole and failed:
-        return _all_failed(here, failed)
-    results = () if whole else tuple(item.result for item in items)
-    levels = dict(here.levels)
+    if is_atomic and failed:
+        return _all_failed(context, failed)
+    results = () if is_atomic else tuple(item.result for item in items)
+    levels = dict(context.levels)
     for item in items:
         if item.result.error is not ErrorCode.NONE:
             continue
@@ -53,17 +53,17 @@ def decide(here: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> Fea
             levels.pop(item.result.feature, None)
         else:
             levels[item.result.feature] = item.level
-    write = bool(items) and here.dialect.writes_unchanged
-    dry = isinstance(request, UpdateFeatures) and request.validate_only
-    changed = not dry and (write or levels != here.levels)
+    writes_always = bool(items) and context.dialect.writes_unchanged
+    is_dry_run = isinstance(request, UpdateFeatures) and request.validate_only
+    changed = not is_dry_run and (writes_always or levels != context.levels)
     return FeatureDecision(levels if changed else None, UpdateResponse(results=results))
 
 
-def not_written(here: UpdateContext, response: UpdateResponse, reason: str) -> UpdateResponse:
+def not_written(context: UpdateContext, response: UpdateResponse, reason: str) -> UpdateResponse:
     """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
     if not response.results:
         return UpdateResponse(
-            here.dialect.failure, f"The finalized features could not be written: {reason}."
+            context.dialect.failure, f"The finalized features could not be written: {reason}."
         )
     text = "Unable to update finalized features due to an unexpected server error."
     failed = tuple(
@@ -75,28 +75,30 @@ def not_written(here: UpdateContext, response: UpdateResponse, reason: str) -> U
     return UpdateResponse(results=failed)
 
 
-def _judged(here: UpdateContext, request: UpdateFeatures) -> list[ItemDecision]:
+def _decide_items(context: UpdateContext, request: UpdateFeatures) -> list[ItemDecision]:
     """Each feature once: of two items for one the first counts, as in Kafka's keyed collection."""
-    judge = released.check_released_update if here.dialect.per_item else drafts.check_draft_update
+    check = (
+        released.check_released_update if context.dialect.per_item else drafts.check_draft_update
+    )
     items: dict[str, ItemDecision] = {}
     for update in request.updates:
-        item = judge(here, update, request.version)
-        if not here.dialect.per_item and item.result.feature in items:
-            item = item.refused(ErrorCode.INVALID_REQUEST, "The feature is named twice.")
+        item = check(context, update, request.version)
+        if not context.dialect.per_item and item.result.feature in items:
+            item = item.rejected(ErrorCode.INVALID_REQUEST, "The feature is named twice.")
             items[item.result.feature] = item
         items.setdefault(item.result.feature, item)
     return [*items.values()]
 
 
-def _all_failed(here: UpdateContext, failed: Sequence[ItemResult]) -> FeatureDecision:
+def _all_failed(context: UpdateContext, failed: Sequence[ItemResult]) -> FeatureDecision:
     first = failed[0]
-    if here.dialect.per_item:
-        return _refused(first.error, ALL_FAILED.format(first.message))
-    if here.dialect.failure is ErrorCode.FEATURE_UPDATES_FAILED:
+    if context.dialect.per_item:
+        return _rejected(first.error, ALL_FAILED.format(first.message))
+    if context.dialect.failure is ErrorCode.FEATURE_UPDATES_FAILED:
         texts = (f"{item.feature}: {item.message}" for item in failed)
-        return _refused(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
-    return _refused(first.error, f"{first.feature}: {first.message}")
+        return _rejected(ErrorCode.FEATURE_UPDATES_FAILED, " ".join(texts))
+    return _rejected(first.error, f"{first.feature}: {first.message}")
 
 
-def _refused(error: ErrorCode, message: str) -> FeatureDecision:
+def _rejected(error: ErrorCode, message: str) -> FeatureDecision:
     return FeatureDecision(None, UpdateResponse(error, message))

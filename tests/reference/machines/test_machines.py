@@ -213,7 +213,7 @@ def test_a_refusal_is_said_and_not_repeated() -> None:
     (create,) = script.tell(SessionStarted(SESSION))
     script.answer(create, OperationRefused("no right"))
     assert script.tell(Tick()) == []
-    assert brokers.refused == {0: "no right"}
+    assert brokers.rejected == {0: "no right"}
     assert script.said == ["light broker 0 is refused: no right"]
 
 

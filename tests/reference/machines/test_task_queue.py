@@ -21,7 +21,7 @@ class Rig:
         self.paths: list[str] = []
         self.done: list[Any] = []
         self.serial = TaskQueue(self._emit)
-        self.serial.connected()
+        self.serial.on_connected()
 
     def _emit(self, effect: Effect) -> None:
         assert isinstance(effect, ZookeeperRequest)
@@ -49,9 +49,9 @@ def test_the_next_begins_when_the_last_has_ended() -> None:
     rig.serial.add(rig.reader("/b"))
     assert rig.paths == ["/a"]
     assert rig.serial.busy
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.on_completed(rig.asked[0].token, NoNode())
     assert rig.paths == ["/a", "/b"]
-    rig.serial.answered(rig.asked[1].token, NoNode())
+    rig.serial.on_completed(rig.asked[1].token, NoNode())
     assert not rig.serial.busy
 
 
@@ -66,7 +66,7 @@ def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
     rig.serial.add(rig.reader("/a"))
     for _ in range(5000):
         rig.serial.add(nothing())
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.on_completed(rig.asked[0].token, NoNode())
     assert len(rig.done) == 5001
 
 
@@ -75,15 +75,15 @@ def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
     rig = Rig()
     rig.serial.add(rig.both("/a", "/b"))
     first, second = rig.asked
-    rig.serial.answered(first.token, NoNode())
-    rig.serial.answered(second.token, OutcomeUnknown())
-    rig.serial.disconnected()
+    rig.serial.on_completed(first.token, NoNode())
+    rig.serial.on_completed(second.token, OutcomeUnknown())
+    rig.serial.on_disconnected()
     assert len(rig.asked) == 2
-    rig.serial.connected()
+    rig.serial.on_connected()
     assert rig.paths == ["/a", "/b", "/a", "/b"]
-    rig.serial.answered(first.token, OperationDone())
+    rig.serial.on_completed(first.token, OperationDone())
     for again in rig.asked[2:]:
-        rig.serial.answered(again.token, NoNode())
+        rig.serial.on_completed(again.token, NoNode())
     assert rig.done == [(NoNode(), NoNode())]
 
 
@@ -91,10 +91,10 @@ def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
     """And is never repeated behind the task's back."""
     rig = Rig()
     rig.serial.add(rig.writer("/a"))
-    rig.serial.disconnected()
+    rig.serial.on_disconnected()
     rig.serial.retry()
     assert rig.done == []
-    rig.serial.connected()
+    rig.serial.on_connected()
     assert rig.done == [OutcomeUnknown()]
     assert rig.paths == ["/a"]
 
@@ -102,12 +102,12 @@ def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
 def test_what_is_asked_without_a_connection_waits_for_it() -> None:
     """Writes too: they were never sent."""
     rig = Rig()
-    rig.serial.disconnected()
+    rig.serial.on_disconnected()
     rig.serial.add(rig.writer("/a"))
     assert rig.paths == []
-    rig.serial.connected()
+    rig.serial.on_connected()
     assert rig.paths == ["/a"]
-    rig.serial.answered(rig.asked[0].token, OperationDone())
+    rig.serial.on_completed(rig.asked[0].token, OperationDone())
     assert rig.done == [OperationDone()]
 
 
@@ -117,6 +117,6 @@ def test_a_lost_session_ends_all_tasks() -> None:
     rig.serial.add(rig.reader("/a"))
     rig.serial.add(rig.reader("/b"))
     rig.serial.cancel_all()
-    rig.serial.connected()
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.on_connected()
+    rig.serial.on_completed(rig.asked[0].token, NoNode())
     assert (rig.paths, rig.done, rig.serial.busy) == (["/a"], [], False)

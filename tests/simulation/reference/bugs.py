@@ -77,7 +77,7 @@ def _told_at_once(self: PendingRequests, request_id: int, request: Any, now_ms: 
 
 
 def _accepting(self: live.LiveBrokers, broker_id: int, _levels: Any) -> bool:
-    self.accepted.setdefault(self.seen[broker_id].known, set()).add(broker_id)
+    self.accepted.setdefault(self.brokers[broker_id].capabilities, set()).add(broker_id)
     return True
 
 
@@ -92,8 +92,16 @@ BUGS: dict[str, tuple[object, str, Any]] = {
     "a lost write counts as done": (FinalizedFeatureStore, "write", _in_doubt(WriteResult.WRITTEN)),
     "a lost write is written again": (FinalizedFeatureStore, "write", _in_doubt(None)),
     "success is told and nothing is done": (PendingRequests, "add", _told_at_once),
-    "the brokers' ranges are not asked": (items.UpdateContext, "incompatible", lambda *_: []),
-    "every joiner is accepted": (live.LiveBrokers, "_place", _accepting),
+    "the brokers' ranges are not asked": (
+        items.UpdateContext,
+        "incompatible_brokers",
+        lambda *_: [],
+    ),
+    "every joiner is accepted": (live.LiveBrokers, "_admit", _accepting),
     "brokers do not check the levels": (broker, "incompatible_levels", lambda *_: iter(())),
-    "brokers are not watched again": (membership.BrokerMembership, "all_stale", lambda *_: None),
+    "brokers are not watched again": (
+        membership.BrokerMembership,
+        "mark_all_stale",
+        lambda *_: None,
+    ),
 }
