@@ -1,8 +1,7 @@
-"""The messages of the drafts of KIP-584, laid out for kio's codecs.
+"""The messages of the drafts of KIP-584, as dataclasses for kio's codecs.
 
-Each is a dataclass made from a table of fields, once for each version: version 0 of UpdateFeatures
-and DeleteFeatures is of the old form, version 1 flexible; ApiVersions carries the drafts' tags
-from version 3 on.
+Each class is built from a table of fields, once per version. Version 0 of UpdateFeatures and
+DeleteFeatures is not flexible, version 1 is; ApiVersions has the drafts' tags from version 3 on.
 """
 
 import datetime
@@ -38,19 +37,19 @@ _DEFAULT_TIMEOUT: Final = i32Timedelta.parse(datetime.timedelta(milliseconds=60_
 
 @dataclass(frozen=True, slots=True)
 class MessageClasses:
-    """The classes of one API version: a request's and a response's, and those nested in them."""
+    """The classes of one API version: request, response and their nested items."""
 
     request: Any
     response: Any
     update: Any = None
     feature: Any = None
-    """An item that names a feature with its level in UpdateFeatures, its name in DeleteFeatures."""
+    """A feature with its level in UpdateFeatures, a feature's name in DeleteFeatures."""
     supported: Any = None
     finalized: Any = None
 
 
 class _ClassBuilder:
-    """Makes the classes of one API version."""
+    """Builds the classes of one API version."""
 
     def __init__(self, key: int, version: int, *, flexible: bool) -> None:
         self._common = {
@@ -97,7 +96,7 @@ _TIMEOUT = (
 
 
 def level_field(api_dialect: ApiDialect) -> str:
-    """What the drafts call a feature's level."""
+    """The drafts' field name for a feature's level."""
     return "version_level" if api_dialect is ApiDialect.LATER_DRAFT else "version"
 
 
@@ -122,7 +121,7 @@ def update_features(api_dialect: ApiDialect, version: int) -> MessageClasses:
 
 @cache
 def delete_features(version: int) -> MessageClasses:
-    """DeleteFeatures, key 49; the early draft's text gives 48 for the response, which has none."""
+    """DeleteFeatures, key 49. The early draft's text gives 48 for the response, which has no key."""
     build = _ClassBuilder(DRAFT_DELETE, version, flexible=version >= 1)
     feature = build.item("FeatureKey", [_NAME])
     request = build.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _array(feature))])
@@ -133,9 +132,9 @@ def delete_features(version: int) -> MessageClasses:
 
 @cache
 def update_metadata() -> MessageClasses:
-    """UpdateMetadata version 6, of which only what the early draft's struck-out side adds is used.
+    """UpdateMetadata version 6 with the fields that the early draft's struck-out text adds.
 
-    Topics and brokers are lists that stay empty: what they would hold, nobody here needs.
+    The lists of topics and brokers stay empty, because no reference node needs them.
     """
     build = _ClassBuilder(UPDATE_METADATA, 6, flexible=True)
     feature = build.item("FeatureKey", [_NAME, _field("version", i64, "int64")])

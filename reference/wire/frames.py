@@ -1,7 +1,8 @@
-"""Requests read from frames, and answers written into them; pure.
+"""Decodes requests from frames and encodes responses into frames; pure.
 
-What cannot be read closes the connection in Kafka (RequestContext.parseRequest, SocketServer);
-only an unknown version of ApiVersions is answered, in the form of version 0 (KIP-511).
+An unreadable request closes the connection, as in Kafka (RequestContext.parseRequest,
+SocketServer). The exception is an unknown version of ApiVersions, whose response has the form of
+version 0 (KIP-511).
 """
 
 import io
@@ -38,12 +39,12 @@ _ENTITY_NAMES: Final[Mapping[str, str]] = {
 
 
 class MalformedRequestError(ValueError):
-    """Bytes that are no request that this listener takes: one line, for its log."""
+    """The bytes are not a request that this listener accepts; the text is one line for its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request: ``body`` is kio's or a draft's message; none: an ApiVersions version unknown."""
+    """One request; ``body`` is kio's or a draft's message, None for unknown ApiVersions versions."""
 
     key: int
     version: int
@@ -52,10 +53,10 @@ class WireRequest:
 
 
 def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
-    """The request in a frame (without its length), of a version that ``api_dialect`` offers.
+    """Decodes the request in a frame, given without its length.
 
     Raises:
-        BadRequestError: if it is not one.
+        MalformedRequestError: if ``api_dialect`` does not offer the request, or it is unreadable.
     """
     if len(frame) < _START.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
@@ -73,7 +74,7 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
     kind = request_class(api_dialect, key, version)
     try:
         start = skip_header(frame, _START.size, flexible=kind.__flexible__)
-        # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
+        # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata request has some.
         body, _ = read_entity(kind, frame, start)
     except DecodeError as error:
         raise MalformedRequestError(
@@ -83,7 +84,7 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
 
 
 def write_response(correlation_id: int, response: Any) -> bytes:
-    """The frame of an answer, its length first."""
+    """Encodes a response as a frame, its length first."""
     header = response.__header_schema__
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
@@ -93,7 +94,7 @@ def write_response(correlation_id: int, response: Any) -> bytes:
 
 
 def write_request(request: Any, client_id: str) -> bytes:
-    """The frame of a request that a node makes itself, its length first."""
+    """Encodes a request that a node sends, as a frame, its length first."""
     header = request.__header_schema__
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
@@ -112,7 +113,7 @@ def write_request(request: Any, client_id: str) -> bytes:
 
 @cache
 def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
-    """The class of a request that is offered."""
+    """The message class of a request that ``api_dialect`` offers."""
     if key == DRAFT_UPDATE:
         return draft_messages.update_features(api_dialect, version).request
     if key == DRAFT_DELETE:
@@ -125,12 +126,12 @@ def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
 
 @cache
 def response_classes(key: int, version: int) -> ModuleType:
-    """kio's module with the response of a released API version and what is nested in it."""
+    """kio's module with the response classes of a released API version."""
     return _module(api_key_map[key], version, "response")
 
 
 def build_message(kind: Any, **values: Any) -> Any:
-    """A message of kio's with those of the values that this version of it has."""
+    """Builds a kio message from those ``values`` that this version has fields for."""
     return kind(**{name: values[name] for name in _field_names(kind) if name in values})
 
 

@@ -1,4 +1,4 @@
-"""Requests of the wire as what the machines are asked; pure."""
+"""Converts wire requests to the machines' requests; pure."""
 
 import re
 from typing import Any, Final
@@ -20,7 +20,10 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def is_valid_software(body: Any) -> bool:
-    """Whether a client says what it is as KIP-511 wants it, or is too old to say it."""
+    """Whether an ApiVersions request has a valid client software name and version (KIP-511).
+
+    Versions without these fields are valid.
+    """
     names = (
         getattr(body, "client_software_name", None),
         getattr(body, "client_software_version", None),
@@ -31,7 +34,7 @@ def is_valid_software(body: Any) -> bool:
 def read_update_features(
     request: WireRequest, api_dialect: ApiDialect
 ) -> UpdateFeatures | DeleteFeatures:
-    """What an update or a deletion asks of the controller."""
+    """The controller's request for an update or a deletion of features."""
     body = request.body
     if request.key == DRAFT_DELETE:
         return DeleteFeatures(tuple(item.name for item in body.feature), _ms(body))
@@ -46,7 +49,7 @@ def read_update_features(
 
 
 def read_update_metadata(request: WireRequest) -> UpdateMetadata:
-    """What the controller pushes to a broker."""
+    """The message that a controller pushes to a broker."""
     body = request.body
     features = {item.name: int(item.version) for item in body.features}
     return UpdateMetadata(int(body.features_epoch), features)
@@ -62,7 +65,7 @@ def _released(item: Any) -> ReleasedUpdate:
 
 
 def _draft_updates(body: Any, api_dialect: ApiDialect) -> tuple[Update, ...]:
-    """Each item of the drafts has a list of features, which share how they are updated."""
+    """The updates of a draft's request, whose items each apply one mode to several features."""
     if api_dialect is ApiDialect.LATER_DRAFT:
         return tuple(
             LaterUpdate(feature.name, int(feature.version_level), update.allow_downgrade)

@@ -1,8 +1,4 @@
-"""Answers of a reference node as messages of the wire; pure.
-
-What the machines answer is plain values; here they are put into the message of the version that
-was asked with.
-"""
+"""Converts the machines' responses to wire messages of the request's API version; pure."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -25,9 +21,9 @@ from featurewatch.reference.wire.api_keys import (
 from featurewatch.reference.wire.frames import WireRequest, build_message, response_classes
 
 FEATURES_SINCE: Final = 3
-"""The version of ApiVersions that brought features."""
+"""The first version of ApiVersions with features."""
 _ZERO_LEVELS_SINCE: Final = 4
-"""Before it, ranges from 0 on are left out (KAFKA-17492, ApiVersionsResponse)."""
+"""Earlier versions omit ranges that start at 0 (KAFKA-17492, ApiVersionsResponse)."""
 _BROKERS, _CONTROLLERS = 1, 2
 
 _NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
@@ -35,7 +31,7 @@ _NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What Metadata and DescribeCluster tell: ``controller_id`` is -1 where there is none."""
+    """The content of Metadata and DescribeCluster; ``controller_id`` is -1 if there is none."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -43,7 +39,7 @@ class ClusterView:
 
 
 def api_versions(request: WireRequest, api_dialect: ApiDialect, response: FeaturesResponse) -> Any:
-    """The answer to ApiVersions of a version that is offered."""
+    """The response to ApiVersions of an offered version."""
     released = response_classes(API_VERSIONS, request.version)
     offered = OFFERED[api_dialect].items()
     common = {
@@ -64,7 +60,7 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
             if low > 0 or request.version >= _ZERO_LEVELS_SINCE
         ),
         finalized_features_epoch=response.epoch,
-        # The minimum is always told equal to the maximum since 3.3 (KIP-778).
+        # Since 3.3 the minimum always equals the maximum (KIP-778).
         finalized_features=tuple(
             released.FinalizedFeatureKey(
                 name=name, max_version_level=level, min_version_level=level
@@ -75,9 +71,9 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
 
 
 def api_versions_error(error: ErrorCode) -> Any:
-    """The answer to ApiVersions that cannot be given, in the form of version 0 (KIP-511).
+    """The error response to ApiVersions, in the form of version 0 (KIP-511).
 
-    Of an unknown version it lists the versions that are known.
+    For an unknown version it lists the supported versions.
     """
     released = response_classes(API_VERSIONS, 0)
     versions = OFFERED[ApiDialect.RELEASED][API_VERSIONS]
@@ -88,7 +84,7 @@ def api_versions_error(error: ErrorCode) -> Any:
 
 
 def metadata(request: WireRequest, view: ClusterView) -> Any:
-    """The answer to Metadata: brokers and controller, and no topic, whichever were asked for."""
+    """The response to Metadata: brokers and controller; every requested topic is unknown."""
     classes = response_classes(request.key, request.version)
     return build_message(
         classes.MetadataResponse,
@@ -119,7 +115,7 @@ def metadata(request: WireRequest, view: ClusterView) -> Any:
 
 
 def describe_cluster(request: WireRequest, view: ClusterView) -> Any:
-    """The answer to DescribeCluster, refused where controllers are asked for (AuthHelper)."""
+    """The response to DescribeCluster; an error for controller endpoints (Kafka's AuthHelper)."""
     classes = response_classes(request.key, request.version)
     endpoint_type = getattr(request.body, "endpoint_type", _BROKERS)
     error, message = _endpoint_error(endpoint_type)
@@ -142,14 +138,14 @@ def describe_cluster(request: WireRequest, view: ClusterView) -> Any:
 
 
 def update_features(request: WireRequest, api_dialect: ApiDialect, response: UpdateResponse) -> Any:
-    """The answer to an update or, in the early draft, a deletion."""
+    """The response to an update or, in the early draft, to a deletion."""
     if request.key == DRAFT_UPDATE:
         return _draft_update(request, api_dialect, response)
     if request.key == DRAFT_DELETE:
         kind = draft_messages.delete_features(request.version).response
         return kind(error_code=int(response.error), error_message=response.message)
     classes = response_classes(request.key, request.version)
-    # From version 2 on there are no results (KIP-1022).
+    # Version 2 and newer have no results (KIP-1022).
     item: Any = getattr(classes, "UpdatableFeatureResult", None)
     results = () if item is None else response.results
     return build_message(
@@ -169,7 +165,7 @@ def update_features(request: WireRequest, api_dialect: ApiDialect, response: Upd
 
 
 def update_metadata() -> Any:
-    """The answer to the controller's push: it has arrived."""
+    """The response to UpdateMetadata; always a success."""
     return draft_messages.update_metadata().response(error_code=0)
 
 

@@ -1,8 +1,8 @@
-"""Machines on a real ZooKeeper ensemble: what they ask for is done, and they are told in order.
+"""Drives machines on a real ZooKeeper ensemble: sends their requests and delivers events in order.
 
-One session carries one or several machines of one node (its broker, its candidate for the
-controller), as in Kafka. Kazoo runs in threads of its own; everything it says is handed to one
-asyncio loop, in the order in which it came from the server, and only that loop drives machines.
+One session carries all machines of one node (its broker and its candidate for the controller), as
+in Kafka. Kazoo runs in threads of its own. All its events are passed to one asyncio loop, in the
+order in which the server sent them, and only that loop drives machines.
 """
 
 import asyncio
@@ -65,9 +65,9 @@ _log = logging.getLogger("reference")
 class MachineSession:
     """One ZooKeeper session at a time, and the machines on it.
 
-    ``on_exit`` is called once, with the code and the reason, when a machine exits: the session is
-    closed then. ``on_step`` is called after each stretch of events, ``on_tell`` with what a machine
-    sends to a broker. ``clock`` gives milliseconds.
+    ``on_exit`` is called once, with the code and the reason, when a machine exits; the machines
+    have been ended then. ``on_step`` is called after each batch of events, ``on_update_metadata``
+    with each message from a machine to a broker. ``clock`` returns milliseconds.
     """
 
     def __init__(
@@ -96,33 +96,34 @@ class MachineSession:
         self._ended = False
         self._request_id = 0
         self._session_id: int | None = None
-        """The session that the machines know of."""
+        """The session that the machines were notified of."""
         self._connected = False
-        """What the loop was told; ``_up`` is what kazoo's thread knows, a moment earlier."""
+        """The state in the loop; kazoo's thread sets ``_up`` a moment earlier."""
         self._up = threading.Event()
         self._ticker: asyncio.TimerHandle | None = None
         self._reads: dict[Operation, list[SlotToken]] = {}
-        """Reads under way, sent after the last write: who asks for one too, shares its answer."""
+        """Reads in flight, sent after the last write; an equal read shares the response."""
         self._watches: WatchRegistry[MachineSlot] = WatchRegistry()
 
     # -- for the node --
 
     @property
     def client_id(self) -> tuple[int, bytes] | None:
-        """The id and the password of the session; none: there is none."""
+        """The id and the password of the session; None if there is no session."""
         client_id: tuple[int, bytes] | None = self._client.client_id
         return client_id
 
     async def open(self, timeout_s: float = 15.0) -> None:
-        """Connects, makes the parents of the brokers' znodes, and starts the machines.
+        """Connects, creates the parents of the brokers' znodes, and starts the machines.
 
         Raises:
-            EnsembleError: if no server is reached in time, or it refuses.
+            ZookeeperUnavailableError: if no server is reached within ``timeout_s``, or it rejects
+                the znodes.
         """
         self._loop = asyncio.get_running_loop()
         self._client.add_listener(self._on_kazoo_state)
         try:
-            # Not start(): it warns of a chroot that is not there yet.
+            # Not start(), which warns of a chroot that does not exist yet.
             if not await asyncio.to_thread(self._client.start_async().wait, timeout_s):
                 await self._close_client()
                 raise ZookeeperUnavailableError(
@@ -133,15 +134,15 @@ class MachineSession:
         except KazooException as error:
             await self._close_client()
             raise ZookeeperUnavailableError(
-                f"{BROKER_IDS} cannot be made at {self.connect}: ZooKeeper says "
-                f"{type(error).__name__}: check the chroot and its rights"
+                f"{BROKER_IDS} cannot be created at {self.connect}: ZooKeeper returned "
+                f"{type(error).__name__}: check the chroot and its permissions"
             ) from None
         self._open = True
         self._tick()
         self._on_state(self._client.state, self._client.client_id)
 
     def attach(self, machine: Machine, gate: Callable[[], bool] = lambda: True) -> MachineSlot:
-        """Puts a machine on the session."""
+        """Adds a machine to the session; it starts once ``gate`` returns true."""
         slot = MachineSlot(machine, gate)
         self._slots.append(slot)
         if self._connected:
@@ -150,8 +151,10 @@ class MachineSession:
         return slot
 
     def request(self, slot: MachineSlot, request: Request) -> "asyncio.Future[Response]":
-        """A client's request; the answer to come raises `MachineExitedError` if the machine ends
-        first."""
+        """Passes a client's request to a machine; the future gets the response.
+
+        The future raises `MachineExitedError` if the machine ends first.
+        """
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         if self._ended:
             future.set_exception(MachineExitedError(f"{self.name} has ended"))
@@ -163,13 +166,13 @@ class MachineSession:
         return future
 
     def deliver(self, slot: MachineSlot, event: Event) -> None:
-        """Something that a machine hears from elsewhere, if it has a session."""
+        """Passes an event from outside ZooKeeper to a machine; ignored if it is not started."""
         if slot.started:
             self._events.append((slot, event))
             self._pump()
 
     async def close(self) -> None:
-        """Ends the machines without a word, and the session with its ephemeral znodes."""
+        """Ends the machines without calling ``on_exit``, and the session with its ephemerals."""
         self._end()
         await self._close_client()
 
@@ -233,7 +236,7 @@ class MachineSession:
             slot.started = False
 
     def _start_machines(self) -> None:
-        """Tells of the session those who may know and do not yet."""
+        """Notifies the machines whose gate is open of the session, unless they were before."""
         if not self._connected or self._session_id is None:
             return
         for slot in self._slots:
@@ -250,7 +253,7 @@ class MachineSession:
         if self._reads.get(operation) is waiters:
             del self._reads[operation]
         for slot, token in waiters:
-            if token not in slot.in_flight:  # answered when the connection was lost
+            if token not in slot.in_flight:  # completed as unknown when the connection was lost
                 continue
             if isinstance(result, NoNode) and isinstance(operation, Create):
                 self._make_parents(waiters, operation)
@@ -287,7 +290,7 @@ class MachineSession:
         self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def _pump(self) -> None:
-        """Gives machines their events, one at a time, until there are none."""
+        """Delivers queued events, one at a time, until the queue is empty."""
         if self._pumping:
             return
         self._pumping = True
@@ -325,7 +328,7 @@ class MachineSession:
     def _send(self, slot: MachineSlot, token: Token, operation: Operation) -> None:
         if token not in slot.in_flight:
             return
-        # Kazoo would keep it for a later connection, where nobody expects it any more.
+        # Kazoo would queue it for a later connection, when no machine waits for it any more.
         if not self._connected or not self._up.is_set():
             slot.in_flight.discard(token)
             self._events.append((slot, OperationCompleted(token, OutcomeUnknown())))

@@ -52,7 +52,7 @@ def test_a_failing_watcher_does_not_end_the_connection(caplog: pytest.LogCapture
         raise RuntimeError("broken")
 
     InOrderHandler().completion_queue.put(fails)
-    assert "could not be handed on" in caplog.text
+    assert "handling a response of kazoo's failed" in caplog.text
 
 
 def test_sockets_are_waited_for() -> None:
