@@ -22,7 +22,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A cluster of ``brokers`` brokers, with ids from that of ``first`` on; ``full`` are full nodes.
+    """A cluster of ``brokers`` brokers with ids from that of ``first`` on; ``full`` are full nodes.
 
     ``light_ranges`` returns the ranges of a light broker by id; None: those of ``first``. Full
     nodes listen on consecutive ports from ``first.port`` on, or on free ports if it is 0.

@@ -1,8 +1,8 @@
-"""The reference broker of KIP-584: advertises its ranges and guards itself against levels.
+"""The reference broker of KIP-584: advertises its ranges and exits at levels it does not support.
 
-It reads the finalized features before it registers, and again whenever their watch fires; levels
-that exclude it end it with a non-zero exit code and the reason (KIP-584, broker protections;
-``FinalizedFeatureChangeListener``). It writes nothing but its own znode.
+It reads the finalized features before it registers, and again whenever their watch fires. If a
+level excludes the broker, it exits with a non-zero code and the reason (KIP-584, broker
+protections; ``FinalizedFeatureChangeListener``). It writes only its own znode.
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,9 @@ __all__ = ["BrokerIdentity", "ReferenceBroker"]
 
 @dataclass(frozen=True, slots=True)
 class FinalizedFeaturesAndEpoch:
-    """A broker's copy of the finalized features; ``epoch`` -1: there are none.
+    """A broker's cached finalized features; ``epoch`` -1: there are none.
 
-    ``czxid`` is the transaction that made the znode, -1 where they were sent by a controller.
+    ``czxid`` is the transaction that created the znode, -1 if a controller sent the levels.
     """
 
     levels: Mapping[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class FinalizedFeaturesAndEpoch:
 
 
 class ReferenceBroker:
-    """One broker; a shell runs it in a ZooKeeper session and ends it when it says `ExitProcess`."""
+    """One broker; a shell runs it in a ZooKeeper session and ends it at its `ExitProcess`."""
 
     def __init__(
         self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, Range]
@@ -85,12 +85,12 @@ class ReferenceBroker:
         self._has_exited = False
         self.cached = FinalizedFeaturesAndEpoch()
         self.registered = False
-        """Its znode stands in the present session."""
+        """Whether its znode exists in the current session."""
         self.controller_id: int | None = None
-        """Who is the controller, as last seen; None: nobody, or not known."""
+        """The id of the controller as last read; None: there is none, or not known."""
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event; nothing comes any more after an `ExitProcess`."""
+        """Processes one event and returns its effects; none after an `ExitProcess`."""
         self._out, self._now_ms = [], now_ms
         if not self._has_exited:
             self._on_event(event)
@@ -133,7 +133,7 @@ class ReferenceBroker:
                 self._tasks.retry()
 
     def _respond(self, request: Request) -> FeaturesResponse | UpdateResponse:
-        """From memory alone: no read of ZooKeeper, no call of the controller."""
+        """Responds from the cache, without a request to ZooKeeper or the controller."""
         if not isinstance(request, ApiVersions):
             return NOT_CONTROLLER
         if request.version < 3:
@@ -143,7 +143,7 @@ class ReferenceBroker:
     # -- tasks -------------------------------------------------------------------------------------
 
     def _start(self) -> Task[None]:
-        """Check first, register then; a new session of a running broker does the same."""
+        """Checks the finalized levels, then registers; also in a new session while running."""
         yield from self._refresh()
         path = encoding.broker_path(self._identity.broker_id)
         while not (self._has_exited or self.registered):
@@ -163,7 +163,7 @@ class ReferenceBroker:
             yield from self._read_controller()
 
     def _resolve_existing(self, path: str) -> Task[None]:
-        """The znode is there: by our own lost `Create`, or by somebody else's."""
+        """The znode exists: from a lost `Create` of this session, or from another session."""
         result = yield from perform(GetData(path))
         if isinstance(result, GetDataResult) and result.stat.owner == self._session_id:
             self.registered = True
@@ -174,7 +174,7 @@ class ReferenceBroker:
             )
 
     def _refresh(self) -> Task[None]:
-        """Read the finalized features, leave a watch, and adopt them or exit."""
+        """Reads and watches the finalized features, and adopts them or exits."""
         path = self._dialect.path
         while True:
             result = yield from perform(GetData(path, watch=True))
@@ -185,14 +185,14 @@ class ReferenceBroker:
                 case NoNode():
                     existence = yield from perform(Exists(path, watch=True))
                     if isinstance(existence, NoNode):
-                        # What a controller sent may be newer than what this server has.
+                        # Levels that a controller sent may be newer than this server's state.
                         self.cached = (
                             FinalizedFeaturesAndEpoch() if self.cached.czxid != -1 else self.cached
                         )
                         return
                 case _ if not self.registered:
                     self._exit(
-                        f"cannot read {path}, and must before it registers: {_reason(result)}"
+                        f"cannot read {path}, which must precede registering: {_reason(result)}"
                     )
                     return
                 case _:
@@ -214,14 +214,12 @@ class ReferenceBroker:
             self._dialect.exits_at_lower_epoch or self.cached.czxid in (czxid, -1)
         ):
             if self._dialect.exits_at_lower_epoch:
-                self._exit(
-                    f"the epoch of {path} is {epoch}, below {self.cached.epoch}, which is held"
-                )
+                self._exit(f"the epoch of {path} is {epoch}, below the cached {self.cached.epoch}")
             return
         self._adopt_levels(encoding.levels_of(znode), epoch, czxid)
 
     def _adopt_levels(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
-        """Check first, then adopt."""
+        """Adopts levels that this broker supports, and exits at others."""
         incompatible = [*incompatible_levels(self._dialect, self._capabilities, levels)]
         if incompatible:
             self._exit("finalized features exclude this broker: " + self._reasons(incompatible))
@@ -237,7 +235,7 @@ class ReferenceBroker:
         return "; ".join(reason(feature, level) for feature, level in incompatible)
 
     def _read_controller(self) -> Task[None]:
-        """Learn who is the controller, and hear of the next."""
+        """Reads the controller's id and leaves a watch for the next change."""
         while True:
             result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
             if isinstance(result, GetDataResult):

@@ -1,7 +1,7 @@
-"""Who is in the cluster, for Metadata and DescribeCluster: a machine that only reads and watches.
+"""The brokers of the cluster, for Metadata and DescribeCluster: a machine that watches ZooKeeper.
 
-In Kafka the controller tells this to the brokers by UpdateMetadata; of that the reference system
-has only what KIP-584 needs. One directory serves all nodes of a process.
+In Kafka the controller sends this to the brokers by UpdateMetadata, of which the reference system
+only has the part that KIP-584 needs. One directory serves all nodes of a process.
 """
 
 import base64
@@ -41,7 +41,7 @@ from featurewatch.reference.machines.zookeeper import (
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens."""
+    """The plaintext address and the rack of a broker."""
 
     host: str
     port: int
@@ -52,10 +52,10 @@ CLUSTER_ID: Final = "/cluster/id"
 
 
 class BrokerDirectory:
-    """The brokers whose znodes stand, and the cluster id, which it makes where there is none.
+    """The registered brokers, and the cluster id, which the machine creates if there is none.
 
-    ``new_id`` is what a new cluster is called. Changes of the list are read at the next `Tick`,
-    so that ten thousand brokers that register one by one do not cost a list each.
+    ``new_id`` is the id of a new cluster. Changes of the list are read at the next `Tick`, so that
+    ten thousand brokers that register one by one do not cost ten thousand list reads.
     """
 
     def __init__(self, new_id: str | None = None) -> None:
@@ -69,11 +69,11 @@ class BrokerDirectory:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was listed is read."""
+        """Whether the cluster id and all listed brokers are read."""
         return self.cluster_id is not None and not self._in_flight and not self._is_list_stale
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         del now_ms
         match event:
             case SessionStarted() | Reconnected():
@@ -159,7 +159,7 @@ def _cluster_id(data: bytes) -> str | None:
 
 
 def _endpoint(data: bytes) -> Endpoint | None:
-    """Where a broker listens in plain text; none: nowhere, or its znode is unreadable."""
+    """A broker's plaintext address; None if it has none, or its znode is unreadable."""
     try:
         content = orjson.loads(data)
         host, port = content["host"], content["port"]

@@ -1,7 +1,7 @@
-"""Light brokers: registrations by the thousand, each an ephemeral znode and nothing else.
+"""Light brokers: thousands of registrations that consist of an ephemeral znode only.
 
-For controllers and watchers they are brokers like others. They read nothing, so that no level ever
-makes one exit; clients that follow their address reach the node that they are said to listen at.
+Controllers and watchers cannot distinguish them from full brokers. They read nothing, so no level
+makes one exit; a client that uses their address reaches a full node.
 """
 
 from collections import deque
@@ -33,13 +33,14 @@ from featurewatch.reference.machines.zookeeper import (
 )
 
 IN_FLIGHT: Final = 256
-"""How many registrations are under way at once: more gains nothing."""
+"""At most this many registrations are in flight at once; more is not faster."""
 
 
 class LightBrokers:
-    """Registers brokers by their znodes' contents, anew in each session; a machine.
+    """A machine that registers brokers in each session; ``contents`` maps ids to znode contents.
 
-    A znode of an earlier session that is still there is tried again until it has expired.
+    While a znode of an earlier session exists, its registration is retried until that expires.
+    `rejected` maps the ids that ZooKeeper rejected to the reasons.
     """
 
     def __init__(self, contents: Mapping[int, bytes]) -> None:
@@ -55,11 +56,11 @@ class LightBrokers:
 
     @property
     def complete(self) -> bool:
-        """Whether all are registered."""
+        """Whether all brokers are registered."""
         return len(self.registered) == len(self._contents)
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         del now_ms
         effects: list[Effect] = []
         match event:
@@ -97,7 +98,7 @@ class LightBrokers:
                 return [self._request(broker_id, Exists(broker_path(broker_id)))]
             case OperationRefused(reason):
                 self.rejected[broker_id] = reason
-                return [WriteLog(f"light broker {broker_id} is refused: {reason}", warning=True)]
+                return [WriteLog(f"light broker {broker_id} is rejected: {reason}", warning=True)]
             case NoNode():
                 self._queue.append(broker_id)
             case _:

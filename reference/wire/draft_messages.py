@@ -121,7 +121,7 @@ def update_features(api_dialect: ApiDialect, version: int) -> MessageClasses:
 
 @cache
 def delete_features(version: int) -> MessageClasses:
-    """DeleteFeatures, key 49. The early draft's text gives 48 for the response, which has no key."""
+    """DeleteFeatures, key 49; the early draft gives 48 for the response, which has no key."""
     build = _ClassBuilder(DRAFT_DELETE, version, flexible=version >= 1)
     feature = build.item("FeatureKey", [_NAME])
     request = build.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _array(feature))])

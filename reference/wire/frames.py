@@ -44,7 +44,7 @@ class MalformedRequestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request; ``body`` is kio's or a draft's message, None for unknown ApiVersions versions."""
+    """One request; ``body`` is kio's or a draft's message, None for an unknown ApiVersions."""
 
     key: int
     version: int

@@ -91,7 +91,7 @@ class WireServer:
             size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
             if not 0 <= size <= MAX_REQUEST_BYTES:
                 raise MalformedRequestError(
-                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
+                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are accepted: "
                     "is it a Kafka client without TLS?"
                 )
             request = read_request(await reader.readexactly(size), self._api_dialect)

@@ -122,7 +122,7 @@ async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
         (b"GET / HTTP/1.1\r\n\r\n", "a request of 1195725856 bytes"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", "is it a Kafka client without TLS?"),
         (struct.pack(">i", -5), "a request of -5 bytes"),
-        (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are taken"),
+        (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are accepted"),
         (framed(b"abc"), "a request of 3 bytes is too short"),
         (framed(struct.pack(">hhih", 0, 3, 1, -1)), "API key 0 (produce) is not served here"),
         (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items are said to follow"),

@@ -1,10 +1,10 @@
-"""The reference controller of KIP-584: elected through ZooKeeper, the only one that finalizes.
+"""The reference controller of KIP-584: elected through ZooKeeper, it alone finalizes levels.
 
-It is elected as ``KafkaController`` is: one transaction makes the ephemeral ``/controller`` and
-raises ``/controller_epoch``. Every write of the finalized features is a transaction too, which
-checks the version of ``/controller_epoch``: who has been deposed cannot write, whether or not it
-knows. Nothing is decided between a write and its outcome, so that a broker that joins meanwhile is
-judged by what the write left.
+The election follows ``KafkaController``: one transaction creates the ephemeral ``/controller`` and
+increments ``/controller_epoch``. Every write of the finalized features is a transaction that checks
+the version of ``/controller_epoch``, so a deposed controller cannot write, even if it does not know
+yet. The controller decides nothing between a write and its outcome, so a broker that joins
+meanwhile is checked against the written levels.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,10 @@ IN_PROGRESS: Final = UpdateResponse(
 
 
 class ReferenceController:
-    """One candidate for the controller; start it when its broker is registered."""
+    """A machine that is one candidate for the controller; start it when its broker is registered.
+
+    ``supported`` are the controller's own ranges, both ends inclusive.
+    """
 
     def __init__(self, broker_id: int, dialect: Dialect, supported: Mapping[str, Range]) -> None:
         self._dialect = dialect
@@ -78,21 +81,21 @@ class ReferenceController:
         self._is_catch_up_queued = self._is_election_queued = False
         self._processing: set[int] = set()
         self.active = False
-        """Elected, and through with its start-up; what it decides is written only if still so."""
+        """Whether it is elected and has completed its start-up; each write checks that again."""
 
     @property
     def controller_id(self) -> int | None:
-        """Who is the controller, as last seen; None: nobody, or not known."""
+        """The id of the controller as last read; None: there is none, or not known."""
         return self._election.controller_id
 
     @property
     def epoch(self) -> int:
-        """The controller epoch that it was elected with last; -1: never."""
+        """The controller epoch of its last election; -1: it was never elected."""
         return self._election.epoch
 
     @property
     def accepted(self) -> dict[int, dict[str, Range]]:
-        """The live set: broker ids and their ranges."""
+        """The live set: broker ids and their supported ranges."""
         groups = self._membership.live.accepted.items()
         return {
             broker_id: {str(name): span for name, span in capabilities.ranges.items()}
@@ -102,11 +105,11 @@ class ReferenceController:
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """The finalized levels as this controller knows them."""
+        """The finalized levels as this controller last read or wrote them."""
         return self._store.levels
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         self._out, self._now_ms = [], now_ms
         match event:
             case SessionStarted(session_id):
@@ -153,7 +156,7 @@ class ReferenceController:
                 self._processing.add(request_id)
                 self._tasks.add(self._process(pending))
 
-    # -- standing ----------------------------------------------------------------------------------
+    # -- election ----------------------------------------------------------------------------------
 
     def _queue_election(self) -> None:
         if not self._is_election_queued:
@@ -161,7 +164,7 @@ class ReferenceController:
             self._tasks.add(self._run_election())
 
     def _run_election(self) -> Task[None]:
-        """Be elected, or learn who is; once elected, start up before anything is served."""
+        """Becomes the controller or reads its id; completes the start-up before serving."""
         self._is_election_queued = False
         while True:
             if self.active and (yield from self._election.is_controller()):
@@ -205,7 +208,7 @@ class ReferenceController:
             self._tasks.add(self._catch_up())
 
     def _catch_up(self) -> Task[None]:
-        """Read what watches said has changed."""
+        """Reads what has changed according to the fired watches."""
         self._is_catch_up_queued = False
         if self.active and self._store.stale:
             yield from self._store.read()
@@ -217,7 +220,7 @@ class ReferenceController:
     # -- updates -----------------------------------------------------------------------------------
 
     def _process(self, pending: PendingRequest) -> Task[None]:
-        """Decide, write if nobody was elected since, read back, answer."""
+        """Decides, writes unless deposed, reads back and responds."""
         while self._pending.is_pending(pending) and not self._reject_undecidable(pending):
             context = UpdateContext(
                 self._dialect, self._store.levels, self._membership.live.accepted, self._local
@@ -236,7 +239,7 @@ class ReferenceController:
                 response = not_written(context, decision.response, str(result.value))
                 self._on_write_failed(pending, result, response)
                 break
-            # Kafka answers after its own copy has the new epoch: who asks this node sees it.
+            # As in Kafka, respond after the own copy has the new epoch, so this node serves it.
             yield from self._store.read()
             self._membership.reevaluate(self._store.levels)
             if result is WriteResult.WRITTEN:
@@ -248,7 +251,7 @@ class ReferenceController:
         return sorted(set[int]().union(*self._membership.live.accepted.values()))
 
     def _push(self, broker_ids: list[int]) -> UpdateMetadata | None:
-        """UPDATE_METADATA, with the levels, to live brokers, in the dialect that has it so."""
+        """Sends the levels to live brokers by UPDATE_METADATA, if the dialect pushes."""
         self._membership.joined = []
         if not self._dialect.pushes:
             return None
@@ -258,7 +261,7 @@ class ReferenceController:
         return message
 
     def _reject_undecidable(self, pending: PendingRequest) -> bool:
-        """Whether it cannot be decided at all, and has been answered so."""
+        """Responds with an error if the request cannot be decided; whether that is so."""
         if self.active and self._store.is_readable:
             return False
         self._pending.answer(

@@ -1,8 +1,8 @@
-"""Becoming the controller through ``/controller`` and ``/controller_epoch``.
+"""Elects the controller through ``/controller`` and ``/controller_epoch``.
 
-As ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``: one transaction makes the first
-and raises the second; whether a transaction of unknown outcome was ours is told by the owner of the
-one and the number in the other.
+Follows ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``: one transaction creates the
+first znode and increments the second. After a transaction of unknown outcome, the owner of the
+first and the number in the second show whether it succeeded.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class _Epoch(NamedTuple):
 
 
 class ControllerElection:
-    """One candidate; ``epoch_version`` is what its writes check ``/controller_epoch`` against."""
+    """One candidate; its writes must check that ``/controller_epoch`` has ``epoch_version``."""
 
     def __init__(self, broker_id: int, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
         self._broker_id = broker_id
@@ -44,16 +44,19 @@ class ControllerElection:
         self.epoch_version = -1
 
     def on_session_started(self, session_id: int) -> None:
-        """Nothing that was tried in another session counts."""
+        """Discards the attempts of earlier sessions."""
         self._session_id, self._attempted_epoch, self.controller_id = session_id, -1, None
 
     def is_controller(self) -> Task[bool]:
-        """Whether ``/controller`` is ours; leaves a watch where it is."""
+        """Whether this session owns ``/controller``; leaves a watch if the znode exists."""
         result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
         return isinstance(result, GetDataResult) and result.stat.owner == self._session_id
 
     def elect(self, now_ms: Callable[[], int]) -> Task[bool]:
-        """Stand for election → whether elected; if not, a watch on ``/controller`` is left."""
+        """Tries to become the controller; returns whether that succeeded.
+
+        If not, a watch on ``/controller`` is left. ``now_ms`` returns the time for the znode.
+        """
         while True:
             result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
             match result:
@@ -76,11 +79,11 @@ class ControllerElection:
                     return False
 
     def _is_ours(self) -> Task[bool | None]:
-        """``/controller`` is ours: by the transaction that we tried last, or without an epoch.
+        """Checks an owned ``/controller``; True if the last attempt created it at this epoch.
 
-        Somebody else raised the epoch since, so that we could write nothing: then it is given up,
-        unless it is another's by now, who would have raised the epoch once more. None: it cannot be
-        told, and was said.
+        False: another candidate has incremented the epoch since, which fences this one. The znode
+        is deleted then, unless the epoch has changed once more. None: the epoch is unreadable,
+        which is logged.
         """
         current = yield from self._read_epoch()
         if not isinstance(current, _Epoch):
@@ -93,7 +96,10 @@ class ControllerElection:
         return False
 
     def _attempt(self, now_ms: Callable[[], int]) -> Task[bool]:
-        """→ whether to look again; nothing follows from the outcome alone."""
+        """Sends the election's transaction; returns whether to check ``/controller`` again.
+
+        The transaction's outcome alone does not decide the election.
+        """
         current = yield from self._read_epoch()
         if current is None:
             return False
@@ -116,7 +122,7 @@ class ControllerElection:
         return self._should_check_again(result)
 
     def _read_epoch(self) -> Task[_Epoch | Literal[False] | None]:
-        """The controller epoch; False: there is none yet; None: it cannot be read, and was said."""
+        """Reads the controller epoch; False: there is none yet; None: unreadable, and logged."""
         result = yield from perform(GetData(encoding.CONTROLLER_EPOCH))
         if isinstance(result, NoNode):
             return False

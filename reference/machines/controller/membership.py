@@ -1,4 +1,4 @@
-"""The brokers as a controller learns of them: their names, and the znode of each, all watched."""
+"""Reads and watches the list of brokers and each broker's znode, for a controller."""
 
 from collections.abc import Callable, Mapping
 
@@ -27,17 +27,17 @@ class BrokerMembership:
         self._stale_ids: set[int] = set()
         self.live = LiveBrokers(dialect)
         self.joined: list[int] = []
-        """Who was taken into the live set since this was emptied last."""
+        """The brokers that joined the live set since this list was last emptied."""
 
     def reset(self) -> None:
-        """Know of no broker any more."""
+        """Removes all brokers."""
         self.live.clear()
         self._stale_ids.clear()
         self.joined.clear()
         self._is_list_stale = False
 
     def on_watch(self, path: str) -> bool:
-        """A watch fired; → whether it was one of these."""
+        """Marks what a fired watch has changed; returns whether the path belongs to brokers."""
         if path == encoding.BROKER_IDS:
             self._is_list_stale = True
             return True
@@ -48,18 +48,18 @@ class BrokerMembership:
         return True
 
     def mark_all_stale(self) -> None:
-        """Every watch is gone."""
+        """Marks everything as changed, because all watches are gone."""
         self._is_list_stale = True
         self._stale_ids |= self.live.brokers.keys()
 
     def read_all(self, levels: Mapping[str, int]) -> Task[None]:
-        """Read everything anew."""
+        """Reads the list and all brokers from scratch."""
         self.reset()
         self._is_list_stale = True
         yield from self.read_changes(levels)
 
     def read_changes(self, levels: Mapping[str, int]) -> Task[None]:
-        """Read what watches said has changed, and say who is kept out for it."""
+        """Reads what is marked as changed, and logs the brokers that are excluded."""
         if self._is_list_stale:
             self._is_list_stale = False
             names = yield from self._read_names()
@@ -85,7 +85,7 @@ class BrokerMembership:
         self._log_excluded(excluded)
 
     def reevaluate(self, levels: Mapping[str, int]) -> None:
-        """The levels are others: judge every broker anew."""
+        """Checks every broker against changed levels, and logs those that are excluded."""
         self._log_excluded(self.live.reevaluate(levels))
 
     def _read_names(self) -> Task[set[int] | None]:
@@ -103,7 +103,7 @@ class BrokerMembership:
                     return None
 
     def _live_broker(self, broker_id: int, result: GetDataResult) -> LiveBroker:
-        """An unreadable znode supports nothing for sure."""
+        """Decodes a broker's znode; an unreadable one has unknown ranges."""
         try:
             capabilities = encoding.decode_ranges(broker_id, result.data)
         except encoding.ZnodeDecodeError as error:

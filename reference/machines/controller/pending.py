@@ -1,4 +1,4 @@
-"""The requests that a controller has taken and not answered: each is answered once, in time."""
+"""The pending requests of a controller; each gets exactly one response, before its deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from featurewatch.reference.machines.requests import (
 
 
 class RequestStage(Enum):
-    """How far a request has come."""
+    """The progress of a request."""
 
     WAITING = auto()
     WRITING = auto()
-    """The write is on its way: until its outcome is known, it may or may not have happened."""
+    """The write is in flight and may or may not have happened."""
     WRITTEN = auto()
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request; ``success`` is the answer once it is written."""
+    """A request; ``success`` is its response once the write has succeeded."""
 
     request_id: int
     request: UpdateFeatures | DeleteFeatures
@@ -35,7 +35,7 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """All open requests, by id."""
+    """All pending requests, by id."""
 
     def __init__(self, emit: Callable[[Effect], None]) -> None:
         self._emit = emit
@@ -44,28 +44,28 @@ class PendingRequests:
     def add(
         self, request_id: int, request: UpdateFeatures | DeleteFeatures, now_ms: int
     ) -> PendingRequest:
-        """A new request; its time begins."""
+        """Adds a request; its timeout starts at ``now_ms``."""
         pending = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
         self._open[request_id] = pending
         return pending
 
     def is_pending(self, pending: PendingRequest) -> bool:
-        """Whether nobody has answered it."""
+        """Whether the request has no response yet."""
         return pending.request_id in self._open
 
     def answer(self, pending: PendingRequest, response: UpdateResponse) -> None:
-        """Answer it, unless its time ran out before and it has been."""
+        """Sends the response, unless the request already has one because it timed out."""
         if self._open.pop(pending.request_id, None) is not None:
             self._emit(SendResponse(pending.request_id, response))
 
     def expire(self, now_ms: int) -> None:
-        """Answer those whose time has run out."""
+        """Responds to the requests whose timeout has passed."""
         for pending in [*self._open.values()]:
             if now_ms >= pending.deadline_ms:
                 self.answer(pending, _without_waiting(pending, _timed_out(pending)))
 
     def fail_all(self) -> None:
-        """The session is gone: answer all by what is known of them, none as a success by guess."""
+        """Responds to all, because the session has expired; a lost write is reported as unknown."""
         for pending in [*self._open.values()]:
             self.answer(
                 pending,
@@ -74,7 +74,10 @@ class PendingRequests:
 
 
 def outcome_unknown(reason: str) -> UpdateResponse:
-    """Neither success nor failure (KIP-584, guarantees): whoever asked must read the state."""
+    """The response if the write may or may not have happened (KIP-584, guarantees).
+
+    The client must read the state then.
+    """
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
         f"{reason}: the update may or may not have been applied; read the features again.",

@@ -1,8 +1,8 @@
-"""The rules of an item in the two drafts of KIP-584.
+"""The rules for one item in the two drafts of KIP-584.
 
-Both let a lower level pass only where the item allows it, and ask every live broker then too. The
-later draft deletes by a level below 1, which must be allowed as well; in the early draft 0 is a
-level like any other, and deletion is a request of its own with no check of ranges or levels.
+Both accept a lower level only if the item allows downgrades and every live broker supports it. The
+later draft deletes by a level below 1, which needs the same permission. In the early draft 0 is an
+ordinary level, and deletion is a separate request without a check of ranges or levels.
 """
 
 from featurewatch.reference.machines.features.items import (
@@ -21,7 +21,7 @@ from featurewatch.reference.machines.requests import (
 
 
 def check_draft_update(context: UpdateContext, update: Update, _version: int) -> ItemDecision:
-    """One item of UPDATE_FEATURES, in the form of its draft."""
+    """Decides on one item of UPDATE_FEATURES, by the rules of the context's draft."""
     match update, context.dialect.deletes_by_level:
         case LaterUpdate(name, level, allow), True:
             return _later(context, name, level, allow=allow)
@@ -34,7 +34,7 @@ def check_draft_update(context: UpdateContext, update: Update, _version: int) ->
 
 
 def check_deletions(context: UpdateContext, request: DeleteFeatures) -> list[ItemDecision]:
-    """The items of the early draft's DELETE_FEATURES: what is finalized can go."""
+    """Decides on the early draft's DELETE_FEATURES: any finalized feature can be deleted."""
     return [_delete(context, name) for name in dict.fromkeys(request.names)]
 
 

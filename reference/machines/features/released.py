@@ -1,9 +1,8 @@
-"""The rules of an item in released Kafka 2.7 to 3.9, with its texts (``KafkaController``).
+"""The rules for one item in released Kafka 2.7 to 3.9, with its texts (``KafkaController``).
 
-Kept as it is there: a level above the supported maximum is told to lie below the minimum, and an
-unsafe downgrade of a level is refused as if no downgrade had been asked for, while an unsafe
-deletion passes. One thing is not: there ``validate_only`` is not looked at, so that a dry run
-writes; here it does not.
+Kafka's oddities are kept: the error for a level above the supported maximum speaks of the minimum,
+and an unsafe downgrade of a level is rejected like an upgrade request, while an unsafe deletion is
+accepted. One is not: Kafka ignores ``validate_only``, so that a dry run writes; here it does not.
 """
 
 from featurewatch.reference.machines.compatibility import is_compatible
@@ -90,5 +89,5 @@ def _supported(context: UpdateContext, feature: str, level: int) -> ItemDecision
 
 
 def _accept(feature: str, level: int | None) -> ItemDecision:
-    """Its message is the name of the error that it has not (``new ApiError(Errors.NONE)``)."""
+    """An accepted item; its message is ``NONE``, from Kafka's ``new ApiError(Errors.NONE)``."""
     return ItemDecision(ItemResult(feature, message=ErrorCode.NONE.name), level)

@@ -1,4 +1,4 @@
-"""The finalized features as a controller keeps them: set up, read, and written under its fence."""
+"""Creates, reads and writes the finalized features for a controller, fenced by its epoch."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -28,11 +28,11 @@ from featurewatch.streams.types import KRAFT_VERSION, Range
 from featurewatch.streams.znodes import FeaturesZnode
 
 FENCE: Final = 0
-"""The place of the check of the controller epoch in each transaction."""
+"""The index of the check of the controller epoch in each transaction."""
 
 
 class WriteResult(Enum):
-    """What became of a write."""
+    """The result of a write; the values are texts for responses."""
 
     WRITTEN = "it is written"
     DEPOSED = "another controller was elected; nothing is written"
@@ -43,7 +43,7 @@ class WriteResult(Enum):
 
 
 class FinalizedFeatureStore:
-    """``levels`` and ``epoch`` as last read or written; ``stale``: a watch has fired since."""
+    """The features znode as last read; ``stale`` means that its watch has fired since."""
 
     def __init__(
         self, dialect: Dialect, supported: Mapping[str, Range], emit: Callable[[Effect], None]
@@ -54,7 +54,7 @@ class FinalizedFeatureStore:
         self.reset()
 
     def reset(self) -> None:
-        """Know nothing any more."""
+        """Discards the cached znode."""
         self.levels: Mapping[str, int] = {}
         self._stat: Stat | None = None
         self._znode: FeaturesZnode | None = None
@@ -62,19 +62,20 @@ class FinalizedFeatureStore:
 
     @property
     def is_readable(self) -> bool:
-        """Whether it is known what is finalized."""
+        """Whether the znode was read and decoded."""
         return self._znode is not None
 
     @property
     def epoch(self) -> int:
-        """The znode's data version; -1 where it is not known to be there."""
+        """The znode's data version; -1 if it is not known to exist."""
         return -1 if self._stat is None else self._stat.version
 
     def initialize(self, fence: int) -> Task[WriteResult]:
-        """Make the znode if it is absent, turn it on if it is off; else leave it as it is.
+        """Creates an absent znode and enables a disabled one; leaves others unchanged.
 
-        Start-up waits for it (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An
-        unreadable znode is left alone, and said.
+        ``fence`` is the expected version of ``/controller_epoch``. The controller's start-up waits
+        for this (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An unreadable
+        znode is logged and left unchanged.
         """
         while True:
             yield from self.read()
@@ -102,7 +103,7 @@ class FinalizedFeatureStore:
                     return WriteResult.REFUSED
 
     def read(self) -> Task[None]:
-        """Read the znode and leave a watch, also where there is none."""
+        """Reads the znode and leaves a watch, also if it does not exist."""
         path = self._dialect.path
         while True:
             self.stale = False
@@ -119,10 +120,10 @@ class FinalizedFeatureStore:
                 return
 
     def write(self, levels: Mapping[str, int], fence: int) -> Task[WriteResult]:
-        """Write the levels if the znode is as last read and nobody was elected since.
+        """Writes the levels if the znode is as last read and no other controller was elected.
 
-        A write whose outcome is lost is asked for again. Its conditions let it happen once at most,
-        and what the second says, tells of the first.
+        A write of unknown outcome is repeated. Its conditions let it succeed at most once, and the
+        outcome of the second attempt shows that of the first.
         """
         before, znode = self._stat, self._znode
         if before is None or znode is None:
@@ -160,7 +161,7 @@ class FinalizedFeatureStore:
                     return WriteResult.UNKNOWN if is_outcome_unknown else WriteResult.REFUSED
 
     def _resolve_changed(self, before: Stat, data: bytes) -> Task[WriteResult]:
-        """Still the controller, and the znode is not as it was: by our own lost write?"""
+        """Still the controller and the znode has changed: checks whether the lost write did it."""
         result = yield from perform(GetData(self._dialect.path))
         if not isinstance(result, GetDataResult):
             return WriteResult.UNKNOWN
@@ -173,7 +174,7 @@ class FinalizedFeatureStore:
         )
 
     def _resolve_deposed(self, before: Stat) -> Task[WriteResult]:
-        """No longer the controller: what is still as it was, our write can no longer change."""
+        """Deposed: an unchanged znode shows that the write did not happen, and never will."""
         result = yield from perform(GetData(self._dialect.path))
         is_unchanged = isinstance(result, GetDataResult) and result.stat == before
         return WriteResult.DEPOSED if is_unchanged else WriteResult.DEPOSED_UNKNOWN
@@ -189,15 +190,15 @@ class FinalizedFeatureStore:
             self.levels = encoding.levels_of(self._znode)
 
     def _needs_rewrite(self) -> bool:
-        """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
+        """Released Kafka enables status 0, without levels, and rewrites another schema version."""
         znode = self._znode
         return znode is not None and not (znode.enabled and znode.form is self._dialect.form)
 
     def _default_levels(self) -> dict[str, int]:
-        """The greatest level of each feature that this controller supports itself.
+        """The highest level of each feature that this controller supports.
 
-        Of ``kraft.version`` it is 0, as in ``BrokerFeatures.defaultFinalizedFeatures``, so that it
-        is left out. The early draft speaks of no default, and begins with none.
+        ``kraft.version`` is omitted, because its default is level 0
+        (``BrokerFeatures.defaultFinalizedFeatures``). The early draft has no defaults.
         """
         if not self._dialect.defaults:
             return {}

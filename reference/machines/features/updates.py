@@ -1,8 +1,7 @@
-"""What becomes of a request to change finalized levels: deciding, which is not doing.
+"""Decides on a request to change finalized levels, without applying it.
 
-`decide` gives the levels to write and the answer if the write succeeds; nothing is changed by it,
-so that a dry run is deciding and stopping there. The rules of an item stand in `released` and
-`drafts`.
+`decide` returns the levels to write and the response if the write succeeds. It changes nothing, so
+a dry run is `decide` without the write. The rules for one item are in `released` and `drafts`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +18,19 @@ from featurewatch.reference.machines.requests import (
 )
 
 ALL_FAILED = "The update failed for all features since the following feature had an error: {}"
-"""As Kafka 4.0 answers UpdateFeatures from version 2 on (``QuorumController.updateFeatures``)."""
+"""Kafka 4.0's error for UpdateFeatures v2 and newer (``QuorumController.updateFeatures``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureDecision:
-    """``levels`` is the whole set to write, None where nothing is written; then ``response``."""
+    """``levels`` is the whole set to write, None for no write; ``response`` follows the write."""
 
     levels: Mapping[str, int] | None
     response: UpdateResponse
 
 
 def decide(context: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> FeatureDecision:
-    """What to write and what to answer, by the rules of the dialect."""
+    """Decides on a request by the rules of the context's dialect."""
     if isinstance(request, DeleteFeatures):
         if not context.dialect.has_delete:
             return _rejected(ErrorCode.INVALID_REQUEST, "There is no DELETE_FEATURES here.")
@@ -60,7 +59,10 @@ def decide(context: UpdateContext, request: UpdateFeatures | DeleteFeatures) -> 
 
 
 def not_written(context: UpdateContext, response: UpdateResponse, reason: str) -> UpdateResponse:
-    """The answer where all was valid and ZooKeeper refused the write: nothing has changed."""
+    """The response if the request was valid but its write failed and changed nothing.
+
+    ``response`` is that of the decision; ``reason`` is put into the error's text.
+    """
     if not response.results:
         return UpdateResponse(
             context.dialect.failure, f"The finalized features could not be written: {reason}."
@@ -76,7 +78,11 @@ def not_written(context: UpdateContext, response: UpdateResponse, reason: str) -
 
 
 def _decide_items(context: UpdateContext, request: UpdateFeatures) -> list[ItemDecision]:
-    """Each feature once: of two items for one the first counts, as in Kafka's keyed collection."""
+    """The decisions, one per feature.
+
+    Of two items for one feature the first counts in released Kafka, whose collection is keyed; the
+    drafts reject both.
+    """
     check = (
         released.check_released_update if context.dialect.per_item else drafts.check_draft_update
     )

@@ -214,7 +214,7 @@ def test_a_refusal_is_said_and_not_repeated() -> None:
     script.answer(create, OperationRefused("no right"))
     assert script.tell(Tick()) == []
     assert brokers.rejected == {0: "no right"}
-    assert script.said == ["light broker 0 is refused: no right"]
+    assert script.said == ["light broker 0 is rejected: no right"]
 
 
 def test_a_watch_is_told_once_to_each_who_set_it() -> None:
