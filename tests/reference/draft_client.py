@@ -1,4 +1,4 @@
-"""A tiny client of the drafts of KIP-584: what their texts let a client ask, over a connection."""
+"""A minimal client of the drafts of KIP-584 over one connection."""
 
 import asyncio
 from types import TracebackType
@@ -15,26 +15,27 @@ from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
 
-Answer = tuple[int, str | None]
+CodeAndMessage = tuple[int, str | None]
 """An error code, 0 for none, and an error message."""
 
 
 class DraftClient:
-    """Speaks one draft with one node; ``async with await DraftClient.at(address, speech)``."""
+    """A client of one draft at one node; ``async with await DraftClient.at(address,
+    api_dialect)``."""
 
-    def __init__(self, connection: Connection, speech: ApiDialect, version: int) -> None:
+    def __init__(self, connection: Connection, api_dialect: ApiDialect, version: int) -> None:
         self._connection = connection
-        self._speech = speech
+        self._speech = api_dialect
         self._version = version
-        self.last: Any = None
+        self.last_response: Any = None
         """The last answer to an update, as it came."""
 
     @classmethod
-    async def at(cls, address: str, speech: ApiDialect, version: int = 1) -> Self:
-        """Connects; ``version`` is that of the updates and deletions that it sends."""
+    async def at(cls, address: str, api_dialect: ApiDialect, version: int = 1) -> Self:
+        """Connects; ``version`` is the API version of its updates and deletions."""
         where = Address.parse(address)
         reader, writer = await asyncio.open_connection(where.host, where.port)
-        return cls(Connection(where, reader, writer), speech, version)
+        return cls(Connection(where, reader, writer), api_dialect, version)
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,8 +48,9 @@ class DraftClient:
     ) -> None:
         await self._connection.close()
 
-    async def update(self, *items: tuple[str, int, int]) -> Answer:
-        """Sends UPDATE_FEATURES; an item is a name, a level and the type or whether to allow."""
+    async def update(self, *items: tuple[str, int, int]) -> CodeAndMessage:
+        """Sends UPDATE_FEATURES; an item is a name, a level and its mode: the type, or whether to
+        allow a downgrade."""
         classes = draft_messages.update_features(self._speech, self._version)
         level = draft_messages.level_field(self._speech)
         updates = tuple(
@@ -59,14 +61,14 @@ class DraftClient:
         )
         return await self._ask(classes, classes.request(feature_update=updates))
 
-    async def delete(self, *names: str) -> Answer:
+    async def delete(self, *names: str) -> CodeAndMessage:
         """Sends DELETE_FEATURES."""
         classes = draft_messages.delete_features(self._version)
         features = tuple(classes.feature(name=name) for name in names)
         return await self._ask(classes, classes.request(feature=features))
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
-        """Asks ApiVersions v3; supported ranges, finalized levels, epoch."""
+        """Sends ApiVersions v3; returns supported ranges, finalized levels and epoch."""
         classes = draft_messages.api_versions(self._speech)
         asked = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
         answer = await self._connection.request(asked, classes.response, TIMEOUT_S)
@@ -78,7 +80,7 @@ class DraftClient:
         )
 
     async def controller(self) -> tuple[int, str]:
-        """Asks Metadata; the controller's id and address."""
+        """Sends Metadata; returns the controller's id and address."""
         answer = await self._connection.request(
             MetadataRequest(topics=()), MetadataResponse, TIMEOUT_S
         )
@@ -90,7 +92,7 @@ class DraftClient:
             return {"allow_downgrade": bool(how)}
         return {"feature_update_type": how}
 
-    async def _ask(self, classes: draft_messages.MessageClasses, request: Any) -> Answer:
+    async def _ask(self, classes: draft_messages.MessageClasses, request: Any) -> CodeAndMessage:
         answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
-        self.last = answer
+        self.last_response = answer
         return answer.error_code, answer.error_message

@@ -1,4 +1,4 @@
-"""Requests are read as kio writes them, and nothing that a stranger sends does any harm."""
+"""Requests are decoded as kio encodes them, and no bytes from a client do harm."""
 
 import io
 import struct
@@ -122,13 +122,13 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("speech", "request_"), REQUESTS)
 def test_a_request_is_read_as_it_was_written(speech: ApiDialect, request_: Any) -> None:
-    """What kio writes is read again, equal in every field."""
+    """A request that kio encodes is decoded with equal fields."""
     call = read_request(frame(request_, 9), speech)
     assert call == WireRequest(request_.__api_key__, request_.__version__, 9, request_)
 
 
 @pytest.mark.parametrize("client_id", [None, "", "ä client"])
-def test_the_header_is_stepped_over(client_id: str | None) -> None:
+def test_the_header_is_skipped(client_id: str | None) -> None:
     """A client may have any name, or none."""
     speech, request_ = REQUESTS[-1]
     assert read_request(frame(request_, client_id=client_id), speech).body == request_
@@ -136,20 +136,20 @@ def test_the_header_is_stepped_over(client_id: str | None) -> None:
 
 @pytest.mark.parametrize("speech", SPEECHES)
 def test_every_version_that_is_offered_has_a_class(speech: ApiDialect) -> None:
-    """A listener can read all that ApiVersions lists."""
+    """A listener can decode everything that ApiVersions lists."""
     for key, (low, high) in OFFERED[speech].items():
         for version in range(low, high + 1):
             kind = request_class(speech, key, version)
             assert (kind.__api_key__, kind.__version__) == (key, version) or key == 18
 
 
-def test_what_follows_a_message_is_let_be() -> None:
-    """As in Kafka: librdkafka's Metadata of version 12 ends in a rest."""
+def test_trailing_bytes_are_ignored() -> None:
+    """As in Kafka: librdkafka's Metadata of version 12 has some."""
     speech, request_ = REQUESTS[0]
     assert read_request(frame(request_) + b"\0\0\0", speech).body == request_
 
 
-def test_tags_that_are_not_known_are_stepped_over() -> None:
+def test_unknown_tags_are_skipped() -> None:
     """A client may be newer than the listener (KIP-482)."""
     speech, request_ = REQUESTS[5]
     written = frame(request_)
@@ -173,8 +173,8 @@ def test_tags_that_are_not_known_are_stepped_over() -> None:
         (struct.pack(">hhih", 57, 1, 1, -1) + b"\xff" * 6, "longer than five bytes"),
     ],
 )
-def test_each_kind_of_garbage_is_told_in_one_line(bytes_: bytes, said: str) -> None:
-    """No length is believed that the bytes do not bear out."""
+def test_each_kind_of_garbage_has_a_one_line_error(bytes_: bytes, said: str) -> None:
+    """No length is trusted beyond the bytes that are there."""
     with pytest.raises(MalformedRequestError) as raised:
         read_request(bytes_, RELEASED)
     assert said in str(raised.value)
@@ -182,7 +182,7 @@ def test_each_kind_of_garbage_is_told_in_one_line(bytes_: bytes, said: str) -> N
 
 
 def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
-    """It is to be answered, not to be closed (KIP-511)."""
+    """It gets a response; the connection stays open (KIP-511)."""
     call = read_request(struct.pack(">hhih", 18, 9, 5, -1) + b"whatever", RELEASED)
     assert call == WireRequest(18, 9, 5, None)
 
@@ -196,7 +196,7 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
 def test_broken_requests_never_break_the_reader(
     which: tuple[ApiDialect, Any], cut: int, changes: list[tuple[int, bytes]]
 ) -> None:
-    """Bytes changed at random and cut off anywhere give a request or the one error."""
+    """Randomly changed or truncated bytes give a request or the one error."""
     speech, request_ = which
     broken = bytearray(frame(request_))
     for place, new in changes:

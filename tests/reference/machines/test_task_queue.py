@@ -14,7 +14,7 @@ from featurewatch.reference.machines.zookeeper import (
 
 
 class Rig:
-    """A serial that is connected, and what it asked for."""
+    """A connected task queue, and the operations that it requested."""
 
     def __init__(self) -> None:
         self.asked: list[ZookeeperRequest] = []
@@ -38,12 +38,12 @@ class Rig:
         self.done.append((yield from perform(Create(path, b""))))
 
     def both(self, *paths: str) -> Task[None]:
-        """A task whose reads go out together."""
+        """A task whose two reads are sent together."""
         self.done.append((yield tuple(GetData(path, watch=True) for path in paths)))
 
 
 def test_the_next_begins_when_the_last_has_ended() -> None:
-    """Never between."""
+    """Tasks never interleave."""
     rig = Rig()
     rig.serial.add(rig.reader("/a"))
     rig.serial.add(rig.reader("/b"))
@@ -55,7 +55,7 @@ def test_the_next_begins_when_the_last_has_ended() -> None:
     assert not rig.serial.busy
 
 
-def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
+def test_a_thousand_tasks_without_operations_do_not_recurse() -> None:
     """They run in a loop."""
     rig = Rig()
 
@@ -70,8 +70,8 @@ def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
     assert len(rig.done) == 5001
 
 
-def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
-    """Whose watches the lost connection took; an answer to the first attempt is of the past."""
+def test_lost_reads_are_repeated_with_those_beside_them() -> None:
+    """Their watches were lost with the connection; a result of the first attempt is ignored."""
     rig = Rig()
     rig.serial.add(rig.both("/a", "/b"))
     first, second = rig.asked
@@ -87,8 +87,8 @@ def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
     assert rig.done == [(NoNode(), NoNode())]
 
 
-def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
-    """And is never repeated behind the task's back."""
+def test_a_lost_write_completes_after_the_reconnect() -> None:
+    """It is never repeated without the task."""
     rig = Rig()
     rig.serial.add(rig.writer("/a"))
     rig.serial.on_disconnected()
@@ -99,8 +99,8 @@ def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
     assert rig.paths == ["/a"]
 
 
-def test_what_is_asked_without_a_connection_waits_for_it() -> None:
-    """Writes too: they were never sent."""
+def test_operations_without_a_connection_wait_for_it() -> None:
+    """Writes wait too, because they were never sent."""
     rig = Rig()
     rig.serial.on_disconnected()
     rig.serial.add(rig.writer("/a"))
@@ -112,7 +112,7 @@ def test_what_is_asked_without_a_connection_waits_for_it() -> None:
 
 
 def test_a_lost_session_ends_all_tasks() -> None:
-    """Later answers reach nobody."""
+    """Later results are ignored."""
     rig = Rig()
     rig.serial.add(rig.reader("/a"))
     rig.serial.add(rig.reader("/b"))
