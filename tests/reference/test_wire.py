@@ -45,10 +45,10 @@ def node() -> Responder:
 @pytest.fixture
 async def server(node: Responder) -> AsyncIterator[WireServer]:
     """A server on a port of its own."""
-    made = WireServer(SPEECH, node)
-    await made.start()
-    yield made
-    await made.close()
+    wire_server = WireServer(SPEECH, node)
+    await wire_server.start()
+    yield wire_server
+    await wire_server.close()
 
 
 class Peer:
@@ -59,7 +59,12 @@ class Peer:
 
     def send(self, *correlation_ids: int) -> None:
         """Sends requests, all at once."""
-        self.write(b"".join(framed(frame(ApiVersionsRequest(), each)) for each in correlation_ids))
+        self.write(
+            b"".join(
+                framed(frame(ApiVersionsRequest(), correlation_id))
+                for correlation_id in correlation_ids
+            )
+        )
 
     def write(self, data: bytes) -> None:
         """Sends bytes."""
@@ -70,10 +75,10 @@ class Peer:
         async with asyncio.timeout(DEADLINE_S):
             try:
                 (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-                answer = await self._reader.readexactly(size)
+                content = await self._reader.readexactly(size)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-        return int(struct.unpack_from(">i", answer)[0])
+        return int(struct.unpack_from(">i", content)[0])
 
     def close(self) -> None:
         """Closes the connection."""
@@ -97,29 +102,29 @@ async def test_responses_come_in_the_order_of_the_requests(
     node.permitted.clear()
     client = await peer(server)
     client.send(*range(50))
-    other = await peer(server)
+    second = await peer(server)
     async with asyncio.timeout(DEADLINE_S):
         while not node.correlation_ids:
             await asyncio.sleep(0)
     assert node.correlation_ids == [0]
     node.permitted.set()
     assert [await client.response() for _ in range(50)] == [*range(50)]
-    other.send(99)
-    assert await other.response() == 99
+    second.send(99)
+    assert await second.response() == 99
 
 
 async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
     """The network may split a request anywhere."""
     client = await peer(server)
-    whole = framed(frame(ApiVersionsRequest(), 3))
-    for place in range(len(whole)):
-        client.write(whole[place : place + 1])
+    data = framed(frame(ApiVersionsRequest(), 3))
+    for index in range(len(data)):
+        client.write(data[index : index + 1])
         await asyncio.sleep(0)
     assert await client.response() == 3
 
 
 @pytest.mark.parametrize(
-    ("garbage", "said"),
+    ("garbage", "message"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "a request of 1195725856 bytes"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", "is it a Kafka client without TLS?"),
@@ -131,21 +136,21 @@ async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
     ],
 )
 async def test_garbage_ends_its_connection_with_one_line(
-    server: WireServer, caplog: pytest.LogCaptureFixture, garbage: bytes, said: str
+    server: WireServer, caplog: pytest.LogCaptureFixture, garbage: bytes, message: str
 ) -> None:
     """The log names the sender and the problem; earlier requests get responses, other connections
     stay."""
-    client, other = await peer(server), await peer(server)
+    client, second = await peer(server), await peer(server)
     with caplog.at_level(logging.INFO):
         client.send(1)
         client.write(garbage)
         assert await client.response() == 1
         assert await client.response() is None
     (line,) = [record.getMessage() for record in caplog.records if record.name == "reference"]
-    assert said in line
+    assert message in line
     assert "closing the connection of 127.0.0.1:" in line
-    other.send(2)
-    assert await other.response() == 2
+    second.send(2)
+    assert await second.response() == 2
 
 
 async def test_a_client_that_disconnects_is_not_logged(
@@ -156,9 +161,9 @@ async def test_a_client_that_disconnects_is_not_logged(
     with caplog.at_level(logging.INFO):
         client.write(b"\0\0\0\x10\0\x12")
         client.close()
-        other = await peer(server)
-        other.send(2)
-        assert await other.response() == 2
+        second = await peer(server)
+        second.send(2)
+        assert await second.response() == 2
         await server.close()
     assert not [record for record in caplog.records if record.name == "reference"]
 

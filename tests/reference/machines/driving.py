@@ -79,15 +79,17 @@ class Driver:
 
     def serve(self, outcome: OperationResult | None = None) -> Operation:
         """Performs the next operation, or completes it with ``outcome`` without performing it."""
-        asked = self.pending.popleft()
-        self.served.append(asked.operation)
+        request = self.pending.popleft()
+        self.served.append(request.operation)
         if outcome is None:
-            act = self.history.write if isinstance(asked.operation, WRITES) else None
+            act = self.history.write if isinstance(request.operation, WRITES) else None
             outcome = (
-                act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
+                act(SESSION, request.operation)
+                if act
+                else read(self.history.tree, request.operation)
             )
-        self.give(OperationCompleted(asked.token, outcome))
-        return asked.operation
+        self.give(OperationCompleted(request.token, outcome))
+        return request.operation
 
     def until(self, matches: Callable[[Operation], bool]) -> Operation:
         """Serves operations until the next one matches; returns it."""
@@ -116,5 +118,7 @@ class Driver:
         tree = self.history.tree
         epoch = tree["/controller_epoch"]
         raised = SetData("/controller_epoch", str(int(epoch.data) + 1).encode(), epoch.stat.version)
-        other = Create(CONTROLLER, b'{"version":1,"brokerid":99,"timestamp":"1"}', ephemeral=True)
-        self.history.write(99, Multi((Delete(CONTROLLER), other, raised)))
+        controller = Create(
+            CONTROLLER, b'{"version":1,"brokerid":99,"timestamp":"1"}', ephemeral=True
+        )
+        self.history.write(99, Multi((Delete(CONTROLLER), controller, raised)))

@@ -67,11 +67,11 @@ def test_it_reads_and_checks_before_it_registers() -> None:
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
     reads = driver.served.index(GetData("/features", watch=True))
-    makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
+    makes = next(n for n, operation in enumerate(driver.served) if isinstance(operation, Create))
     assert reads < makes
-    assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
-        driver.served[makes]
-    ]
+    assert [
+        operation for operation in driver.served if isinstance(operation, Create | SetData | Delete)
+    ] == [driver.served[makes]]
 
 
 def test_an_excluded_broker_never_registers() -> None:
@@ -79,7 +79,7 @@ def test_an_excluded_broker_never_registers() -> None:
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 4)
     driver.start()
-    assert not any(isinstance(each, Create) for each in driver.served)
+    assert not any(isinstance(operation, Create) for operation in driver.served)
     (end,) = driver.exits
     assert end.code != 0
     assert "alpha is at level 4 and broker 4 supports 1-3" in end.reason
@@ -149,17 +149,21 @@ def test_an_excluded_broker_that_does_not_know_yet_is_silent() -> None:
     driver.give(Tick())
     driver.rest()
     assert not any(reply.succeeded for reply in driver.replies)
-    paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
+    paths = {
+        (type(operation), operation.path)
+        for operation in driver.served
+        if not isinstance(operation, Multi)
+    }
     own = (Create, "/brokers/ids/4")
     assert own in paths
-    reads = {path for kind, path in paths - {own} if kind in (GetData, Exists)}
+    reads = {path for operation_type, path in paths - {own} if operation_type in (GetData, Exists)}
     assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
     driver.give(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
     assert [end.code for end in driver.exits] == [1]
 
 
-@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda each: each.name)
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda dialect: dialect.name)
 def test_a_lower_epoch(dialect: Dialect) -> None:
     """Released Kafka exits; in the drafts the cached levels stay during the life of a znode."""
     machine, driver = broker(dialect)
@@ -168,8 +172,8 @@ def test_a_lower_epoch(dialect: Dialect) -> None:
     driver.start()
     old = driver.history.at(1)[dialect.path]
     driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
-    asked = driver.pending.popleft()
-    driver.give(OperationCompleted(asked.token, GetDataResult(*old)))
+    request = driver.pending.popleft()
+    driver.give(OperationCompleted(request.token, GetDataResult(*old)))
     assert bool(driver.exits) is dialect.exits_at_lower_epoch
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
 
@@ -192,15 +196,15 @@ def test_a_registration_of_unknown_outcome_is_resolved() -> None:
     machine, driver = broker()
     driver.give(SessionStarted(SESSION))
     driver.until(lambda operation: isinstance(operation, Create))
-    asked = driver.pending.popleft()
-    driver.history.write(SESSION, asked.operation)
-    driver.give(OperationCompleted(asked.token, OutcomeUnknown()))
+    request = driver.pending.popleft()
+    driver.history.write(SESSION, request.operation)
+    driver.give(OperationCompleted(request.token, OutcomeUnknown()))
     driver.give(Disconnected())
     driver.give(Reconnected())
     driver.rest()
     assert machine.registered
-    other = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
-    second = Driver(other, driver.history)
+    second_broker = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
+    second = Driver(second_broker, driver.history)
     second.give(SessionStarted(SESSION + 1))
     second.rest()
     assert [end.code for end in second.exits] == [1]

@@ -59,13 +59,13 @@ def test_the_drafts_keep_other_fields_beside_a_level(
         try:
             znode = decode_features(dialect, encode_features(dialect, levels, metadata))
         except TypeError:  # an integer beyond 64 bits, which orjson does not write
-            assert any(isinstance(each, int) for each in extra.values())
+            assert any(isinstance(value, int) for value in extra.values())
             continue
         assert (levels_of(znode), metadata_of(znode)) == (levels, metadata)
 
 
 @pytest.mark.parametrize(
-    ("name", "whole"),
+    ("name", "expected"),
     [
         ("early-draft", {"version": 0, "data": {"features": {"alpha": {"version": 3}}}}),
         ("later-draft", {"version": 0, "features": {"alpha": {"version_level": 3}}}),
@@ -83,10 +83,10 @@ def test_the_drafts_keep_other_fields_beside_a_level(
         ),
     ],
 )
-def test_the_forms(name: str, whole: object) -> None:
+def test_the_forms(name: str, expected: object) -> None:
     """Each form is as its text says; the newest has no minimum level (F-06, F-07, F-09, M-14)."""
     dialect = DIALECTS[name]
-    assert json.loads(encode_features(dialect, {"alpha": 3})) == whole
+    assert json.loads(encode_features(dialect, {"alpha": 3})) == expected
     assert dialect.path == ("/features" if "draft" in name else "/feature")
 
 

@@ -56,14 +56,14 @@ class Script:
 
     def send(self, event: Event) -> list[Operation]:
         """Passes an event; returns the operations that the machine requests."""
-        asked = []
+        operations = []
         for effect in self.machine.receive(event, 0):
             if isinstance(effect, ZookeeperRequest):
-                asked.append(effect.operation)
+                operations.append(effect.operation)
                 self.open[effect.operation] = effect.token
             elif isinstance(effect, WriteLog):
                 self.log_lines.append(effect.line)
-        return asked
+        return operations
 
     def complete(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
         """Completes an operation; returns the operations that the machine requests."""
@@ -142,8 +142,8 @@ def test_a_cluster_without_an_id_gets_one() -> None:
     script.send(SessionStarted(SESSION))
     (create,) = script.complete(GetData(CLUSTER_ID), NoNode())
     assert create == Create(CLUSTER_ID, b'{"version":"1","id":"mine"}')
-    (again,) = script.complete(create, NodeExists())
-    script.complete(again, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
+    (read,) = script.complete(create, NodeExists())
+    script.complete(read, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
     assert directory.cluster_id == "theirs"
 
 
@@ -154,7 +154,7 @@ def creation(broker_id: int) -> Create:
 
 def light(count: int) -> tuple[LightBrokers, Script]:
     """Light brokers that are not registered yet."""
-    brokers = LightBrokers({each: b"%d" % each for each in range(count)})
+    brokers = LightBrokers({broker_id: b"%d" % broker_id for broker_id in range(count)})
     return brokers, Script(brokers)
 
 
@@ -164,8 +164,8 @@ def test_light_brokers_register_a_window_at_a_time() -> None:
     brokers, script = light(count)
     assert len(script.send(SessionStarted(SESSION))) == IN_FLIGHT
     assert script.complete(creation(0), OperationDone((STAT,))) == [creation(IN_FLIGHT)]
-    for each in range(1, count - 1):
-        script.complete(creation(each), OperationDone((STAT,)))
+    for broker_id in range(1, count - 1):
+        script.complete(creation(broker_id), OperationDone((STAT,)))
     assert not brokers.complete
     script.complete(creation(count - 1), OperationDone((STAT,)))
     assert brokers.complete
@@ -178,10 +178,10 @@ def test_a_registration_whose_result_was_lost_is_recognized() -> None:
     script.complete(creation(0), OutcomeUnknown())
     script.send(Disconnected())
     script.send(Tick())
-    (again,) = script.send(Reconnected())
-    (look,) = script.complete(again, NodeExists())
-    assert look == Exists(broker_path(0))
-    script.complete(look, OperationDone((STAT,)))
+    (repeated,) = script.send(Reconnected())
+    (check,) = script.complete(repeated, NodeExists())
+    assert check == Exists(broker_path(0))
+    script.complete(check, OperationDone((STAT,)))
     assert brokers.complete
 
 
@@ -191,8 +191,8 @@ def test_a_znode_of_an_old_session_is_waited_for() -> None:
     (first,) = script.send(SessionStarted(SESSION))
     (look,) = script.complete(first, NodeExists())
     assert script.complete(look, OperationDone((Stat(0, 1, 1, SESSION - 1),))) == []
-    (again,) = script.send(Tick())
-    script.complete(again, OperationDone((STAT,)))
+    (repeated,) = script.send(Tick())
+    script.complete(repeated, OperationDone((STAT,)))
     assert brokers.complete
 
 
@@ -200,8 +200,8 @@ def test_after_an_expired_session_all_register_again() -> None:
     """Ephemeral znodes expire with their session."""
     brokers, script = light(2)
     script.send(SessionStarted(SESSION))
-    for each in (0, 1):
-        script.complete(creation(each), OperationDone((STAT,)))
+    for broker_id in (0, 1):
+        script.complete(creation(broker_id), OperationDone((STAT,)))
     script.send(Disconnected())
     script.send(SessionLost())
     assert script.send(SessionStarted(SESSION + 1)) == [creation(0), creation(1)]

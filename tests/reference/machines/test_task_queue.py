@@ -17,16 +17,16 @@ class Rig:
     """A connected task queue, and the operations that it requested."""
 
     def __init__(self) -> None:
-        self.asked: list[ZookeeperRequest] = []
+        self.requests: list[ZookeeperRequest] = []
         self.paths: list[str] = []
         self.done: list[Any] = []
-        self.serial = TaskQueue(self._emit)
-        self.serial.on_connected()
+        self.tasks = TaskQueue(self._emit)
+        self.tasks.on_connected()
 
     def _emit(self, effect: Effect) -> None:
         assert isinstance(effect, ZookeeperRequest)
         assert isinstance(effect.operation, GetData | Create)
-        self.asked.append(effect)
+        self.requests.append(effect)
         self.paths.append(effect.operation.path)
 
     def reader(self, path: str) -> Task[None]:
@@ -45,14 +45,14 @@ class Rig:
 def test_the_next_begins_when_the_last_has_ended() -> None:
     """Tasks never interleave."""
     rig = Rig()
-    rig.serial.add(rig.reader("/a"))
-    rig.serial.add(rig.reader("/b"))
+    rig.tasks.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/b"))
     assert rig.paths == ["/a"]
-    assert rig.serial.busy
-    rig.serial.on_completed(rig.asked[0].token, NoNode())
+    assert rig.tasks.busy
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
     assert rig.paths == ["/a", "/b"]
-    rig.serial.on_completed(rig.asked[1].token, NoNode())
-    assert not rig.serial.busy
+    rig.tasks.on_completed(rig.requests[1].token, NoNode())
+    assert not rig.tasks.busy
 
 
 def test_a_thousand_tasks_without_operations_do_not_recurse() -> None:
@@ -63,38 +63,38 @@ def test_a_thousand_tasks_without_operations_do_not_recurse() -> None:
         rig.done.append(1)
         yield from ()
 
-    rig.serial.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/a"))
     for _ in range(5000):
-        rig.serial.add(nothing())
-    rig.serial.on_completed(rig.asked[0].token, NoNode())
+        rig.tasks.add(nothing())
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
     assert len(rig.done) == 5001
 
 
 def test_lost_reads_are_repeated_with_those_beside_them() -> None:
     """Their watches were lost with the connection; a result of the first attempt is ignored."""
     rig = Rig()
-    rig.serial.add(rig.both("/a", "/b"))
-    first, second = rig.asked
-    rig.serial.on_completed(first.token, NoNode())
-    rig.serial.on_completed(second.token, OutcomeUnknown())
-    rig.serial.on_disconnected()
-    assert len(rig.asked) == 2
-    rig.serial.on_connected()
+    rig.tasks.add(rig.both("/a", "/b"))
+    first, second = rig.requests
+    rig.tasks.on_completed(first.token, NoNode())
+    rig.tasks.on_completed(second.token, OutcomeUnknown())
+    rig.tasks.on_disconnected()
+    assert len(rig.requests) == 2
+    rig.tasks.on_connected()
     assert rig.paths == ["/a", "/b", "/a", "/b"]
-    rig.serial.on_completed(first.token, OperationDone())
-    for again in rig.asked[2:]:
-        rig.serial.on_completed(again.token, NoNode())
+    rig.tasks.on_completed(first.token, OperationDone())
+    for request in rig.requests[2:]:
+        rig.tasks.on_completed(request.token, NoNode())
     assert rig.done == [(NoNode(), NoNode())]
 
 
 def test_a_lost_write_completes_after_the_reconnect() -> None:
     """It is never repeated without the task."""
     rig = Rig()
-    rig.serial.add(rig.writer("/a"))
-    rig.serial.on_disconnected()
-    rig.serial.retry()
+    rig.tasks.add(rig.writer("/a"))
+    rig.tasks.on_disconnected()
+    rig.tasks.retry()
     assert rig.done == []
-    rig.serial.on_connected()
+    rig.tasks.on_connected()
     assert rig.done == [OutcomeUnknown()]
     assert rig.paths == ["/a"]
 
@@ -102,21 +102,21 @@ def test_a_lost_write_completes_after_the_reconnect() -> None:
 def test_operations_without_a_connection_wait_for_it() -> None:
     """Writes wait too, because they were never sent."""
     rig = Rig()
-    rig.serial.on_disconnected()
-    rig.serial.add(rig.writer("/a"))
+    rig.tasks.on_disconnected()
+    rig.tasks.add(rig.writer("/a"))
     assert rig.paths == []
-    rig.serial.on_connected()
+    rig.tasks.on_connected()
     assert rig.paths == ["/a"]
-    rig.serial.on_completed(rig.asked[0].token, OperationDone())
+    rig.tasks.on_completed(rig.requests[0].token, OperationDone())
     assert rig.done == [OperationDone()]
 
 
 def test_a_lost_session_ends_all_tasks() -> None:
     """Later results are ignored."""
     rig = Rig()
-    rig.serial.add(rig.reader("/a"))
-    rig.serial.add(rig.reader("/b"))
-    rig.serial.cancel_all()
-    rig.serial.on_connected()
-    rig.serial.on_completed(rig.asked[0].token, NoNode())
-    assert (rig.paths, rig.done, rig.serial.busy) == (["/a"], [], False)
+    rig.tasks.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/b"))
+    rig.tasks.cancel_all()
+    rig.tasks.on_connected()
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
+    assert (rig.paths, rig.done, rig.tasks.busy) == (["/a"], [], False)

@@ -193,10 +193,10 @@ def test_decisions_hold_for_every_broker(data: st.DataObject, name: str) -> None
     decision = decide(
         UpdateContext(dialect, levels, accepted, local), UpdateFeatures((*items,), version=version)
     )
-    whole = not dialect.per_item or version == 2
+    is_atomic = not dialect.per_item or version == 2
     if decision.levels is None:
         return
-    assert decision.response.succeeded or not whole
+    assert decision.response.succeeded or not is_atomic
     for feature in {*levels, *decision.levels}:
         before, after = levels.get(feature), decision.levels.get(feature)
         if before == after:

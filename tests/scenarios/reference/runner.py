@@ -1,29 +1,29 @@
-"""Plays a scenario of the reference system: an aligned table, an event and what follows from it.
+"""Plays a scenario of the reference system: an aligned table of events and their effects.
 
-A row is ``event | expected``; ``#`` begins a comment. What is expected is everything that happens
-until nobody has anything left to do, in any order, separated by commas:
+A row is ``event | expected``; ``#`` begins a comment. The expected effects are all those that
+follow until the cluster is at rest, in any order, separated by commas:
 
-- ``+b1``, ``-b1``: the znode of broker 1 is made, or goes,
+- ``+b1``, ``-b1``: the znode of broker 1 is created, or deleted,
 - ``elected b1 @2``: broker 1 is the controller, with controller epoch 2, and has started up,
 - ``@3 alpha=2 beta=1``: the features znode is written: its data version and its levels,
-- ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: an answer,
-- ``finalized @3 alpha=2 supported alpha:1-3``: a broker's answer to ``discover``,
-- ``tells b2 @3 alpha=2``: the controller sends a broker the levels (where the dialect has it so),
-  ``ok with @3 alpha=2``: an answer that carries them,
-- ``keeps out b2``: the controller does not take a broker into its live set,
-- ``exit b2``: a broker ends with a non-zero code; ``off /feature``: the znode is written disabled.
+- ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: a response,
+- ``finalized @3 alpha=2 supported alpha:1-3``: a broker's response to ``discover``,
+- ``tells b2 @3 alpha=2``: the controller sends a broker the levels, if the dialect pushes,
+  ``ok with @3 alpha=2``: a response with them,
+- ``keeps out b2``: the controller excludes a broker from its live set,
+- ``exit b2``: a broker exits with a non-zero code; ``off /feature``: the znode is disabled.
 
-Events, the first of them always ``speak`` and the name of a dialect:
+Events; the first is always ``speak`` with the name of a dialect:
 
 - ``start b1 alpha:1-3``, ``stop b1``, ``kill b1`` (its session lives on), ``expire b1``,
 - ``ask b1 alpha=2 beta=1!``: update features; ``!`` allows a downgrade, ``!!`` is an unsafe one,
   ``?`` an unknown type; ``ask/2`` is version 2, ``dry`` validates only; ``within 50`` is a timeout,
 - ``delete b1 alpha``: DELETE_FEATURES, ``discover b1``: ApiVersions (``discover/2``: version 2),
-- ``put /feature {...}``, ``remove /controller``: an operator's hand,
-- ``deafen b1``: it hears nothing from ZooKeeper for now, ``freeze b1``: ZooKeeper does nothing of
-  what it asks for now; ``resume b1`` ends both,
-- ``cut b1 done``, ``cut b1 lost``: its connection breaks, and what was frozen is done, or is not;
-  ``join b1``: it is back,
+- ``put /feature {...}``, ``remove /controller``: an operator's writes,
+- ``deafen b1``: it receives no events from ZooKeeper, ``freeze b1``: ZooKeeper performs none of its
+  operations; ``resume b1`` ends both,
+- ``cut b1 done``, ``cut b1 lost``: its connection breaks, and its frozen operations are performed,
+  or not; ``join b1``: it is connected again,
 - ``wait 60000``: time passes, in milliseconds.
 """
 
@@ -96,7 +96,7 @@ class Scenario:
             f"{label}\n  led to: {', '.join(self._happened)}"
         )
 
-    # -- until nobody has anything left to do ------------------------------------------------------
+    # -- until the cluster is at rest --------------------------------------------------------------
 
     def _run(self) -> None:
         for _ in range(10_000):
@@ -104,7 +104,7 @@ class Scenario:
             self._observe()
             if not any(turns):
                 return
-        raise AssertionError("this goes on for ever")
+        raise AssertionError("the cluster does not come to rest")
 
     def _turn(self, name: str, process: Process) -> bool:
         """Performs the pending work of one process; returns whether there was any."""
