@@ -1,17 +1,18 @@
 """The errors of the embedded stack.
 
-``StackError`` is the only one that callers need to catch: one line that says what happened, where,
-and what to do. Below it:
+Callers only need to catch ``StackError``. Its text is one line: what happened, where, and what to
+do. Its subclasses:
 
-- `ArtifactError`: Kafka's jars could not be had.
-- `JavaError`: there is no Java that can run Kafka.
-- `StartError`: a process ended or stayed silent while it was started.
-- `WireError`: a node did not answer, or answered with an error.
+- `ArtifactError`: Kafka's jars could not be found or fetched.
+- `JavaError`: no Java runtime can run Kafka.
+- `StartError`: a process ended, or did not become ready in time.
+- `WireError`: a node did not respond, or its response could not be read.
+- `RefusedError`: a node responded with an error code.
 """
 
 
 class StackError(Exception):
-    """Something of the stack failed; the text is one line for a person."""
+    """An operation of the stack failed; the text is one line for a person."""
 
 
 class ArtifactError(StackError):
@@ -27,14 +28,14 @@ class StartError(StackError):
 
 
 class WireError(StackError):
-    """A node or ZooKeeper could not be reached, or what it said makes no sense."""
+    """A node or ZooKeeper could not be reached, or its response could not be read."""
 
 
 class RefusedError(WireError):
-    """A node answered with an error of Kafka's.
+    """A node responded with an error code.
 
-    ``code`` is Kafka's number, ``name`` its name in Kafka's list, ``message`` Kafka's own text,
-    empty where the response has no room for one.
+    ``code`` and ``name`` are those of Kafka's ``Errors``. ``message`` is Kafka's own text; it is
+    empty if the response has no such field.
     """
 
     def __init__(self, what: str, code: int, name: str, message: str) -> None:

@@ -1,9 +1,8 @@
-"""``python -m featurewatch.reference``: one reference node, or a cluster of any size, in this
-process.
+"""``python -m featurewatch.reference``: a reference node, or a cluster of any size, in one process.
 
-For each whole node one line stands on stdout, ``node ID host:port``, and when all is there, one
-line ``ready``. It ends at Ctrl-C or SIGTERM (0), or with the code of a node that ended by itself
-when no whole node is left; the reason stands on stderr.
+Prints ``node ID host:port`` on stdout for each full node, then ``ready`` when all brokers are
+registered. Exits with 0 at Ctrl-C or SIGTERM. When the last full node has ended by itself, exits
+with that node's code; the reason is on stderr.
 """
 
 import argparse
@@ -24,7 +23,7 @@ _ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until it is told to end; gives the exit code."""
+    """Runs until a signal arrives or the last full node ends; returns the exit code."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
@@ -38,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return FAILED
     except TimeoutError as error:
-        why = str(error) or "ZooKeeper is slow"
-        sys.stderr.write(f"the cluster was not there in time: {why}; start it again\n")
+        reason = str(error) or "ZooKeeper is slow"
+        sys.stderr.write(f"the cluster was not ready in time: {reason}; start it again\n")
         return FAILED
 
 
@@ -51,10 +50,10 @@ async def _run(settings: ClusterSettings) -> int:
         if not stopped.done():
             stopped.set_result(code)
 
-    def ended(node: ReferenceNode, how: NodeExit) -> None:
-        sys.stderr.write(f"{node.name} ended with {how.code}: {how.reason}\n")
-        if all(each.ended is not None for each in cluster.nodes):
-            finish(how.code)
+    def ended(node: ReferenceNode, node_exit: NodeExit) -> None:
+        sys.stderr.write(f"{node.name} ended with {node_exit.code}: {node_exit.reason}\n")
+        if all(other.exit is not None for other in cluster.nodes):
+            finish(node_exit.code)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, finish, 0)
@@ -66,16 +65,16 @@ async def _run(settings: ClusterSettings) -> int:
     except asyncio.CancelledError:
         return stopped.result()
     for node in cluster.nodes:
-        if node.ended is None:
-            _say(f"node {node.settings.node_id} {node.address}")
-    if any(node.ended is None for node in cluster.nodes):
-        _say("ready")
+        if node.exit is None:
+            _print(f"node {node.settings.node_id} {node.address}")
+    if any(node.exit is None for node in cluster.nodes):
+        _print("ready")
     code = await stopped
     await cluster.close()
     return code
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
@@ -113,13 +112,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--dialect", choices=sorted(_ALL), default=RELEASED.name, help="form of KIP-584")
     add("--host", default="127.0.0.1", help="where to listen; default 127.0.0.1")
     add("--port", type=_at_least(0), default=0, help="(first) port; default: a free one")
-    add("--rack", help="the rack that brokers say they are in")
+    add("--rack", help="the rack that brokers advertise")
     add("--brokers", type=_at_least(1), default=1, help="how many brokers; default 1")
     add(
         "--full",
         type=_at_least(1),
         default=FULL_NODES,
-        help=f"how many of them are whole nodes, the others only registered; default {FULL_NODES}",
+        help=f"how many of them are full nodes; the others only register; default {FULL_NODES}",
     )
     add("--session-timeout", type=float, default=6.0, metavar="SECONDS", help="default 6")
     add("--verbose", action="store_true", help="log more")
@@ -127,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _feature(text: str) -> tuple[str, SupportedRange]:
-    name, equals, span = text.partition("=")
-    low, dash, high = span.partition("-")
+    name, equals, bounds = text.partition("=")
+    low, dash, high = bounds.partition("-")
     if not (name and equals and low.isdecimal() and (high.isdecimal() or not dash)):
         raise argparse.ArgumentTypeError(f"{text!r} is no feature: write NAME=MIN-MAX")
     return name, SupportedRange(int(low), int(high or low))

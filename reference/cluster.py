@@ -1,4 +1,4 @@
-"""Reference clusters of any size in one process: a few whole nodes, and light brokers beyond."""
+"""Runs reference clusters of any size in one process: a few full nodes plus light brokers."""
 
 import asyncio
 import time
@@ -15,17 +15,17 @@ from featurewatch.reference.zookeeper.session import MachineSession
 from featurewatch.streams.types import SupportedRange
 
 FULL_NODES: Final = 3
-"""How many brokers of a cluster are whole nodes, unless said otherwise."""
+"""The default number of full nodes in a cluster; its other brokers are light."""
 
 _POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """``brokers`` in all, with ids from that of ``first`` on; ``full`` of them are whole nodes.
+    """A cluster of ``brokers`` brokers with ids from that of ``first`` on; ``full`` are full nodes.
 
-    ``light_ranges`` gives the ranges of light brokers by id, where they are not those of ``first``.
-    With several whole nodes, ``first.port`` and those after it are taken, or free ones if it is 0.
+    ``light_ranges`` returns the ranges of a light broker by id; None: those of ``first``. Full
+    nodes listen on consecutive ports from ``first.port`` on, or on free ports if it is 0.
     """
 
     first: NodeSettings
@@ -35,7 +35,7 @@ class ClusterSettings:
     cluster_id: str | None = None
 
     def node_settings(self) -> list[NodeSettings]:
-        """Those of each whole node."""
+        """The settings of each full node."""
         first = self.first
         return [
             replace(
@@ -52,15 +52,15 @@ class ClusterSettings:
 
 @dataclass(slots=True)
 class ReferenceCluster:
-    """A running cluster; `start` it, `close` it."""
+    """A cluster; call `start` to run it and `close` to end it."""
 
     settings: ClusterSettings
     on_end: Callable[[ReferenceNode, NodeExit], None] | None = None
     nodes: list[ReferenceNode] = field(default_factory=list)
     directory: BrokerDirectory = field(init=False)
     light: LightBrokers | None = None
-    light_seconds: float = 0.0
-    """How long the light brokers took to register."""
+    light_registration_s: float = 0.0
+    """How long the light brokers took to register, in seconds."""
     _sessions: list[MachineSession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,42 +68,43 @@ class ReferenceCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port,...`` of the whole nodes."""
-        return ",".join(node.address for node in self.nodes if node.ended is None)
+        """``host:port,...`` of the full nodes that run."""
+        return ",".join(node.address for node in self.nodes if node.exit is None)
 
     async def start(self, timeout_s: float = 30.0) -> None:
-        """Starts all, one whole node after the other, and waits until each has registered or ended.
+        """Starts the full nodes one by one, waiting until each has registered or ended, then the
+        light brokers.
 
-        Those that have not ended know the controller then, and every broker of this cluster.
+        On return the running nodes know the controller and every broker of this cluster.
 
         Raises:
-            EnsembleError, OSError: as of `ReferenceNode.start`.
-            TimeoutError: if something is not there in time.
+            ZookeeperUnavailableError, OSError: as `ReferenceNode.start`.
+            TimeoutError: if a step takes longer than ``timeout_s``.
         """
         try:
-            await self._seat("directory", self.directory)
+            await self._attach("directory", self.directory)
             for settings in self.settings.node_settings():
                 node = ReferenceNode(settings, self.directory, self.on_end)
                 await node.start(timeout_s)
                 self.nodes.append(node)
                 await node.wait_registered(timeout_s)
             await self._start_light(timeout_s)
-            await self._wait_known(timeout_s)
+            await self._wait_ready(timeout_s)
         except BaseException:
             await self.close()
             raise
 
     async def wait_controller(self, timeout_s: float = 30.0) -> ReferenceNode:
-        """The active controller among the nodes.
+        """The active controller among the full nodes.
 
         Raises:
-            TimeoutError: if there is none in time.
+            TimeoutError: if there is none within ``timeout_s``.
         """
         await _until(lambda: any(node.is_controller for node in self.nodes), timeout_s)
         return next(node for node in self.nodes if node.is_controller)
 
     async def close(self) -> None:
-        """Ends all."""
+        """Ends all nodes and light brokers."""
         for node in self.nodes:
             await node.close()
         for session in self._sessions:
@@ -111,40 +112,40 @@ class ReferenceCluster:
         self.nodes.clear()
         self._sessions.clear()
 
-    async def _wait_known(self, timeout_s: float) -> None:
+    async def _wait_ready(self, timeout_s: float) -> None:
         try:
-            await _until(lambda: self._unknown() is None, timeout_s)
+            await _until(lambda: self._not_ready_reason() is None, timeout_s)
         except TimeoutError:
-            raise TimeoutError(self._unknown()) from None
+            raise TimeoutError(self._not_ready_reason()) from None
 
-    def _unknown(self) -> str | None:
-        """What is not known yet, in words; none: all is."""
-        here = [node for node in self.nodes if node.ended is None]
-        if not here:
+    def _not_ready_reason(self) -> str | None:
+        """What the nodes do not know yet; None if they know the controller and all brokers."""
+        running = [node for node in self.nodes if node.exit is None]
+        if not running:
             return None
-        for node in here:
+        for node in running:
             if node.controller_id is None:
                 return f"{node.name} knows no controller"
             if node.controller_id == node.settings.node_id and not node.is_controller:
-                return f"{node.name} is elected, and not through with its start-up"
-        light = len(self.light.registered) if self.light is not None else 0
-        known, wanted = len(self.directory.brokers), light + len(here)
-        if known >= wanted and self.directory.complete:
+                return f"{node.name} is elected and has not completed its start-up"
+        light_count = len(self.light.registered) if self.light is not None else 0
+        known_count, registered_count = len(self.directory.brokers), light_count + len(running)
+        if known_count >= registered_count and self.directory.complete:
             return None
-        return f"{known} brokers are known, and {wanted} have registered"
+        return f"{known_count} brokers are known, and {registered_count} have registered"
 
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()
         if not ids:
             return
         self.light = LightBrokers(self._light_contents(ids))
-        light, started = self.light, time.monotonic()
-        await self._seat("light brokers", light)
-        await _until(lambda: light.complete or bool(light.refused), timeout_s + len(ids) / 100)
-        self.light_seconds = time.monotonic() - started
+        light, start_s = self.light, time.monotonic()
+        await self._attach("light brokers", light)
+        await _until(lambda: light.complete or bool(light.rejected), timeout_s + len(ids) / 100)
+        self.light_registration_s = time.monotonic() - start_s
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """Each says that it listens where one of the whole nodes does."""
+        """The znodes of light brokers; each advertises the address of one of the full nodes."""
         first, now_ms = self.settings.first, int(monotonic_wall_clock()())
         ranges = self.settings.light_ranges or (lambda _: first.supported)
         addresses = [node.address.rsplit(":", 1) for node in self.nodes]
@@ -155,7 +156,7 @@ class ReferenceCluster:
             contents[broker_id] = encode_broker(first.dialect, identity, ranges(broker_id), now_ms)
         return contents
 
-    async def _seat(self, name: str, machine: BrokerDirectory | LightBrokers) -> None:
+    async def _attach(self, name: str, machine: BrokerDirectory | LightBrokers) -> None:
         first = self.settings.first
         session = MachineSession(
             first.connect,

@@ -1,4 +1,4 @@
-"""A reference node: a broker that may become the controller, with its session and its listener."""
+"""A reference node: a broker that may become the controller, its session and its listener."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ from featurewatch.reference.machines.requests import (
     Response,
     UpdateResponse,
 )
-from featurewatch.reference.wire import requests as asking
-from featurewatch.reference.wire import responses as answers
+from featurewatch.reference.wire import requests as wire_requests
+from featurewatch.reference.wire import responses as wire_responses
 from featurewatch.reference.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -41,7 +41,7 @@ LISTENER: Final = "PLAINTEXT"
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What one node is: ``connect`` may end in a chroot, ``port`` 0 takes a free one."""
+    """One node: ``connect`` may end in a chroot; ``port`` 0 chooses a free port."""
 
     connect: str
     node_id: int
@@ -55,16 +55,17 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class NodeExit:
-    """How a node ended by itself."""
+    """The exit code and the reason of a node that ended by itself."""
 
     code: int
     reason: str
 
 
 class ReferenceNode:
-    """Starts, answers, and ends when it is told to or when it must.
+    """Runs a broker and a candidate for the controller, and serves requests.
 
-    ``directory`` knows the other brokers; ``on_end`` is told if the node ends by itself.
+    ``directory`` holds the brokers of the cluster. ``on_end`` is called if the node ends by itself;
+    `exit` holds the reason then.
     """
 
     def __init__(
@@ -75,16 +76,18 @@ class ReferenceNode:
     ) -> None:
         self.settings = settings
         self.name = f"node {settings.node_id}"
-        self.ended: NodeExit | None = None
+        self.exit: NodeExit | None = None
         self._directory = directory
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._speech = api_dialect_of(settings.dialect)
-        self._pushes = UpdateMetadataSender(settings.node_id, self.name, directory.brokers.get)
+        self._api_dialect = api_dialect_of(settings.dialect)
+        self._metadata_sender = UpdateMetadataSender(
+            settings.node_id, self.name, directory.brokers.get
+        )
         self._server = WireServer(
-            self._speech,
-            self._answer,
+            self._api_dialect,
+            self._handle,
             host=settings.host,
             port=settings.port,
             name=self.name,
@@ -93,9 +96,9 @@ class ReferenceNode:
             settings.connect,
             session_timeout_s=settings.session_timeout_s,
             name=self.name,
-            on_exit=self._exits,
+            on_exit=self._on_machine_exit,
             on_step=self._changed.set,
-            on_tell=self._tells,
+            on_update_metadata=self._send_update_metadata,
         )
         self._controller = ReferenceController(
             settings.node_id, settings.dialect, settings.supported
@@ -113,30 +116,30 @@ class ReferenceNode:
 
     @property
     def registered(self) -> bool:
-        """Whether its znode stands."""
+        """Whether the node's broker znode exists in its session."""
         return self._broker.registered
 
     @property
     def is_controller(self) -> bool:
-        """Whether it is the active controller."""
+        """Whether the node is the active controller."""
         return self._controller.active
 
     @property
     def live_brokers(self) -> frozenset[int]:
-        """The brokers that it counts as live, while it is the controller."""
+        """The broker ids in the live set of this node's controller; empty if it is not active."""
         return frozenset(self._controller.accepted)
 
     @property
     def controller_id(self) -> int | None:
-        """Who is the controller, as far as it knows."""
+        """The id of the controller as this node last read it; None: there is none, or not known."""
         return self._broker.controller_id
 
     async def start(self, timeout_s: float = 15.0) -> None:
-        """Listens, joins ZooKeeper, and begins to register.
+        """Opens the listener and the ZooKeeper session, and begins to register.
 
         Raises:
-            OSError: if the port cannot be had.
-            EnsembleError: if ZooKeeper cannot be used.
+            OSError: if the port is not available.
+            ZookeeperUnavailableError: if ZooKeeper cannot be used.
         """
         settings = self.settings
         await self._server.start()
@@ -149,8 +152,8 @@ class ReferenceNode:
             settings.dialect,
             settings.supported,
         )
-        self._broker_seat = self._session.attach(self._broker)
-        self._controller_seat = self._session.attach(
+        self._broker_slot = self._session.attach(self._broker)
+        self._controller_slot = self._session.attach(
             self._controller, gate=lambda: self._broker.registered
         )
         try:
@@ -160,18 +163,18 @@ class ReferenceNode:
             raise
 
     async def wait_registered(self, timeout_s: float = 15.0) -> None:
-        """Until it has registered or ended.
+        """Returns when the node has registered or ended.
 
         Raises:
-            TimeoutError: if neither happens in time.
+            TimeoutError: if neither happens within ``timeout_s``.
         """
-        await self.wait_until(lambda: self.registered or self.ended is not None, timeout_s)
+        await self.wait_until(lambda: self.registered or self.exit is not None, timeout_s)
 
     async def wait_until(self, condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
-        """Until something is true of this node, looked at whenever something happens to it.
+        """Returns when ``condition`` holds; it is checked after each event of this node.
 
         Raises:
-            TimeoutError: if it is not in time.
+            TimeoutError: if it does not hold within ``timeout_s``.
         """
         async with asyncio.timeout(timeout_s):
             while not condition():
@@ -179,64 +182,63 @@ class ReferenceNode:
                 await self._changed.wait()
 
     async def close(self) -> None:
-        """Ends it in order: the listener, then the session with the node's registration."""
+        """Closes the listener, then the session, which removes the node's registration."""
         if self._ending is not None:
             await self._ending
             return
         await self._server.close()
-        await self._pushes.close()
+        await self._metadata_sender.close()
         await self._session.close()
 
-    def _tells(self, tell: SendUpdateMetadata) -> None:
-        self._pushes.send(tell.broker_id, tell.message, self._controller.epoch)
+    def _send_update_metadata(self, effect: SendUpdateMetadata) -> None:
+        self._metadata_sender.send(effect.broker_id, effect.message, self._controller.epoch)
 
-    def _exits(self, code: int, reason: str) -> None:
-        self.ended = NodeExit(code, reason)
+    def _on_machine_exit(self, code: int, reason: str) -> None:
+        self.exit = NodeExit(code, reason)
         self._changed.set()
-        self._ending = asyncio.get_running_loop().create_task(self._end(self.ended))
+        self._ending = asyncio.get_running_loop().create_task(self._end(self.exit))
 
-    async def _end(self, ended: NodeExit) -> None:
+    async def _end(self, exit_: NodeExit) -> None:
         await self._session.close()
-        await self._pushes.close()
+        await self._metadata_sender.close()
         await self._server.close()
         if self._on_end is not None:
-            self._on_end(self, ended)
+            self._on_end(self, exit_)
 
-    # -- what is asked over the wire --
+    # -- requests over the wire --
 
-    async def _answer(self, call: WireRequest) -> Any:
+    async def _handle(self, request: WireRequest) -> Any:
         try:
-            return await self._answered(call)
+            return await self._route(request)
         except MachineExitedError:
             return None
 
-    async def _answered(self, call: WireRequest) -> Any:
-        match call.key:
-            case _ if call.key == API_VERSIONS:
-                return await self._api_versions(call)
-            case _ if call.key == METADATA:
-                return answers.metadata(call, self._view())
-            case _ if call.key == DESCRIBE_CLUSTER:
-                return answers.describe_cluster(call, self._view())
-            case _ if call.key == UPDATE_METADATA:
-                self._session.deliver(
-                    self._broker_seat, UpdateMetadataReceived(asking.read_update_metadata(call))
-                )
-                return answers.update_metadata()
-        request = asking.read_update_features(call, self._speech)
-        response: Response = await self._session.request(self._controller_seat, request)
-        assert isinstance(response, UpdateResponse)  # noqa: S101 - answers what was asked
-        return answers.update_features(call, self._speech, response)
+    async def _route(self, request: WireRequest) -> Any:
+        if request.key == API_VERSIONS:
+            return await self._api_versions(request)
+        if request.key == METADATA:
+            return wire_responses.metadata(request, self._view())
+        if request.key == DESCRIBE_CLUSTER:
+            return wire_responses.describe_cluster(request, self._view())
+        if request.key == UPDATE_METADATA:
+            message = wire_requests.read_update_metadata(request)
+            self._session.deliver(self._broker_slot, UpdateMetadataReceived(message))
+            return wire_responses.update_metadata()
+        update = wire_requests.read_update_features(request, self._api_dialect)
+        response: Response = await self._session.request(self._controller_slot, update)
+        assert isinstance(response, UpdateResponse)  # noqa: S101 - the response to an update
+        return wire_responses.update_features(request, self._api_dialect, response)
 
-    async def _api_versions(self, call: WireRequest) -> Any:
-        if call.body is None:
-            return answers.api_versions_error(ErrorCode.unsupported_version)
-        if not asking.is_valid_software(call.body):
-            return answers.api_versions_error(ErrorCode.invalid_request)
-        asked = ApiVersions(call.version)
-        response: Response = await self._session.request(self._broker_seat, asked)
-        assert isinstance(response, FeaturesResponse)  # noqa: S101 - answers what was asked
-        return answers.api_versions(call, self._speech, response)
+    async def _api_versions(self, request: WireRequest) -> Any:
+        if request.body is None:
+            return wire_responses.api_versions_error(ErrorCode.unsupported_version)
+        if not wire_requests.is_valid_software(request.body):
+            return wire_responses.api_versions_error(ErrorCode.invalid_request)
+        response: Response = await self._session.request(
+            self._broker_slot, ApiVersions(request.version)
+        )
+        assert isinstance(response, FeaturesResponse)  # noqa: S101 - the response to ApiVersions
+        return wire_responses.api_versions(request, self._api_dialect, response)
 
     def _view(self) -> ClusterView:
         controller_id = self.controller_id

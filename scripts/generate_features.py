@@ -1,12 +1,12 @@
-"""Writes ``controller/kraft/features.json``: the feature levels of Kafka 3.3 to 4.3, as one table.
+"""Generates ``controller/kraft/features.json``: the feature levels of Kafka 3.3 to 4.3.
 
-A small Java program (``scripts/java/FeatureTable.java``) asks each release's own classes; this
-script lays the answers over one another. It stops when two releases disagree about a level of
-metadata.version that is in production in both: such levels are facts. Levels that are not yet in
-production may change their meaning with the next release, so they stand with their release.
+A Java program (``scripts/java/FeatureTable.java``) reads the levels from each release's own
+classes, and this script merges the releases. It fails if two releases disagree about a level of
+metadata.version that is in production in both, because such levels never change. Levels that are
+not in production may change with the next release, so they are listed per release.
 
-Usage: ``python -m scripts.generate_features [--check]``. With ``--check`` nothing is written and
-the exit code says whether the table is what the jars say. Any Java 17 runtime will do.
+Usage: ``python -m scripts.generate_features [--check]``. With ``--check`` nothing is written; the
+exit code is 3 if the table differs from the jars. Any Java 17 runtime will do.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 from featurewatch.deploy.java.jars import Cache, default_cache, java_command
 from scripts.java_source import compile_java, jar
 
-Answer = dict[str, Any]
+ReleaseTable = dict[str, Any]
 
 RELEASES = {
     "3.3": "3.3.2",
@@ -42,14 +42,17 @@ ROOT = Path(__file__).resolve().parent
 TABLE = ROOT.parent / "controller" / "kraft" / "features.json"
 
 
-def answers(cache: Cache) -> dict[str, Answer]:
-    """What each release says of itself, by release."""
+def release_tables(cache: Cache) -> dict[str, ReleaseTable]:
+    """The table of each release, by release, read from its own classes."""
     with tempfile.TemporaryDirectory() as classes:
         compile_java([ROOT / "java" / "FeatureTable.java"], Path(classes), cache)
-        return {release: _ask(Path(classes), kafka, cache) for release, kafka in RELEASES.items()}
+        return {
+            release: _read_release(Path(classes), kafka, cache)
+            for release, kafka in RELEASES.items()
+        }
 
 
-def _ask(classes: Path, kafka: str, cache: Cache) -> Answer:
+def _read_release(classes: Path, kafka: str, cache: Cache) -> ReleaseTable:
     modules = ("kafka-clients", "kafka-metadata", "kafka-server-common")
     jars = [jar(f"org.apache.kafka:{module}:{kafka}", cache) for module in modules]
     jars += [jar("org.slf4j:slf4j-api:1.7.36", cache), classes]
@@ -62,100 +65,105 @@ def _ask(classes: Path, kafka: str, cache: Cache) -> Answer:
     )
     if run.returncode:
         raise SystemExit(f"Kafka {kafka}: {run.stderr}")
-    found: Answer = json.loads(run.stdout)
-    return found
+    table: ReleaseTable = json.loads(run.stdout)
+    return table
 
 
-def production(said: Mapping[str, Answer]) -> list[Answer]:
-    """The levels of metadata.version that are in production in some release, each once."""
-    levels: dict[int, Answer] = {}
-    for release, answer in said.items():
-        _, newest = answer["supported"][METADATA_VERSION]
-        for one in answer["levels"]:
-            level = {key: one[key] for key in ("level", "name", "release", "changes_metadata")}
-            if one["level"] > newest:
+def production(tables: Mapping[str, ReleaseTable]) -> list[ReleaseTable]:
+    """The levels of metadata.version that are in production in any release, sorted."""
+    levels: dict[int, ReleaseTable] = {}
+    for release, table in tables.items():
+        _, newest = table["supported"][METADATA_VERSION]
+        for entry in table["levels"]:
+            level = {key: entry[key] for key in ("level", "name", "release", "changes_metadata")}
+            if entry["level"] > newest:
                 continue
-            known = levels.setdefault(one["level"], {**level, "since": release})
-            if {**level, "since": known["since"]} != known:
-                raise SystemExit(f"Kafka {release} changed level {one['level']}: {known}, {level}")
-    for level, gates in _gates(said).items():
+            existing = levels.setdefault(entry["level"], {**level, "since": release})
+            if {**level, "since": existing["since"]} != existing:
+                raise SystemExit(
+                    f"Kafka {release} changed level {entry['level']}: {existing}, {level}"
+                )
+    for level, gates in _gates(tables).items():
         if level in levels:
             levels[level]["gates"] = gates
     return [levels[level] for level in sorted(levels)]
 
 
-def _gates(said: Mapping[str, Answer]) -> dict[int, Answer]:
-    """By level, the gates that open with it: as the newest release that knows the gate has it."""
+def _gates(tables: Mapping[str, ReleaseTable]) -> dict[int, ReleaseTable]:
+    """Level → the gates that change with it, as in the newest release that has the gate."""
     values: dict[str, dict[int, Any]] = {}
-    for answer in said.values():
-        asked: dict[str, dict[int, Any]] = {}
-        for one in answer["levels"]:
-            for gate, value in one["gates"].items():
-                asked.setdefault(gate, {})[one["level"]] = value
-        for gate, by_level in asked.items():
-            older = {n: v for n, v in values.get(gate, {}).items() if n < min(by_level)}
+    for table in tables.values():
+        current: dict[str, dict[int, Any]] = {}
+        for entry in table["levels"]:
+            for gate, value in entry["gates"].items():
+                current.setdefault(gate, {})[entry["level"]] = value
+        for gate, by_level in current.items():
+            previous = values.get(gate, {})
+            older = {level: previous[level] for level in previous if level < min(by_level)}
             values[gate] = {**older, **by_level}
-    opened: dict[int, Answer] = {}
+    gates: dict[int, ReleaseTable] = {}
     for gate, by_level in sorted(values.items()):
         for level, value in by_level.items():
-            opened.setdefault(level, {})
+            gates.setdefault(level, {})
             if level - 1 in by_level and by_level[level - 1] != value:
-                opened[level][gate] = value
-    return opened
+                gates[level][gate] = value
+    return gates
 
 
-def of_release(kafka: str, answer: Answer) -> Answer:
-    """What is true of one release alone."""
-    _, newest = answer["supported"][METADATA_VERSION]
+def of_release(kafka: str, table: ReleaseTable) -> ReleaseTable:
+    """The part of the table that belongs to one release."""
+    _, newest = table["supported"][METADATA_VERSION]
     keys = ("level", "name", "release", "changes_metadata")
     return {
         "kafka": kafka,
-        "minimum": answer["minimum"],
-        "bootstrap": answer["bootstrap"],
-        "supported": answer["supported"],
-        "unstable": answer["unstable"],
-        "floors": {one["level"]: one["floor"] for one in answer["levels"]},
+        "minimum": table["minimum"],
+        "bootstrap": table["bootstrap"],
+        "supported": table["supported"],
+        "unstable": table["unstable"],
+        "floors": {entry["level"]: entry["floor"] for entry in table["levels"]},
         "unstable_levels": [
-            {key: one[key] for key in keys} for one in answer["levels"] if one["level"] > newest
+            {key: entry[key] for key in keys}
+            for entry in table["levels"]
+            if entry["level"] > newest
         ],
-        "features": answer["features"],
+        "features": table["features"],
     }
 
 
-def text(said: Mapping[str, Answer]) -> str:
-    """The table as JSON that people can read: one line a level."""
+def text(tables: Mapping[str, ReleaseTable]) -> str:
+    """The table as readable JSON: one line per level."""
 
-    def rows(ones: Iterable[Any], indent: int) -> str:
-        lines = [" " * indent + json.dumps(one) for one in ones]
+    def rows(entries: Iterable[Any], indent: int) -> str:
+        lines = [" " * indent + json.dumps(entry) for entry in entries]
         return "[\n" + ",\n".join(lines) + "\n" + " " * (indent - 2) + "]" if lines else "[]"
 
-    def release(one: Answer) -> str:
+    def release(entry: ReleaseTable) -> str:
         features = ",\n".join(
-            f'        "{name}": {rows(levels, 10)}' for name, levels in one["features"].items()
+            f'        "{name}": {rows(levels, 10)}' for name, levels in entry["features"].items()
         )
         parts = [
-            *(f'      "{key}": {json.dumps(one[key])}' for key in ("kafka", "minimum")),
-            *(f'      "{key}": {json.dumps(one[key])}' for key in ("bootstrap", "supported")),
-            *(f'      "{key}": {json.dumps(one[key])}' for key in ("unstable", "floors")),
-            f'      "unstable_levels": {rows(one["unstable_levels"], 8)}',
+            *(f'      "{key}": {json.dumps(entry[key])}' for key in ("kafka", "minimum")),
+            *(f'      "{key}": {json.dumps(entry[key])}' for key in ("bootstrap", "supported")),
+            *(f'      "{key}": {json.dumps(entry[key])}' for key in ("unstable", "floors")),
+            f'      "unstable_levels": {rows(entry["unstable_levels"], 8)}',
             f'      "features": {{\n{features}\n      }}' if features else '      "features": {}',
         ]
         return "{\n" + ",\n".join(parts) + "\n    }"
 
     releases = ",\n".join(
-        f'    "{name}": {release(of_release(kafka, said[name]))}'
+        f'    "{name}": {release(of_release(kafka, tables[name]))}'
         for name, kafka in RELEASES.items()
     )
-    levels = rows(production(said), 4)
+    levels = rows(production(tables), 4)
     return f'{{\n  "metadata.version": {levels},\n  "releases": {{\n{releases}\n  }}\n}}\n'
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the table, or with ``--check`` compares it: 0 the same, 3 not."""
+    """Writes the table, or compares it with ``--check``; returns 0, or 3 if it differs."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m scripts.generate_features [--check]\n")
         return 2
-    table = text(answers(Cache(default_cache())))
+    table = text(release_tables(Cache(default_cache())))
     if arguments:
         return 0 if TABLE.read_text() == table else 3
     TABLE.write_text(table)

@@ -1,14 +1,13 @@
-"""Writes ``streams/kraft/records/records.json``: every metadata record of Kafka 3.3 to 4.3, as one
-table.
+"""Generates ``streams/kraft/records/records.json``: all metadata records of Kafka 3.3 to 4.3.
 
-Kafka ships the schemas of its metadata records inside its jars (``common/metadata/*.json`` of
-``kafka-metadata``; those of the raft control records in ``common/message`` of ``kafka-clients``).
-This script fetches one jar a release from Maven Central, lays the releases over one another and
-writes what a decoder needs. It stops when two releases lay out the same version of a record
-differently in a way that is not explained in `CHANGED_IN_PLACE`.
+Kafka's jars contain the schemas of its metadata records (``common/metadata/*.json`` of
+``kafka-metadata``) and of the raft control records (``common/message`` of ``kafka-clients``). This
+script fetches one jar per release from Maven Central, merges the releases and writes what a decoder
+needs. It fails if two releases lay out the same version of a record differently, unless
+`CHANGED_IN_PLACE` explains it.
 
-Usage: ``python -m scripts.generate_records [--check]``. With ``--check`` nothing is written and the
-exit code says whether the table is what the jars say.
+Usage: ``python -m scripts.generate_records [--check]``. With ``--check`` nothing is written; the
+exit code is 3 if the table differs from the jars.
 """
 
 import json
@@ -33,7 +32,7 @@ CHANGED_IN_PLACE = {
     "UserScramCredentialRecord": "3.5 split the list of credentials; older KRaft never wrote one",
     "DelegationTokenRecord": "3.6 added Requester; older KRaft never wrote one",
 }
-"""Records whose version 0 has two shapes, and why the newer one is the only one met in a log."""
+"""Records whose version 0 has two layouts, and why a log only contains the newer one."""
 
 CONTROL_TYPES = {
     2: ("LEADER_CHANGE", "LeaderChangeMessage"),
@@ -48,37 +47,39 @@ TABLE = Path(__file__).resolve().parent.parent / "streams" / "kraft" / "records"
 
 
 def schemas(artifact: str, release: str, folder: str) -> dict[str, Schema]:
-    """The message schemas by name that one jar of Kafka carries in ``folder``."""
+    """The message schemas in ``folder`` of one of Kafka's jars, by name."""
     context = MavenContext(repo_cache=Cache(default_cache()).repository, timeout=120)
     component = context.project("org.apache.kafka", artifact).at_version(release)
-    found = {}
+    by_name = {}
     with zipfile.ZipFile(component.artifact().resolve()) as jar:
         for entry in jar.namelist():
             if entry.startswith(folder) and entry.endswith(".json"):
                 text = re.sub(r"^\s*//.*$", "", jar.read(entry).decode(), flags=re.MULTILINE)
                 schema = json.loads(text)
-                found[schema["name"]] = schema
-    return found
+                by_name[schema["name"]] = schema
+    return by_name
 
 
-def camel(name: str) -> str:
+def camel_case(name: str) -> str:
     """Kafka's JSON name of a field: ``KRaftVersion`` is ``kRaftVersion``."""
     return name[0].lower() + name[1:]
 
 
-def upper_snake(name: str) -> str:
+def upper_snake_case(name: str) -> str:
     """Kafka's name of a record type: ``NoOpRecord`` is ``NO_OP_RECORD``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 
 def field(schema: Schema, structs: dict[str, Schema]) -> Schema:
-    """One field, reduced to what a decoder needs. ``versions`` is left out where it is ``0+``."""
+    """One field, reduced to what a decoder needs; ``versions`` is omitted if it is ``0+``."""
     versions = schema["versions"]
-    for also in ("nullableVersions", "taggedVersions"):
-        if schema.get(also, versions) != versions:
-            raise SystemExit(f"{schema['name']}: {also} differ from versions; teach the decoder so")
-    kind = schema["type"]
-    out: Schema = {"name": camel(schema["name"]), "type": kind}
+    for limit in ("nullableVersions", "taggedVersions"):
+        if schema.get(limit, versions) != versions:
+            raise SystemExit(
+                f"{schema['name']}: {limit} differ from versions; teach the decoder so"
+            )
+    type_name = schema["type"]
+    out: Schema = {"name": camel_case(schema["name"]), "type": type_name}
     if versions != "0+":
         out["versions"] = versions
     if "nullableVersions" in schema:
@@ -87,16 +88,16 @@ def field(schema: Schema, structs: dict[str, Schema]) -> Schema:
         out["tag"] = int(schema["tag"])
         if "default" in schema:
             out["default"] = json.loads(str(schema["default"]))
-    element = kind.removeprefix("[]")
+    element = type_name.removeprefix("[]")
     children = schema.get("fields") or structs.get(element, {}).get("fields")
     if children:
-        out["type"] = kind.replace(element, "struct")
+        out["type"] = type_name.replace(element, "struct")
         out["fields"] = [field(child, structs) for child in children]
     return out
 
 
 def record(schema: Schema) -> Schema:
-    """One record, reduced likewise."""
+    """One record, reduced in the same way."""
     if schema["flexibleVersions"] != "0+":
         raise SystemExit(f"{schema['name']} has versions that are not flexible")
     structs = {struct["name"]: struct for struct in schema.get("commonStructs", ())}
@@ -106,17 +107,22 @@ def record(schema: Schema) -> Schema:
     }
 
 
-def layout(one: Schema, newest_version: int) -> str:
-    """How the bytes of a record lie, up to a version; names do not count, only their order."""
+def layout(record_layout: Schema, newest_version: int) -> str:
+    """The byte layout of a record up to a version, as comparable text without field names."""
 
     def lay(fields: list[Schema]) -> list[Any]:
         return [
-            [f["type"], f.get("versions", "0+"), f.get("tag"), lay(f.get("fields", []))]
-            for f in fields
-            if int(f.get("versions", "0+").rstrip("+")) <= newest_version
+            [
+                entry["type"],
+                entry.get("versions", "0+"),
+                entry.get("tag"),
+                lay(entry.get("fields", [])),
+            ]
+            for entry in fields
+            if int(entry.get("versions", "0+").rstrip("+")) <= newest_version
         ]
 
-    return json.dumps(sorted(lay(one["fields"]), key=lambda f: f[2] is not None))
+    return json.dumps(sorted(lay(record_layout["fields"]), key=lambda entry: entry[2] is not None))
 
 
 def newest(versions: str) -> int:
@@ -125,44 +131,44 @@ def newest(versions: str) -> int:
 
 
 def metadata_records() -> list[Schema]:
-    """Every metadata record of `RELEASES`, the newest shape of each, by key."""
+    """Every metadata record of `RELEASES` in its newest layout, sorted by key."""
     merged: dict[str, Schema] = {}
     for release in RELEASES:
         for name, raw in schemas("kafka-metadata", release, "common/metadata/").items():
-            now = record(raw)
-            before = merged.get(name)
-            if before is not None and name not in CHANGED_IN_PLACE:
-                known = newest(before["versions"])
-                if layout(before, known) != layout(now, known):
+            current = record(raw)
+            previous = merged.get(name)
+            if previous is not None and name not in CHANGED_IN_PLACE:
+                version = newest(previous["versions"])
+                if layout(previous, version) != layout(current, version):
                     raise SystemExit(f"{name} changed in place in Kafka {release}")
-            releases = [*(before["releases"] if before else ()), release]
-            about = {"key": raw["apiKey"], "type": upper_snake(name), "releases": releases}
-            merged[name] = {**about, **now}
-    return sorted(merged.values(), key=lambda one: int(one["key"]))
+            releases = [*(previous["releases"] if previous else ()), release]
+            head = {"key": raw["apiKey"], "type": upper_snake_case(name), "releases": releases}
+            merged[name] = {**head, **current}
+    return sorted(merged.values(), key=lambda entry: int(entry["key"]))
 
 
 def control_records() -> list[Schema]:
-    """The raft control records of the newest release, by type."""
-    found = schemas("kafka-clients", RELEASES[-1], "common/message/")
+    """The raft control records of the newest release, in the order of `CONTROL_TYPES`."""
+    messages = schemas("kafka-clients", RELEASES[-1], "common/message/")
     return [
-        {"key": key, "type": name, **record(found[message])}
+        {"key": key, "type": name, **record(messages[message])}
         for key, (name, message) in CONTROL_TYPES.items()
     ]
 
 
 def text(records: list[Schema], controls: list[Schema]) -> str:
-    """The table as JSON that people can read: one line a field."""
+    """The table as readable JSON: one line per field."""
 
-    def lines(one: Schema) -> str:
-        releases = one.pop("releases", RELEASES)
-        fields = one.pop("fields")
-        head = {**one, "releases": f"{releases[0]}-{releases[-1]}"}
+    def lines(entry: Schema) -> str:
+        releases = entry.pop("releases", RELEASES)
+        fields = entry.pop("fields")
+        head = {**entry, "releases": f"{releases[0]}-{releases[-1]}"}
         body = ",\n".join(f"      {json.dumps(child)}" for child in fields)
         body = f"[\n{body}\n    ]" if fields else "[]"
         return f'    {json.dumps(head)[:-1]}, "fields": {body}}}'
 
-    def section(ones: list[Schema]) -> str:
-        return ",\n".join(lines(dict(one)) for one in ones)
+    def section(entries: list[Schema]) -> str:
+        return ",\n".join(lines(dict(entry)) for entry in entries)
 
     return (
         f'{{\n  "releases": {json.dumps(RELEASES)},\n'
@@ -172,7 +178,7 @@ def text(records: list[Schema], controls: list[Schema]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the table, or with ``--check`` compares it: 0 the same, 3 not."""
+    """Writes the table, or compares it with ``--check``; returns 0, or 3 if it differs."""
     table = text(metadata_records(), control_records())
     if arguments == ["--check"]:
         return 0 if TABLE.read_text() == table else 3

@@ -1,7 +1,7 @@
-"""Compiles and runs a few lines of Java against Kafka's jars, on any Java runtime.
+"""Compiles Java sources against Kafka's jars, on any Java runtime.
 
-The compiler is Eclipse's, one jar from Maven Central: a JDK is not needed, so what asks Kafka's own
-classes runs wherever the embedded stack runs.
+The compiler is Eclipse's, one jar from Maven Central. It needs no JDK, so programs that call
+Kafka's own classes run wherever the embedded stack runs.
 """
 
 import os
@@ -16,35 +16,39 @@ from featurewatch.deploy.java.jars import Cache, java_command
 from featurewatch.deploy.java.runtime import java
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
-"""Reads class files up to Java 26 and itself runs on Java 17."""
+"""The compiler; reads class files up to Java 26 and runs on Java 17."""
 
 
 def jar(coordinates: str, cache: Cache) -> Path:
-    """One jar by ``group:artifact:version``, fetched if it is not in the cache yet."""
+    """The jar with the coordinates ``group:artifact:version``, fetched into the cache if missing.
+
+    Raises:
+        ArtifactError: if the cache cannot be written.
+    """
     group, artifact, version = coordinates.split(":")
     folder = Path(*group.split("."), artifact, version)
-    found = cache.repository / folder / f"{artifact}-{version}.jar"
-    if found.is_file():
-        return found
-    # Never half a file where a whole one is expected: fetched beside it, then moved.
+    path = cache.repository / folder / f"{artifact}-{version}.jar"
+    if path.is_file():
+        return path
+    # Fetched beside the target, then moved: the cache never contains a partial file.
     with (
         cache.locked(),
         tempfile.TemporaryDirectory(prefix=".part-", dir=cache.directory) as staging,
     ):
         context = MavenContext(repo_cache=Path(staging), timeout=120)
         fetched = context.project(group, artifact).at_version(version).artifact().resolve()
-        found.parent.mkdir(parents=True, exist_ok=True)
-        Path(fetched).replace(found)
-    return found
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Path(fetched).replace(path)
+    return path
 
 
 def compile_java(
     sources: Sequence[Path], into: Path, cache: Cache, class_path: Sequence[Path] = ()
 ) -> None:
-    """Compiles for Java 17.
+    """Compiles ``sources`` for Java 17 into the directory ``into``.
 
     Raises:
-        RuntimeError: with the compiler's messages, if the sources do not compile.
+        RuntimeError: if the sources do not compile; with the compiler's messages.
     """
     options = ["-17", "-nowarn", "-proc:none", "-d", str(into)]
     if class_path:
@@ -63,4 +67,4 @@ def compile_java(
         check=False,
     )
     if run.returncode:
-        raise RuntimeError(f"the compiler with {java()} says:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(f"the compiler with {java()} failed:\n{run.stdout}{run.stderr}")

@@ -1,8 +1,8 @@
-"""Says which rows of ``docs/requirements.md`` tests show, and which are open.
+"""Reports which rows of ``docs/requirements.md`` are covered by tests, and which are open.
 
-A test shows a row by naming its id in its docstring (``M-12``, or ``M-34 to M-37``); so does the
-docstring of a test module, and the comment lines of a scenario file. Nothing fails here: that every
-id named is one of a row is checked by ``tests/test_requirements.py``.
+A test covers a row if its docstring names the row's id (``M-12``, or ``M-34 to M-37``). The
+docstring of a test module and the comment lines of a scenario file count too. The report never
+fails; ``tests/test_requirements.py`` checks that every named id belongs to a row.
 
 Usage: ``python -m scripts.requirements [--json]``.
 """
@@ -24,11 +24,11 @@ _NAMED = re.compile(rf"\b({_ID})(?:\s+to\s+({_ID}))?\b")
 _ROW = re.compile(rf"^\| ({_ID}) \| (.+) \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
 
 Shown = Mapping[str, Sequence[str]]
-"""By id, the tests that name it: ``tests/x.py::test_y``, ``tests/x.py`` or ``tests/x.txt``."""
+"""Id → the tests that name it: ``tests/x.py::test_y``, ``tests/x.py`` or ``tests/x.txt``."""
 
 
 class RequirementRow(NamedTuple):
-    """A row of the document: its id, its statement, and the part that it lives in."""
+    """A row of the document: its id, its statement, and the area of the project."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ class RequirementRow(NamedTuple):
 
 
 class AreaReport(TypedDict):
-    """One part of the project: what is shown by which tests, and what is open."""
+    """One area of the project: the covered rows with their tests, and the open rows."""
 
     place: str
     rows: int
@@ -45,7 +45,7 @@ class AreaReport(TypedDict):
 
 
 class RequirementsReport(TypedDict):
-    """All places, in the order of their names, and ids that no row has."""
+    """All areas, sorted by name, and the ids in tests that belong to no row."""
 
     rows: int
     shown: int
@@ -55,15 +55,15 @@ class RequirementsReport(TypedDict):
 
 def rows_of(document: str) -> list[RequirementRow]:
     """The rows of the document's tables, in order."""
-    return [RequirementRow(*(cell.strip() for cell in found)) for found in _ROW.findall(document)]
+    return [RequirementRow(*(cell.strip() for cell in cells)) for cells in _ROW.findall(document)]
 
 
 def ids_in(text: str) -> list[str]:
-    """The ids that a text names, spans spelled out, in order; a span that runs backwards is two."""
-    found: list[str] = []
+    """The ids in a text, in order; ``A-1 to A-3`` gives all three, a reversed span its two ends."""
+    ids: list[str] = []
     for first, last in _NAMED.findall(text):
-        found += _span(first, last) if last else [first]
-    return found
+        ids += _span(first, last) if last else [first]
+    return ids
 
 
 def _span(first: str, last: str) -> list[str]:
@@ -74,23 +74,23 @@ def _span(first: str, last: str) -> list[str]:
 
 
 def shortened(ids: Iterable[str]) -> str:
-    """The opposite of `ids_in`: sorted, and three or more in a row as a span."""
+    """The inverse of `ids_in`: sorted ids, with three or more consecutive ones as a span."""
     runs: list[list[str]] = []
-    for each in sorted(set(ids), key=lambda name: (name[0], int(name[2:]))):
+    for row_id in sorted(set(ids), key=lambda name: (name[0], int(name[2:]))):
         if (
             runs
-            and each == f"{each[0]}-{int(runs[-1][-1][2:]) + 1:02}"
-            and runs[-1][0][0] == each[0]
+            and row_id == f"{row_id[0]}-{int(runs[-1][-1][2:]) + 1:02}"
+            and runs[-1][0][0] == row_id[0]
         ):
-            runs[-1].append(each)
+            runs[-1].append(row_id)
         else:
-            runs.append([each])
+            runs.append([row_id])
     parts = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else run for run in runs]
-    return ", ".join(part for some in parts for part in some)
+    return ", ".join(part for part_ids in parts for part in part_ids)
 
 
 def named_in_python(source: str) -> Iterator[tuple[str, str]]:
-    """Ids in the docstrings of a test module (with the name ``""``) and of its test functions."""
+    """The ids in a test module's docstring, with the name ``""``, and in those of its tests."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         match node:
@@ -100,71 +100,73 @@ def named_in_python(source: str) -> Iterator[tuple[str, str]]:
                 name = node.name
             case _:
                 continue
-        for each in ids_in(ast.get_docstring(node) or ""):
-            yield each, name
+        for row_id in ids_in(ast.get_docstring(node) or ""):
+            yield row_id, name
 
 
 def named_in_scenario(text: str) -> Iterator[str]:
-    """Ids in the comment lines of a scenario."""
+    """The ids in the comment lines of a scenario."""
     for line in text.splitlines():
         if line.startswith("#"):
             yield from ids_in(line)
 
 
 def named_under(tests: Path) -> dict[str, list[str]]:
-    """Every id that the tests in a directory name, and which do."""
-    found: dict[str, list[str]] = {}
+    """Id → the tests in a directory that name it."""
+    tests_by_id: dict[str, list[str]] = {}
     for file in sorted(tests.rglob("*")):
-        where = f"{tests.name}/{file.relative_to(tests).as_posix()}"
+        path = f"{tests.name}/{file.relative_to(tests).as_posix()}"
         if file.suffix == ".py":
-            for each, name in named_in_python(file.read_text()):
-                found.setdefault(each, []).append(f"{where}::{name}" if name else where)
+            for row_id, name in named_in_python(file.read_text()):
+                tests_by_id.setdefault(row_id, []).append(f"{path}::{name}" if name else path)
         elif file.suffix == ".txt":
-            for each in named_in_scenario(file.read_text()):
-                found.setdefault(each, []).append(where)
-    return found
+            for row_id in named_in_scenario(file.read_text()):
+                tests_by_id.setdefault(row_id, []).append(path)
+    return tests_by_id
 
 
 def report(rows: Sequence[RequirementRow], shown: Shown) -> RequirementsReport:
-    """Which rows are shown and which are open, place by place."""
-    places: list[AreaReport] = []
-    for place in sorted({row.place for row in rows}):
-        ids = [row.id for row in rows if row.place == place]
-        places.append(
+    """The covered and the open rows of each area."""
+    areas: list[AreaReport] = []
+    for area in sorted({row.place for row in rows}):
+        ids = [row.id for row in rows if row.place == area]
+        areas.append(
             {
-                "place": place,
+                "place": area,
                 "rows": len(ids),
-                "shown": {each: sorted(set(shown[each])) for each in ids if each in shown},
-                "open": [each for each in ids if each not in shown],
+                "shown": {row_id: sorted(set(shown[row_id])) for row_id in ids if row_id in shown},
+                "open": [row_id for row_id in ids if row_id not in shown],
             }
         )
-    known = {row.id for row in rows}
+    row_ids = {row.id for row in rows}
     return {
         "rows": len(rows),
-        "shown": sum(len(place["shown"]) for place in places),
-        "places": places,
-        "unknown": {each: sorted(set(tests)) for each, tests in shown.items() if each not in known},
+        "shown": sum(len(area["shown"]) for area in areas),
+        "places": areas,
+        "unknown": {
+            row_id: sorted(set(tests)) for row_id, tests in shown.items() if row_id not in row_ids
+        },
     }
 
 
-def lines(found: RequirementsReport) -> Iterator[str]:
-    """The report for people: a line a place, and a total."""
-    width = max(len(place["place"]) for place in found["places"])
-    for place in found["places"]:
-        head = f"{place['place']:{width}}  {len(place['shown']):3} of {place['rows']:3}"
-        yield f"{head}  open: {shortened(place['open'])}" if place["open"] else head
-    for each, tests in found["unknown"].items():
-        yield f"no row {each}, named by {', '.join(tests)}"
-    yield f"{'total':{width}}  {found['shown']:3} of {found['rows']:3} rows shown by tests"
+def lines(summary: RequirementsReport) -> Iterator[str]:
+    """The report as text: one line per area, and a total."""
+    width = max(len(area["place"]) for area in summary["places"])
+    for area in summary["places"]:
+        head = f"{area['place']:{width}}  {len(area['shown']):3} of {area['rows']:3}"
+        yield f"{head}  open: {shortened(area['open'])}" if area["open"] else head
+    for row_id, tests in summary["unknown"].items():
+        yield f"no row {row_id}, named by {', '.join(tests)}"
+    yield f"{'total':{width}}  {summary['shown']:3} of {summary['rows']:3} rows shown by tests"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the report; 2 for wrong usage."""
+    """Prints the report; returns the exit code, 2 for wrong usage."""
     if arguments not in ([], ["--json"]):
         sys.stderr.write(__doc__ or "")
         return 2
-    found = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
-    text = json.dumps(found, indent=2) if arguments else "\n".join(lines(found))
+    summary = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
+    text = json.dumps(summary, indent=2) if arguments else "\n".join(lines(summary))
     sys.stdout.write(text + "\n")
     return 0
 

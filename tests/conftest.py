@@ -12,7 +12,7 @@
   to stop and kill servers of. `deploy.zookeeper.ensemble.Ensemble`: ``.connect_string``,
   ``.leader()``, ``.server(1).kill()``, ``.server(1).start()``. With TLS:
   ``EnsembleSpec(tls=certificates.tls())`` and ``.secure_connect_string``; with SASL:
-  ``digest({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
+  ``digest_spec({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
   ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 

@@ -87,7 +87,7 @@ def free_port() -> int:
 
     One that the kernel gives out may be an outgoing connection's by the time it is listened on.
     """
-    return _PORTS.take()
+    return _PORTS.reserve()
 
 
 @contextlib.contextmanager

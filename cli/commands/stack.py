@@ -21,7 +21,7 @@ from featurewatch.deploy.kafka.specs import (
 )
 from featurewatch.deploy.stack import client as remote
 from featurewatch.deploy.stack import stack_file as stackfile
-from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZooKeeperFile
+from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec
 
 CHROOT = "/kafka"
@@ -223,7 +223,7 @@ class _StackOptions:
         spec = self.zookeeper_kafka and zookeeper_mode(
             self.zookeeper_kafka, CHROOT, self.release or KAFKA_WITH_ZOOKEEPER
         )
-        return StackFile(spec or None, ZooKeeperFile(servers), self._reference())
+        return StackFile(spec or None, ZookeeperFile(servers), self._reference())
 
     def _reference(self) -> ReferenceFile | None:
         if self.reference_brokers is None:

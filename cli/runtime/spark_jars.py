@@ -19,12 +19,12 @@ def spark_jars(cache: Cache) -> list[Path]:
     if all(path.is_file() for path in paths):
         return paths
     with cache.locked(), on_stderr() as reporter:
-        reporter.say(f"Spark: fetching its connectors to {cache.directory}")
+        reporter.on_phase(f"Spark: fetching its connectors to {cache.directory}")
         for done, (coordinate, path) in enumerate(zip(JARS, paths, strict=True), start=1):
             if not path.is_file():
                 _fetch(coordinate, path, reporter)
-            reporter.files(done, len(paths))
-        reporter.say("Spark: ready")
+            reporter.on_files(done, len(paths))
+        reporter.on_phase("Spark: ready")
     return paths
 
 
@@ -49,7 +49,7 @@ def _fetch(coordinate: str, path: Path, reporter: Reporter) -> None:
         with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as staging:
             context = MavenContext(repo_cache=Path(staging))
             found = Path(context.project(group, artifact).at_version(version).artifact().resolve())
-            reporter.received(found.stat().st_size)
+            reporter.on_received(found.stat().st_size)
             found.replace(path)
     except (requests.RequestException, OSError, RuntimeError) as error:
         raise ArtifactError(

@@ -1,1 +1,1 @@
-"""Java on this machine: the runtime, jars from Maven Central, class archives."""
+"""Java on this machine: the runtime, jars from Maven Central and class archives."""

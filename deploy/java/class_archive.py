@@ -1,7 +1,7 @@
-"""Archives of loaded classes (JEP 350), which halve the time and the work of a node's start.
+"""Archives of loaded classes (JEP 350), which halve the time and the CPU work of a node's start.
 
-An archive fits one Java and one class path; its name says which. Java goes on without one that does
-not fit, so nothing here can break a start.
+An archive fits one Java runtime and one class path; both are hashed into its file name. Java
+ignores an archive that does not fit, so an archive cannot break a start.
 """
 
 import hashlib
@@ -12,7 +12,12 @@ from featurewatch.deploy.java.runtime import java
 
 
 def archive_path(cache: Cache, release: str) -> Path:
-    """Where the archive for this Java and this release is, or would be."""
+    """The path of the archive for this Java runtime and ``release``; it need not exist.
+
+    Raises:
+        ArtifactError: if the release's jars cannot be fetched.
+        JavaError: if no Java runtime is found.
+    """
     runtime = java().resolve()
     jars = cache.class_path(release)
     fit = f"{runtime} {runtime.stat().st_mtime_ns} {':'.join(map(str, jars))}"
@@ -21,7 +26,11 @@ def archive_path(cache: Cache, release: str) -> Path:
 
 
 def archive_options(cache: Cache, release: str) -> list[str]:
-    """Java options that use the archive; none if there is none."""
+    """The Java options that use the archive; empty if there is no archive.
+
+    Raises:
+        ArtifactError, JavaError: as `archive_path`.
+    """
     path = archive_path(cache, release)
     if not path.exists() or path.stat().st_size == 0:
         return []

@@ -1,8 +1,8 @@
-"""Kafka's jars, from Maven Central into a cache directory, once.
+"""Fetches Kafka's jars once, from Maven Central into a cache directory.
 
-The cache holds one Maven repository, so a jar that several releases share is stored once, and for
-each class path a list of its jars with their sizes. The list is written when every jar is there:
-it is the marker that the class path is complete, and with it nothing touches the network.
+The cache is one Maven repository, so releases share jars. Beside it, a marker file for each class
+path lists its jars with their sizes. The marker is written last: if it exists and the sizes match,
+the class path is complete and nothing touches the network.
 """
 
 import fcntl
@@ -34,18 +34,18 @@ _SLF4J_BINDING = "org.slf4j:slf4j-simple:1.7.36"
 
 
 class Jars(StrEnum):
-    """Which class path of a release."""
+    """The class paths of a release."""
 
     SERVER = "server"
     TOOLS = "tools"
-    """The server's, with kafka-tools and kafka-shell."""
+    """The server's class path with kafka-tools and kafka-shell."""
 
 
 def parse_release(release: str) -> tuple[int, int, int]:
-    """``"3.9.1"`` as numbers.
+    """Parses a release: ``"3.9.1"`` gives ``(3, 9, 1)``.
 
     Raises:
-        ArtifactError: if it is not a release from 3.3 to 4.3.
+        ArtifactError: if the text is not a release from 3.3 to 4.3.
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
@@ -57,30 +57,30 @@ def parse_release(release: str) -> tuple[int, int, int]:
 
 
 def default_cache(environment: Mapping[str, str] | None = None) -> Path:
-    """FEATUREWATCH_CACHE, or ``featurewatch`` in the XDG cache directory."""
+    """The directory named by FEATUREWATCH_CACHE, or ``featurewatch`` in the XDG cache directory."""
     env = os.environ if environment is None else environment
-    if chosen := env.get("FEATUREWATCH_CACHE"):
-        return Path(chosen).expanduser().absolute()
+    if directory := env.get("FEATUREWATCH_CACHE"):
+        return Path(directory).expanduser().absolute()
     base = env.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser().absolute() / "featurewatch"
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A directory of jars; several processes may use it at once."""
+    """A directory of jars that several processes may use at once."""
 
     directory: Path
 
     @property
     def repository(self) -> Path:
-        """Where the jars are, laid out as Maven does."""
+        """The Maven repository with the jars."""
         return self.directory / "maven"
 
     def class_path(self, release: str, jars: Jars = Jars.SERVER) -> list[Path]:
-        """The jars of a release, fetched if they are not there yet (progress on stderr).
+        """The jars of a release; missing ones are fetched, with progress on stderr.
 
         Raises:
-            ArtifactError: if the release is unknown, or jars are missing and cannot be fetched.
+            ArtifactError: if the release is not supported, or its jars cannot be fetched.
         """
         parse_release(release)
         if complete := self._complete(release, jars):
@@ -105,7 +105,7 @@ class Cache:
         for name, size_bytes in listed.items():
             path = self.repository / name
             if not path.is_file() or path.stat().st_size != size_bytes:
-                path.unlink(missing_ok=True)  # cut off or altered: fetch it again
+                path.unlink(missing_ok=True)  # truncated or altered: fetch it again
                 return None
             paths.append(path)
         return paths
@@ -120,7 +120,11 @@ class Cache:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One process at a time writes to the cache."""
+        """Locks the cache against writers in other processes.
+
+        Raises:
+            ArtifactError: if the cache directory cannot be written.
+        """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / "lock").open("w")
@@ -137,14 +141,14 @@ class Cache:
 def tool_command(
     release: str, main_class: str, *args: str, cache: Cache | None = None, heap_mb: int = 256
 ) -> list[str]:
-    """The command line of one of a release's tools, e.g. ``org.apache.kafka.tools.FeatureCommand``.
+    """The command line of a release's tool, e.g. ``org.apache.kafka.tools.FeatureCommand``.
 
     The log dumper is ``kafka.tools.DumpLogSegments`` in 3.x and
     ``org.apache.kafka.tools.DumpLogSegments`` in 4.3.
 
     Raises:
-        ArtifactError: if the jars cannot be had.
-        JavaError: if there is no Java.
+        ArtifactError: if the jars cannot be fetched.
+        JavaError: if no Java runtime is found.
     """
     jars = (cache or Cache(default_cache())).class_path(release, Jars.TOOLS)
     return java_command(jars, main_class, *args, heap_mb=heap_mb)
@@ -153,7 +157,11 @@ def tool_command(
 def java_command(
     jars: list[Path], main_class: str, *args: str, heap_mb: int, options: Sequence[str] = ()
 ) -> list[str]:
-    """A command line for a short-lived Java program: it starts fast rather than runs fast."""
+    """A Java command line that favours a fast start over peak speed.
+
+    Raises:
+        JavaError: if no Java runtime is found.
+    """
     small = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return [
         str(java()),
@@ -168,10 +176,10 @@ def java_command(
 
 def _coordinates(release: str, jars: Jars) -> list[str]:
     group = "org.apache.kafka"
-    found = [f"{group}:kafka_2.13:{release}", _SLF4J_BINDING]
+    coordinates = [f"{group}:kafka_2.13:{release}", _SLF4J_BINDING]
     if jars is Jars.TOOLS:
-        found += [f"{group}:kafka-tools:{release}", f"{group}:kafka-shell:{release}"]
-    return found
+        coordinates += [f"{group}:kafka-tools:{release}", f"{group}:kafka-shell:{release}"]
+    return coordinates
 
 
 def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> list[Path]:
@@ -182,18 +190,22 @@ def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> li
         raise ArtifactError(
             "fetching Kafka needs the package jgo; run: pip install 'featurewatch[stack]'"
         ) from error
-    reporter.say(f"Kafka {release}: finding its jars on Maven Central")
+    reporter.on_phase(f"Kafka {release}: finding its jars on Maven Central")
     try:
         context = MavenContext(resolver=_resolver(repository, reporter), repo_cache=repository)
-        wanted = [context.create_dependency(c) for c in _coordinates(release, jars)]
-        chosen, others = _retried(lambda: context.resolver.resolve(wanted))
-        found = [d.artifact for d in (*chosen, *others) if d.scope in (None, "compile", "runtime")]
-        reporter.say(f"Kafka {release}: fetching {len(found)} jars to {repository.parent}")
+        dependencies = [context.create_dependency(c) for c in _coordinates(release, jars)]
+        direct, transitive = _retry(lambda: context.resolver.resolve(dependencies))
+        artifacts = [
+            dependency.artifact
+            for dependency in (*direct, *transitive)
+            if dependency.scope in (None, "compile", "runtime")
+        ]
+        reporter.on_phase(f"Kafka {release}: fetching {len(artifacts)} jars to {repository.parent}")
         with ThreadPoolExecutor(_DOWNLOADS_AT_A_TIME) as pool:
             paths: list[Path] = []
-            for path in pool.map(lambda artifact: _retried(artifact.resolve), found):
+            for path in pool.map(lambda artifact: _retry(artifact.resolve), artifacts):
                 paths.append(path)
-                reporter.files(len(paths), len(found))
+                reporter.on_files(len(paths), len(artifacts))
     except (requests.RequestException, OSError) as error:
         raise ArtifactError(
             f"Kafka {release} could not be fetched ({_reason(error)}); Maven Central must be "
@@ -203,20 +215,20 @@ def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> li
         raise ArtifactError(
             f"Maven Central has no complete Kafka {release}: {_reason(error)}"
         ) from error
-    reporter.say(f"Kafka {release}: ready")
+    reporter.on_phase(f"Kafka {release}: ready")
     return paths
 
 
 def _resolver(repository: Path, reporter: Reporter) -> Any:
-    """A jgo resolver that never leaves half a file where a whole one is expected."""
+    """A jgo resolver that never leaves a partial file in the repository."""
     from jgo.maven import MavenContext, PythonResolver
 
     @contextmanager
     def received(_name: str, _size_bytes: int) -> Iterator[Callable[[int], None]]:
-        yield reporter.received
+        yield reporter.on_received
 
-    class WholeFiles(PythonResolver):  # type: ignore[misc]  # jgo is not followed by mypy
-        """Downloads beside the repository, checks, and moves."""
+    class AtomicDownloads(PythonResolver):  # type: ignore[misc]  # jgo is not followed by mypy
+        """Downloads into a staging directory, verifies the file, then moves it into place."""
 
         def download(self, artifact: Any) -> Path:
             target = Path(artifact.cached_path)
@@ -235,21 +247,25 @@ def _resolver(repository: Path, reporter: Reporter) -> Any:
                 path.replace(target)
             return target
 
-    return WholeFiles(progress_callback=received)
+    return AtomicDownloads(progress_callback=received)
 
 
 def _check_jar(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as jar:
-            damaged = jar.testzip()
+            corrupt_name = jar.testzip()
     except zipfile.BadZipFile as error:
         raise OSError(f"{path.name} arrived damaged") from error
-    if damaged is not None:
+    if corrupt_name is not None:
         raise OSError(f"{path.name} arrived damaged")
 
 
-def _retried(action: Callable[[], Any]) -> Any:
-    """The action's result; a connection that breaks is tried again."""
+def _retry(action: Callable[[], Any]) -> Any:
+    """The action's result; repeats the action if the connection breaks.
+
+    Raises:
+        OSError: if the last attempt fails too.
+    """
     for attempt in range(_ATTEMPTS):
         try:
             return action()

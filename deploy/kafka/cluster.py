@@ -1,4 +1,4 @@
-"""A cluster of real Kafka nodes under one directory.
+"""Runs a cluster of real Kafka nodes under one directory.
 
 with Cluster(combined(["3.9.1"] * 3, "3.7-IV4"), directory) as cluster:
     cluster.node(1).stop()
@@ -18,9 +18,9 @@ from featurewatch.deploy.kafka.archive_training import train_class_archive
 from featurewatch.deploy.kafka.node import KafkaNode
 from featurewatch.deploy.kafka.server_properties import (
     Addresses,
-    controllers,
+    controller_addresses,
     node_properties,
-    voters,
+    quorum_voters,
 )
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.group import Group
@@ -31,10 +31,10 @@ from featurewatch.deploy.wire.probe import live_brokers, quorum_leader
 
 
 class Cluster(Group):
-    """Nodes that belong together.
+    """The nodes of one cluster.
 
-    ``addresses`` and ``cluster_id`` are given to take up an existing directory. A cluster in
-    ZooKeeper mode gives itself an id: it is known when the cluster has started.
+    Pass ``addresses`` and ``cluster_id`` to reuse those of an existing directory. A cluster in
+    ZooKeeper mode chooses its own id; `cluster_id` is right once it has started.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class Cluster(Group):
 
     @property
     def spec(self) -> ClusterSpec:
-        """What the cluster is, each node on the release that it runs or ran last."""
+        """The current description, with the release that each node runs or ran last."""
         return replace(self._spec, nodes=[node.spec for node in self.nodes])
 
     def change(self, spec: ClusterSpec) -> None:
-        """What the cluster shall be: new nodes are there, old ones follow at their next start.
+        """Applies a new description: adds nodes; existing ones follow at their next start.
 
         Raises:
-            StackError: if a node that is there is not described.
+            StackError: if ``spec`` lacks an existing node.
         """
-        if gone := self._nodes.keys() - {node.id for node in spec.nodes}:
-            raise StackError(f"nodes {sorted(gone)} are missing; a node cannot be taken away")
+        if missing := self._nodes.keys() - {node.id for node in spec.nodes}:
+            raise StackError(f"nodes {sorted(missing)} are missing; a node cannot be removed")
         self._spec = spec
         for node in spec.nodes:
             if node.id not in self.addresses:
@@ -73,8 +73,8 @@ class Cluster(Group):
         for node in spec.nodes:
             directory = self.directory / f"node-{node.id}"
             properties = node_properties(spec, node, self.addresses, directory / "data")
-            if known := self._nodes.get(node.id):
-                known.configure(node, properties)
+            if existing := self._nodes.get(node.id):
+                existing.configure(node, properties)
                 continue
             self._nodes[node.id] = KafkaNode(
                 node,
@@ -100,30 +100,32 @@ class Cluster(Group):
         """The node with this id.
 
         Raises:
-            StackError: if there is none.
+            StackError: if there is no such node.
         """
         try:
             return self._nodes[node_id]
         except KeyError:
-            known = ", ".join(map(str, self._nodes))
-            raise StackError(f"there is no node {node_id}; the nodes are {known}") from None
+            ids = ", ".join(map(str, self._nodes))
+            raise StackError(f"there is no node {node_id}; the nodes are {ids}") from None
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port,...`` of every broker, for clients; empty if there is none."""
+        """``host:port,...`` of every broker, for clients; empty if there are no brokers."""
         return ",".join(node.broker for node in self.nodes if node.broker)
 
     @property
     def controllers(self) -> str:
         """``host:port,...`` of every controller listener."""
-        return controllers(self._spec, self.addresses)
+        return controller_addresses(self._spec, self.addresses)
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Formats what is not formatted, starts every node that does not run, waits until ready.
+        """Formats new nodes, starts every stopped node and returns when the cluster is ready.
 
         Raises:
-            StartError: if a node ends or is not ready in time; what was started is killed.
-            ArtifactError, JavaError: if Kafka or Java cannot be had.
+            StartError: if a node ends or is not ready within ``timeout_s``; the nodes that were
+                started are killed then.
+            ArtifactError: if Kafka's jars cannot be fetched.
+            JavaError: if no Java runtime is found.
         """
         for release in sorted({node.release for node in self.nodes}):
             train_class_archive(self._cache, release)
@@ -143,10 +145,10 @@ class Cluster(Group):
         self.cluster_id = self.nodes[0].cluster_id or self.cluster_id
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Returns when each running node takes part and each sees all running brokers.
+        """Returns when each running node is ready and each broker sees all running brokers.
 
         Raises:
-            StartError: if that does not happen in time.
+            StartError: if that does not happen within ``timeout_s``.
         """
         deadline = Deadline(timeout_s)
         running = [node for node in self.nodes if node.running]
@@ -158,10 +160,12 @@ class Cluster(Group):
                 _wait_for_brokers(port, expected, deadline.left_s)
 
     def roll(self, release: str | None = None, ids: Iterable[int] | None = None) -> None:
-        """Restarts nodes one by one (all if none are named), each when the one before is ready.
+        """Restarts nodes one by one, waiting for each; all nodes if ``ids`` is None.
+
+        ``release``: the release to start them on; None: the one that they run.
 
         Raises:
-            StartError: if a node does not come back; those after it were not touched.
+            StartError: if a node does not become ready; the nodes after it were not touched.
         """
         for node in self.nodes if ids is None else map(self.node, ids):
             node.stop()
@@ -169,12 +173,12 @@ class Cluster(Group):
             self.wait_ready()
 
     def leader(self, timeout_s: float = 30.0) -> KafkaNode:
-        """The node that leads the quorum now, by the word of a running controller.
+        """The node that leads the quorum now, as a running controller reports it.
 
         Raises:
-            StackError: if none is named in time.
+            StackError: if no controller reports a leader within ``timeout_s``.
         """
-        said = "no controller runs"
+        reason = "no controller runs"
         for _ in attempts(timeout_s):
             for node in self.nodes:
                 port = node.addresses.controller
@@ -183,30 +187,31 @@ class Cluster(Group):
                 try:
                     leader = self._nodes.get(quorum_leader(LOOPBACK, port))
                 except WireError as error:
-                    said = str(error)
+                    reason = str(error)
                     continue
                 if leader is not None and leader.running:
                     return leader
-                said = "the leader is down and no other is elected yet"
-        raise StackError(f"no quorum leader after {timeout_s:.0f} s: {said}")
+                reason = "the leader is down and no other is elected yet"
+        raise StackError(f"no quorum leader after {timeout_s:.0f} s: {reason}")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Asks every node to shut down, brokers first, and kills those that have not in time.
+        """Sends SIGTERM to every node, brokers first; kills those still running after
+        ``timeout_s``.
 
-        Controllers that stop together wait five seconds for a quorum that is gone (Kafka's
-        KafkaRaftClient.shutdown); `close` does not ask and is at once.
+        Controllers that stop together wait five seconds for a quorum that no longer exists (Kafka's
+        KafkaRaftClient.shutdown). `close` kills them instead and returns at once.
         """
-        brokers = [n for n in self.nodes if not n.spec.roles.is_controller]
-        rest = [n for n in self.nodes if n.spec.roles.is_controller]
-        for group in (brokers, rest):
+        brokers = [node for node in self.nodes if not node.spec.roles.is_controller]
+        controllers = [node for node in self.nodes if node.spec.roles.is_controller]
+        for group in (brokers, controllers):
             for node in group:
-                node.ask_to_stop()
-            _each(group, lambda node: node.stop(timeout_s))
+                node.terminate()
+            _in_parallel(group, lambda node: node.stop(timeout_s))
 
     def _choose_ports(self, node: NodeSpec) -> Addresses:
         return Addresses(
-            broker=self._ports.take() if node.roles.is_broker else None,
-            controller=self._ports.take() if node.roles.is_controller else None,
+            broker=self._ports.reserve() if node.roles.is_broker else None,
+            controller=self._ports.reserve() if node.roles.is_controller else None,
         )
 
     def _format(self) -> None:
@@ -216,39 +221,39 @@ class Cluster(Group):
         initial = self._initial_controllers() if self._spec.dynamic_voters else []
 
         def format_one(node: KafkaNode) -> None:
-            own = initial if node.spec.roles.is_controller else []
-            node.format(self.cluster_id, [*common, *own])
+            controller_arguments = initial if node.spec.roles.is_controller else []
+            node.format(self.cluster_id, [*common, *controller_arguments])
 
-        _each(self.nodes, format_one)
+        _in_parallel(self.nodes, format_one)
 
     def _initial_controllers(self) -> list[str]:
-        named = voters(self._spec, self.addresses).split(",")
-        return ["--initial-controllers", ",".join(f"{voter}:{random_id()}" for voter in named)]
+        voters = quorum_voters(self._spec, self.addresses).split(",")
+        return ["--initial-controllers", ",".join(f"{voter}:{random_id()}" for voter in voters)]
 
 
 def random_id() -> str:
-    """A random id as Kafka writes them: 22 characters of URL-safe base64, no leading dash."""
+    """A random id in Kafka's format: 22 characters of URL-safe base64, no leading dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
             return text
 
 
-def _each(nodes: Iterable[KafkaNode], action: Callable[[KafkaNode], None]) -> None:
-    listed = list(nodes)
-    if listed:
-        with ThreadPoolExecutor(len(listed)) as pool:
-            list(pool.map(action, listed))
+def _in_parallel(nodes: Iterable[KafkaNode], action: Callable[[KafkaNode], None]) -> None:
+    targets = list(nodes)
+    if targets:
+        with ThreadPoolExecutor(len(targets)) as pool:
+            list(pool.map(action, targets))
 
 
 def _wait_for_brokers(port: int, expected: set[int], timeout_s: float) -> None:
-    said = ""
+    reason = ""
     for _ in attempts(timeout_s):
         try:
-            seen = live_brokers(LOOPBACK, port)
-            if expected <= seen:
+            live = live_brokers(LOOPBACK, port)
+            if expected <= live:
                 return
-            said = f"it sees brokers {sorted(seen)} of {sorted(expected)}"
+            reason = f"it sees brokers {sorted(live)} of {sorted(expected)}"
         except WireError as error:
-            said = str(error)
-    raise StartError(f"the broker on port {port} does not see the whole cluster: {said}")
+            reason = str(error)
+    raise StartError(f"the broker on port {port} does not see the whole cluster: {reason}")

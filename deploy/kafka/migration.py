@@ -1,10 +1,10 @@
-"""A cluster in ZooKeeper mode becomes a KRaft cluster (KIP-866), one phase after another.
+"""Migrates a cluster from ZooKeeper mode to KRaft (KIP-866), phase by phase.
 
-migration = Migration(cluster)      # brokers of 3.9.1 in ZooKeeper mode
-migration.add_controllers()         # they wait for the brokers: PRE_MIGRATION
-migration.enroll_brokers()          # ZooKeeper's metadata is in the log: MIGRATION, dual write
-migration.move_brokers()            # brokers are KRaft's, ZooKeeper is still written to
-migration.finish()                  # POST_MIGRATION, there is no way back
+migration = ClusterMigration(cluster)  # brokers of 3.9.1 in ZooKeeper mode
+migration.add_controllers()            # they wait for the brokers: PRE_MIGRATION
+migration.enroll_brokers()             # ZooKeeper's metadata is in the log: MIGRATION, dual write
+migration.move_brokers()               # KRaft brokers; ZooKeeper is still written to
+migration.finish()                     # POST_MIGRATION; irreversible
 """
 
 from dataclasses import replace
@@ -15,15 +15,15 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import NodeSpec, Roles
 from featurewatch.deploy.wire.znodes import wait_until_migrated
 
-FIRST_CONTROLLER: Final = 3001
+FIRST_CONTROLLER_ID: Final = 3001
 MIGRATION_TIMEOUT_S: Final = 120.0
 
 
 class ClusterMigration:
-    """The way of one running cluster; each method returns when its phase is reached.
+    """The migration of one running cluster; each method returns when its phase is reached.
 
-    Every phase can be told from outside: by the znode ``/migration``, the ZkMigrationStateRecords
-    of the metadata log, and what the brokers register as.
+    The phase is visible from outside: in the znode ``/migration``, in the ZkMigrationStateRecords
+    of the metadata log, and in the brokers' registrations.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -31,24 +31,24 @@ class ClusterMigration:
 
     @property
     def controllers(self) -> list[int]:
-        """The ids of the controllers that were added."""
+        """The ids of the added controllers."""
         return [node.id for node in self._cluster.spec.nodes if node.roles.is_controller]
 
     def add_controllers(self, count: int = 1, release: str | None = None) -> None:
-        """Starts KRaft controllers that wait for every broker to enroll.
+        """Starts ``count`` KRaft controllers, which wait for every broker to enroll.
 
-        They are formatted at the brokers' ``inter.broker.protocol.version``: it is the only level
-        that a broker in ZooKeeper mode supports.
+        They are formatted at the brokers' ``inter.broker.protocol.version``, the only level that a
+        broker in ZooKeeper mode supports. ``release`` None: the brokers' release.
 
         Raises:
-            StackError: if the cluster is not in ZooKeeper mode, or they do not start.
+            StackError: if the cluster is not in ZooKeeper mode, or a controller does not start.
         """
         spec = self._cluster.spec
         if any(node.roles is not Roles.ZOOKEEPER for node in spec.nodes):
             raise StackError("only a cluster whose nodes are all in ZooKeeper mode can migrate")
-        of = release or spec.nodes[0].release
-        ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + count)
-        added = [NodeSpec(number, of, Roles.CONTROLLER) for number in ids]
+        release = release or spec.nodes[0].release
+        ids = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + count)
+        added = [NodeSpec(node_id, release, Roles.CONTROLLER) for node_id in ids]
         level = spec.properties.get("inter.broker.protocol.version", spec.metadata_version)
         self._cluster.change(
             replace(spec, nodes=[*spec.nodes, *added], metadata_version=level, migrating=True)
@@ -56,10 +56,10 @@ class ClusterMigration:
         self._cluster.start()
 
     def enroll_brokers(self, timeout_s: float = MIGRATION_TIMEOUT_S) -> None:
-        """Restarts each broker with migration switched on; then the metadata is copied.
+        """Restarts each broker with migration enabled and waits until the metadata is copied.
 
         Raises:
-            StackError: if a broker does not come back, or the copy is not done in time.
+            StackError: if a broker does not restart, or the copy takes longer than ``timeout_s``.
         """
         self._cluster.roll(ids=self._brokers())
         wait_until_migrated(self._zookeeper(), timeout_s)
@@ -69,7 +69,7 @@ class ClusterMigration:
         """Restarts each broker as a KRaft broker.
 
         Raises:
-            StackError: if one does not come back.
+            StackError: if one does not restart.
         """
         for broker in self._brokers():
             self.move_broker(broker)
@@ -78,7 +78,7 @@ class ClusterMigration:
         """Restarts one broker as a KRaft broker.
 
         Raises:
-            StackError: if it does not come back.
+            StackError: if it does not restart.
         """
         spec = self._cluster.spec
         nodes = [
@@ -88,14 +88,14 @@ class ClusterMigration:
         self._cluster.roll(ids=[broker])
 
     def finish(self) -> None:
-        """Restarts each controller without migration; ZooKeeper is not needed any more.
+        """Restarts each controller without migration; ZooKeeper is no longer needed.
 
         Raises:
-            StackError: if a broker is still in ZooKeeper mode, or a controller does not come back.
+            StackError: if a broker is still in ZooKeeper mode, or a controller does not restart.
         """
         spec = self._cluster.spec
-        if left := [node.id for node in spec.nodes if node.roles is Roles.ZOOKEEPER]:
-            raise StackError(f"brokers {left} are still in ZooKeeper mode; move them first")
+        if remaining := [node.id for node in spec.nodes if node.roles is Roles.ZOOKEEPER]:
+            raise StackError(f"brokers {remaining} are still in ZooKeeper mode; move them first")
         self._cluster.change(replace(spec, zookeeper=None, migrating=False))
         self._cluster.roll(ids=self.controllers)
 

@@ -1,4 +1,4 @@
-"""One Kafka node: a directory, two ports, and a process that comes and goes."""
+"""One Kafka node: a directory, two ports, and a process that may stop and start."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from featurewatch.deploy.errors import StartError, WireError
 from featurewatch.deploy.java.class_archive import archive_options
 from featurewatch.deploy.java.jars import Cache, java_command
-from featurewatch.deploy.kafka.server_properties import Addresses, text
+from featurewatch.deploy.kafka.server_properties import Addresses, format_properties
 from featurewatch.deploy.kafka.specs import NodeSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.server import (
@@ -25,8 +25,8 @@ from featurewatch.deploy.wire.znodes import wait_until_unregistered
 class KafkaNode(Server):
     """A node of a `deploy.kafka.cluster.Cluster`.
 
-    ``properties`` are those of the cluster for this node; ``spec.release`` is what it runs, or ran
-    last. Its directory and its ports stay the same over restarts. ``java_options`` come last.
+    ``properties`` are the cluster's for this node; ``spec.release`` is the release that it runs or
+    ran last. The directory and the ports stay the same over restarts. ``java_options`` come last.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class KafkaNode(Server):
 
     @property
     def release(self) -> str:
-        """The release that it runs, or ran last."""
+        """The release that the node runs, or ran last."""
         return self.spec.release
 
     @property
     def broker(self) -> str | None:
-        """``host:port`` of the listener for clients."""
+        """``host:port`` of the client listener; None for a controller."""
         return _address(self.addresses.broker)
 
     @property
     def controller(self) -> str | None:
-        """``host:port`` of the controller listener."""
+        """``host:port`` of the controller listener; None for a broker."""
         return _address(self.addresses.controller)
 
     @property
@@ -87,26 +87,27 @@ class KafkaNode(Server):
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster that the data directory belongs to; None before that."""
+        """The id of the cluster that the data directory belongs to; None until it is formatted."""
         if not self.formatted:
             return None
         text = (self.data / "meta.properties").read_text(encoding="latin-1")
-        found = re.search("^cluster\\.id=(.*)$", text, re.MULTILINE)
-        # Java stores an equals sign, with which an id may end, behind a backslash.
-        return re.sub(r"\\(.)", r"\1", found[1]) if found else None
+        match = re.search("^cluster\\.id=(.*)$", text, re.MULTILINE)
+        # Java escapes an equals sign, with which an id may end, by a backslash.
+        return re.sub(r"\\(.)", r"\1", match[1]) if match else None
 
     def configure(self, spec: NodeSpec, properties: Mapping[str, str]) -> None:
-        """What the node is from its next start on; properties added at a start stay added."""
+        """Changes the node from its next start on; properties added by `start` stay."""
         self.spec = spec
         self._properties = properties
 
     def format(self, cluster_id: str, arguments: Sequence[str]) -> None:
-        """Formats the data directory with the release's own storage tool; once, then nothing.
+        """Formats the data directory with the release's own storage tool, unless it is formatted.
 
-        A broker in ZooKeeper mode formats its own when it starts.
+        A broker in ZooKeeper mode formats its directory itself when it starts. ``arguments`` are
+        passed to the tool.
 
         Raises:
-            StartError: if the tool refuses; with its reason.
+            StartError: if the tool fails; with its reason.
         """
         if self.formatted or self.spec.roles is Roles.ZOOKEEPER:
             return
@@ -114,17 +115,17 @@ class KafkaNode(Server):
         command = java_command(
             self._cache.class_path(self.release),
             "kafka.tools.StorageTool",
-            # One word: an id may begin with a dash, as a cluster in ZooKeeper mode chooses it.
+            # As one argument: the id of a cluster in ZooKeeper mode may begin with a dash.
             *("format", f"--cluster-id={cluster_id}", "--config", str(self._write_properties())),
             *arguments,
             heap_mb=128,
             options=archive_options(self._cache, self.release),
         )
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
             raise StartError(
                 f"node {self.id} (Kafka {self.release}) could not be formatted: "
-                + last_error_line(done.stderr + done.stdout)
+                + last_error_line(result.stderr + result.stdout)
             )
 
     def start(
@@ -135,19 +136,19 @@ class KafkaNode(Server):
         timeout_s: float = START_TIMEOUT_S,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts the node, on another release if one is given; its directory is kept.
+        """Starts the node, on ``release`` if it is given; the directory stays the same.
 
-        ``properties`` are added to the node's own for this and later starts. With ``wait`` it
-        returns when the node takes part: its controller knows the quorum's leader and its broker
-        is live. A node that makes the majority cannot become ready alone: start it with
+        ``properties`` are added to the node's own for this and later starts. With ``wait`` the
+        method returns when the node is ready: its controller knows the quorum's leader and its
+        broker is live. A node that completes a majority cannot become ready alone: start it with
         ``wait=False``.
 
         Raises:
-            StartError: if it runs already, ends, or is not ready in time; with the reason from its
-                log.
-            WireError: if it is in ZooKeeper mode and ZooKeeper does not answer.
+            StartError: if it already runs, ends, or is not ready within ``timeout_s``; with the
+                reason from its log.
+            WireError: if it is in ZooKeeper mode and ZooKeeper does not respond.
         """
-        self.refuse_if_running()
+        self.require_stopped()
         if release is not None:
             self.spec = replace(self.spec, release=release)
         if properties is not None:
@@ -161,15 +162,15 @@ class KafkaNode(Server):
         if wait:
             self.wait_ready(timeout_s)
 
-    def not_ready(self) -> str | None:
-        """Why the node does not take part yet; None if it does. Asked over the wire."""
+    def not_ready_reason(self) -> str | None:
+        """Why the node is not ready yet; None if it is. Sends requests over the wire."""
         try:
             if self.addresses.controller is not None:
                 quorum_leader(LOOPBACK, self.addresses.controller)
             if self.addresses.broker is not None:
                 live = live_brokers(LOOPBACK, self.addresses.broker)
                 if self.id not in live:
-                    return f"broker {self.id} is not live in the eyes of its cluster"
+                    return f"broker {self.id} is not in its cluster's list of live brokers"
         except WireError as error:
             return str(error)
         return None
@@ -188,7 +189,7 @@ class KafkaNode(Server):
 
     def _write_properties(self) -> Path:
         path = self.directory / "server.properties"
-        path.write_text(text(dict(self._properties) | dict(self._added)))
+        path.write_text(format_properties(dict(self._properties) | dict(self._added)))
         return path
 
 

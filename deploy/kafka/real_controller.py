@@ -1,10 +1,11 @@
-"""A real controller of a release, with light nodes: it stands in for a cluster's controller.
+"""Runs a release's real controller with light nodes, as a stand-in for a cluster's controller.
 
-    with RealController("4.3.0", directory, Setting(node_id=1, level="3.7-IV4")) as real:
+    with RealController("4.3.0", directory, ControllerSetup(node_id=1, level="3.7-IV4")) as real:
         real.register_broker(7, {"metadata.version": (7, 30)})
-        said = real.update([("metadata.version", 30, 1)])
+        result = real.update([("metadata.version", 30, 1)])
 
-Its answers are Kafka's own. It is one process whatever the cluster has: the only voter.
+The responses are Kafka's own. The controller is one process, the only voter, whatever the size of
+the cluster that it stands in for.
 """
 
 import re
@@ -30,9 +31,9 @@ from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.deploy.wire.requests import Ranges
 
 OLDEST: Final = (3, 9)
-"""Light nodes speak as brokers of 3.9 and newer do."""
+"""Light nodes send the requests of brokers of 3.9 and newer."""
 
-_ANSWER_S: Final = 60.0
+_RESPONSE_S: Final = 60.0
 _LOG_S: Final = 5.0
 _REASON: Final = r"\] {}: event failed with .*? message: (.*)"
 
@@ -41,9 +42,9 @@ _REASON: Final = r"\] {}: event failed with .*? message: (.*)"
 class ControllerSetup:
     """How the controller is formatted and configured.
 
-    ``level`` is the name of a metadata.version; ``dynamic`` gives it a quorum of dynamic voters,
-    and so kraft.version 1; ``unstable`` lets it support what is not in production. ``session_ms``:
-    after so long without a heartbeat a broker is fenced.
+    ``level`` is the name of a metadata.version. ``dynamic`` formats a quorum of dynamic voters,
+    which is kraft.version 1. ``unstable`` enables levels that are not in production. A broker is
+    fenced ``session_ms`` after its last heartbeat.
     """
 
     node_id: int
@@ -56,9 +57,9 @@ class ControllerSetup:
 
 @dataclass(frozen=True, slots=True)
 class ApiResult:
-    """A controller's answer as a client gets it: code 0 agrees.
+    """A controller's response: its error code, 0 for success, and its text.
 
-    ``features`` are the answers for each, of an ``UpdateFeatures`` request.
+    ``features`` maps each feature of an UpdateFeatures response to its own code and text.
     """
 
     code: int
@@ -67,36 +68,36 @@ class ApiResult:
 
 
 class RealController:
-    """Starts with the block and is gone after it, its directory too."""
+    """A controller that runs inside its ``with`` block; its directory is removed after."""
 
     def __init__(
-        self, release: str, directory: Path, setting: ControllerSetup, *, cache: Cache | None = None
+        self, release: str, directory: Path, setup: ControllerSetup, *, cache: Cache | None = None
     ) -> None:
-        """Describes it.
+        """Describes the controller and starts nothing.
 
         Raises:
-            StackError: if the release is older than 3.9, or no release.
+            StackError: if ``release`` is older than 3.9, or not a release.
         """
         if parse_release(release)[:2] < OLDEST:
             raise StackError(f"Kafka {release} is too old for light nodes; choose 3.9.0 or newer")
-        self._setting = setting
+        self._setup = setup
         properties = {
-            "broker.session.timeout.ms": str(setting.session_ms),
-            "broker.heartbeat.interval.ms": str(setting.session_ms // 4),
+            "broker.session.timeout.ms": str(setup.session_ms),
+            "broker.heartbeat.interval.ms": str(setup.session_ms // 4),
         }
-        if setting.unstable:
+        if setup.unstable:
             properties["unstable.feature.versions.enable"] = "true"
         self._cluster = Cluster(
             ClusterSpec(
-                [NodeSpec(setting.node_id, release, Roles.CONTROLLER)],
-                setting.level,
+                [NodeSpec(setup.node_id, release, Roles.CONTROLLER)],
+                setup.level,
                 properties,
-                dynamic_voters=setting.dynamic,
+                dynamic_voters=setup.dynamic,
             ),
             directory,
             cache=cache,
             temporary=True,
-            cluster_id=setting.cluster_id,
+            cluster_id=setup.cluster_id,
         )
         self._stack = ExitStack()
         self._light: LightNodes | None = None
@@ -112,57 +113,59 @@ class RealController:
         return self._cluster.cluster_id
 
     def update(self, updates: Iterable[tuple[str, int, int]]) -> ApiResult:
-        """Asks for levels: feature, level, upgrade type (1 upgrade, 2 safe, 3 unsafe downgrade).
+        """Sends UpdateFeatures; an update is (feature, level, upgrade type).
+
+        The types are Kafka's ``UpgradeType``: 1 upgrade, 2 safe and 3 unsafe downgrade.
 
         Raises:
-            WireError: if it does not answer.
+            WireError: if the controller does not respond.
         """
         host, _, port = self.address.rpartition(":")
-        with BlockingConnection(host or LOOPBACK, int(port), _ANSWER_S) as connection:
-            answer = connection.request(requests.update_features(updates), UpdateFeaturesResponse)
+        with BlockingConnection(host or LOOPBACK, int(port), _RESPONSE_S) as connection:
+            response = connection.request(requests.update_features(updates), UpdateFeaturesResponse)
         return ApiResult(
-            _code(answer.error_code),
-            answer.error_message or "",
+            _code(response.error_code),
+            response.error_message or "",
             {
-                one.feature: (_code(one.error_code), one.error_message or "")
-                for one in answer.results
+                result.feature: (_code(result.error_code), result.error_message or "")
+                for result in response.results
             },
         )
 
     def register_broker(self, broker_id: int, ranges: Ranges) -> ApiResult:
-        """A new process registers, and stays alive if it may.
+        """Registers a broker as a new process; if it succeeds, heartbeats keep it alive.
 
-        The response has no text for a refusal: it is taken from the controller's log, and empty if
-        it is not found there.
+        The response carries no text, so the text of a rejection comes from the controller's log; it
+        is empty if the log has none.
         """
-        begin = self._log.stat().st_size
-        refused = self._nodes.register([LightBroker(broker_id, ranges)])
-        if not refused:
+        log_start = self._log.stat().st_size
+        refusals = self._nodes.register([LightBroker(broker_id, ranges)])
+        if not refusals:
             return ApiResult(0)
-        return ApiResult(refused[0].code, _reason(self._log, begin, "registerBroker"))
+        return ApiResult(refusals[0].code, _reason(self._log, log_start, "registerBroker"))
 
     def register_controller(self, controller_id: int, ranges: Ranges) -> ApiResult:
-        """A controller registers."""
-        return _said(lambda: self._nodes.register_controller(controller_id, ranges))
+        """Registers a controller."""
+        return _result_of(lambda: self._nodes.register_controller(controller_id, ranges))
 
-    def lose(self, broker_ids: Iterable[int]) -> None:
-        """Brokers send nothing any more: their sessions end."""
+    def stop_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Stops the heartbeats of brokers, so that their sessions expire."""
         self._nodes.forget(broker_ids)
 
     def unregister(self, broker_id: int) -> ApiResult:
-        """Removes a broker's registration; up to 3.9 the text is in the controller's log alone."""
-        begin = self._log.stat().st_size
-        said = _said(lambda: self._nodes.unregister([broker_id]))
-        if said.code == 0 or said.text:
-            return said
-        return replace(said, text=_reason(self._log, begin, "unregisterBroker"))
+        """Removes a broker's registration; up to 3.9 the text comes from the controller's log."""
+        log_start = self._log.stat().st_size
+        result = _result_of(lambda: self._nodes.unregister([broker_id]))
+        if result.code == 0 or result.text:
+            return result
+        return replace(result, text=_reason(self._log, log_start, "unregisterBroker"))
 
     def __enter__(self) -> Self:
         with ExitStack() as starting:
             starting.enter_context(self._cluster)
             light = LightNodes(self.address, self.cluster_id)
             self._light = starting.enter_context(light)
-            starting.enter_context(light.kept_alive(self._setting.session_ms / 8000))
+            starting.enter_context(light.kept_alive(self._setup.session_ms / 8000))
             self._stack = starting.pop_all()
         return self
 
@@ -176,7 +179,7 @@ class RealController:
 
     @property
     def _log(self) -> Path:
-        return self._cluster.node(self._setting.node_id).log
+        return self._cluster.node(self._setup.node_id).log
 
     @property
     def _nodes(self) -> LightNodes:
@@ -185,9 +188,9 @@ class RealController:
         return self._light
 
 
-def _said(ask: Callable[[], None]) -> ApiResult:
+def _result_of(request: Callable[[], None]) -> ApiResult:
     try:
-        ask()
+        request()
     except RefusedError as error:
         return ApiResult(error.code, error.message)
     return ApiResult(0)
@@ -197,13 +200,13 @@ def _code(error_code: Any) -> int:
     return int(ErrorCode(error_code).value)
 
 
-def _reason(log: Path, begin: int, event: str) -> str:
-    """Why an event failed, by what was logged last after ``begin``, a size in bytes."""
-    wanted = re.compile(_REASON.format(event))
+def _reason(log: Path, log_start: int, event: str) -> str:
+    """Why an event failed: the last reason in the log after byte ``log_start``, else empty."""
+    pattern = re.compile(_REASON.format(event))
     for _ in attempts(_LOG_S):
         with log.open("rb") as file:
-            file.seek(begin)
-            found = wanted.findall(file.read().decode(errors="replace"))
-        if found:
-            return str(found[-1]).strip()
+            file.seek(log_start)
+            messages = pattern.findall(file.read().decode(errors="replace"))
+        if messages:
+            return str(messages[-1]).strip()
     return ""

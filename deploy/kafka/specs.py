@@ -1,4 +1,4 @@
-"""What a cluster shall be: frozen descriptions without any process."""
+"""Describes Kafka clusters and their nodes; frozen values, no processes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from featurewatch.deploy.java.jars import OLDEST, parse_release
 
 NEWEST_TESTED = "4.3.0"
 KAFKA_WITH_ZOOKEEPER: Final = "3.9.1"
-"""Of the last line of releases that has ZooKeeper mode, and ZooKeeper on its class path."""
+"""From the last release line with ZooKeeper mode and with ZooKeeper on its class path."""
 
 
 class Roles(StrEnum):
-    """Kafka's ``process.roles``, or a broker in ZooKeeper mode, which has none."""
+    """Kafka's ``process.roles``, and a value for a broker in ZooKeeper mode, which has none."""
 
     COMBINED = "broker,controller"
     CONTROLLER = "controller"
@@ -23,18 +23,18 @@ class Roles(StrEnum):
 
     @property
     def is_controller(self) -> bool:
-        """Whether such a node votes in a KRaft quorum."""
+        """Whether a node with these roles votes in a KRaft quorum."""
         return self in (Roles.COMBINED, Roles.CONTROLLER)
 
     @property
     def is_broker(self) -> bool:
-        """Whether such a node serves clients."""
+        """Whether a node with these roles serves clients."""
         return self is not Roles.CONTROLLER
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node: its id, its release, its roles, and properties that win over the cluster's."""
+    """One node: its id, release, roles, and properties that override the cluster's."""
 
     id: int
     release: str = NEWEST_TESTED
@@ -46,13 +46,14 @@ class NodeSpec:
 class ClusterSpec:
     """A cluster.
 
-    ``metadata_version`` is what ``kafka-storage format --release-version`` takes (``3.7-IV4``,
-    ``3.9``); None: the default of the oldest release in the cluster. ``dynamic_voters`` formats a
-    KIP-853 quorum (kraft.version 1, releases 3.9 and newer); else the voters are static.
-    ``format_arguments`` are passed to the storage tool as they are. ``heap_mb`` is each node's.
+    ``metadata_version`` is the argument of ``kafka-storage format --release-version``
+    (``3.7-IV4``, ``3.9``); None: the default of the oldest release in the cluster.
+    ``dynamic_voters`` formats a KIP-853 quorum (kraft.version 1, releases 3.9 and newer); otherwise
+    the voters are static. ``format_arguments`` are passed to the storage tool unchanged. Each node
+    has a heap of ``heap_mb`` MiB.
 
-    ``zookeeper`` is the connect string, chroot included, of nodes in ZooKeeper mode. ``migrating``:
-    they and the controllers have migration to KRaft switched on (KIP-866).
+    ``zookeeper`` is the connect string, chroot included, of nodes in ZooKeeper mode. With
+    ``migrating``, they and the controllers run with migration to KRaft enabled (KIP-866).
     """
 
     nodes: Sequence[NodeSpec]
@@ -65,10 +66,10 @@ class ClusterSpec:
     migrating: bool = False
 
     def __post_init__(self) -> None:
-        """Checks the description.
+        """Validates the description.
 
         Raises:
-            StackError: if no such cluster can be.
+            StackError: if no such cluster can exist.
         """
         ids = [node.id for node in self.nodes]
         if not ids or len(set(ids)) != len(ids) or min(ids) < 0:
@@ -79,22 +80,22 @@ class ClusterSpec:
             raise StackError("dynamic voters (KIP-853) need Kafka 3.9 or newer on every node")
 
     def _check_modes(self) -> None:
-        old = [node for node in self.nodes if node.roles is Roles.ZOOKEEPER]
-        quorum = any(node.roles.is_controller for node in self.nodes)
-        if not old and not quorum:
+        zookeeper_nodes = [node for node in self.nodes if node.roles is Roles.ZOOKEEPER]
+        has_controller = any(node.roles.is_controller for node in self.nodes)
+        if not zookeeper_nodes and not has_controller:
             raise StackError("a cluster needs at least one controller")
-        if old and quorum and not self.migrating:
+        if zookeeper_nodes and has_controller and not self.migrating:
             raise StackError("ZooKeeper mode and controllers go together in a migration alone")
-        if (old or self.migrating) and not self.zookeeper:
+        if (zookeeper_nodes or self.migrating) and not self.zookeeper:
             raise StackError("ZooKeeper mode needs the connect string of an ensemble")
-        with_zookeeper = self.nodes if self.migrating else old
-        newest = max((parse_release(node.release) for node in with_zookeeper), default=OLDEST)
+        limited = self.nodes if self.migrating else zookeeper_nodes
+        newest = max((parse_release(node.release) for node in limited), default=OLDEST)
         if newest >= (4, 0):
             raise StackError("Kafka 3.9 is the last with ZooKeeper mode; choose 3.9.1")
 
     @property
     def release_version(self) -> str | None:
-        """What each node is formatted with; None where one release decides for all."""
+        """The release version to format nodes with; None: the default of their one release."""
         if self.metadata_version is not None:
             return self.metadata_version
         releases = {parse_release(node.release)[:2] for node in self.nodes}
@@ -109,8 +110,8 @@ def combined(
     metadata_version: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> ClusterSpec:
-    """Nodes 1, 2, ... that are brokers and controllers, one for each release given."""
-    nodes = [NodeSpec(number, release) for number, release in enumerate(releases, start=1)]
+    """A cluster of nodes 1, 2, ..., each broker and controller; one node per given release."""
+    nodes = [NodeSpec(node_id, release) for node_id, release in enumerate(releases, start=1)]
     return ClusterSpec(nodes, metadata_version, properties or {})
 
 
@@ -120,16 +121,17 @@ def zookeeper_mode(
     release: str = KAFKA_WITH_ZOOKEEPER,
     properties: Mapping[str, str] | None = None,
 ) -> ClusterSpec:
-    """Brokers 1, 2, ... in ZooKeeper mode; ``connect`` is ``host:port,.../chroot``.
+    """A cluster of ``brokers`` brokers in ZooKeeper mode, with ids from 1 on.
 
-    ``properties`` may hold ``inter.broker.protocol.version``.
+    ``connect`` is ``host:port,.../chroot``; ``properties`` may set
+    ``inter.broker.protocol.version``.
     """
-    nodes = [NodeSpec(number, release, Roles.ZOOKEEPER) for number in range(1, brokers + 1)]
+    nodes = [NodeSpec(node_id, release, Roles.ZOOKEEPER) for node_id in range(1, brokers + 1)]
     return ClusterSpec(nodes, properties=properties or {}, zookeeper=connect)
 
 
 def single_bus() -> ClusterSpec:
-    """One cheap node to keep topics on."""
+    """A cluster of one small node, for featurewatch's own topics."""
     return ClusterSpec(
         [NodeSpec(1)],
         properties={

@@ -10,7 +10,7 @@ RUN python3.11 -m venv /opt/featurewatch \
     && /opt/featurewatch/bin/pip install --no-cache-dir "$(echo /tmp/featurewatch-*.whl)[pipeline]" \
     && rm /tmp/*.whl
 COPY deploy/spark /opt/featurewatch/spark
-# The connectors, once, when the image is made: nothing is fetched when it runs.
+# Fetch the connectors when the image is built, so that nothing is fetched at run time.
 RUN /opt/featurewatch/bin/python -c 'import shutil; \
 from featurewatch.cli.runtime.spark_jars import spark_jars; \
 from featurewatch.deploy.java.jars import Cache, default_cache; \

@@ -1,4 +1,4 @@
-"""Servers that start, stand and go together."""
+"""A group of servers that start and stop together."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -13,9 +13,9 @@ from featurewatch.deploy.process.server import Server
 
 
 class Group(ABC):
-    """Servers under one directory, a folder each; not for use by several threads at once.
+    """Servers under one directory, a folder each; not thread-safe.
 
-    As a context manager it stands inside the block and is gone after it. ``temporary``: the
+    As a context manager it runs inside the block and is closed after it. With ``temporary`` the
     directory is removed by `close`, or when this process dies.
     """
 
@@ -32,10 +32,10 @@ class Group(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Starts what does not run and waits until each server takes part.
+        """Starts every stopped server and returns when all are ready.
 
         Raises:
-            StackError: if that fails; then nothing runs.
+            StackError: if one does not become ready; those that were started are killed then.
         """
 
     def kill(self) -> None:
@@ -44,7 +44,7 @@ class Group(ABC):
             server.kill()
 
     def close(self) -> None:
-        """Kills what runs, gives the ports back, removes a temporary directory."""
+        """Kills every server, releases the ports and removes a temporary directory."""
         self.kill()
         self._ports.release()
         if self._temporary:

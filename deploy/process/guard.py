@@ -1,17 +1,18 @@
-"""Runs one command and never lets it outlive the process that asked for it.
+"""Runs one command and kills it when its owner, the parent process, dies.
 
-Run as a script of its own (standard library only, so that it starts in milliseconds)::
+Runs as a script of its own (standard library only, so that it starts in milliseconds)::
 
     guard.py CONTROL_FD DIRECTORY_TO_REMOVE COMMAND...
 
-It prints the command's process id on stdout and then watches three things: the control pipe (``T``:
-send SIGTERM, ``K``: send SIGKILL, end of file: the owner is gone), its parent's id (a forked child
-of the owner may hold the pipe open), and the command. When the owner is gone it kills the command
-and, if a directory was named, removes it. Its exit code is the command's, or 128 + the signal.
+The guard prints the command's process id on stdout, then watches three things: the control pipe
+(``T``: send SIGTERM, ``K``: send SIGKILL, end of file: the owner is gone), its parent's id (a
+forked child of the owner may hold the pipe open), and the command. When the owner is gone, the
+guard kills the command and removes the directory, if one was named. The exit code is the command's,
+or 128 + the signal.
 
-The command is killed by the kernel if the guard itself is killed (PR_SET_PDEATHSIG on Linux). That
-signal is tied to the thread that forked, so an owner with threads could not use it directly: the
-guard has one thread.
+If the guard itself is killed, the kernel kills the command (PR_SET_PDEATHSIG on Linux). That signal
+follows the thread that forked, so an owner with several threads cannot use it directly; the guard
+has one thread.
 """
 
 import ctypes
@@ -37,11 +38,11 @@ def _start(command: list[str]) -> int:
             os._exit(1)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
-        os.dup2(2, 1)  # stdout is the guard's channel; the command writes to the log alone
+        os.dup2(2, 1)  # stdout is the guard's channel; the command writes only to the log
         os.closerange(3, 1024)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        os.execvp(command[0], command)  # noqa: S606 - a list of ours, no shell
+        os.execvp(command[0], command)  # noqa: S606 - an argument list, no shell
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     os._exit(127)
@@ -53,7 +54,7 @@ def _exit_code(status: int) -> int:
 
 
 def _watch(pid: int, control: int, wake: int, parent: int) -> int | None:
-    """The command's exit code, or None when the owner is gone."""
+    """Waits for the command's exit code; None if the owner is gone first."""
     while True:
         readable, _, _ = select.select([control, wake], [], [], _PARENT_CHECK_S)
         if wake in readable:
@@ -64,15 +65,15 @@ def _watch(pid: int, control: int, wake: int, parent: int) -> int | None:
         if os.getppid() != parent:
             return None
         if control in readable:
-            orders = os.read(control, 64)
-            if not orders:
+            commands = os.read(control, 64)
+            if not commands:
                 return None
-            for order in orders:
-                os.kill(pid, signal.SIGKILL if order == ord("K") else signal.SIGTERM)
+            for command in commands:
+                os.kill(pid, signal.SIGKILL if command == ord("K") else signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command; returns its exit code."""
+    """Runs the command and returns its exit code; ``arguments`` are those of the script."""
     control, remove, command = int(arguments[0]), arguments[1], arguments[2:]
     parent = os.getppid()
     wake, wake_writer = os.pipe()
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> int:
             try:
                 os.rmdir(os.path.dirname(remove))
             except OSError:
-                return code  # another node's directory is still in it
+                return code  # another node's directory is still inside
     return code
 
 

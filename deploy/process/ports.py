@@ -1,8 +1,8 @@
-"""Loopback ports that stay ours while a node is down.
+"""Reserves loopback ports that stay reserved while a node is down.
 
-A port is taken from below the range that the kernel uses for outgoing connections, so nothing gets
-it by accident between a stop and a start, and locked by a file so that two stacks on one machine
-do not choose the same one. The lock goes with the process that holds it.
+A port lies below the range that the kernel uses for outgoing connections, so that no other process
+gets it by accident between a stop and a start. A lock file keeps two stacks on one machine from
+choosing the same port; the lock ends with the process that holds it.
 """
 
 import contextlib
@@ -21,17 +21,17 @@ _RANGE = range(15_000, 32_000)
 
 
 class Ports:
-    """The ports that one cluster holds."""
+    """The ports that one cluster reserves."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.gettempdir()) / f"featurewatch-ports-{os.getuid()}"
         self._locks: dict[int, IO[str]] = {}
 
-    def take(self) -> int:
-        """A port that nobody listens on, held until `release`.
+    def reserve(self) -> int:
+        """A port that nobody listens on, reserved until `release`.
 
         Raises:
-            StackError: if none was found in many attempts.
+            StackError: if 200 random candidates are all in use.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
         for port in random.sample(_RANGE, 200):
@@ -42,7 +42,7 @@ class Ports:
         raise StackError(f"no free port between {_RANGE.start} and {_RANGE.stop} on {LOOPBACK}")
 
     def release(self) -> None:
-        """Gives all ports back."""
+        """Releases all ports."""
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()

@@ -13,15 +13,15 @@ from featurewatch.deploy.process import guard
 class Process:
     """A command under a guard (`deploy.process.guard`), with stdout and stderr appended to a log.
 
-    ``remove``: a directory that the guard removes, with its parent if that is then empty, when this
-    process dies without having stopped the command.
+    If this process dies before it has stopped the command, the guard removes the directory
+    ``remove``, and its parent if that is then empty.
     """
 
     def __init__(self, command: Sequence[str], log: Path, remove: Path | None = None) -> None:
         """Starts the command.
 
         Raises:
-            StartError: if not even the guard could be started.
+            StartError: if the guard could not start the command.
         """
         control, self._control = os.pipe()
         script = str(Path(guard.__file__))
@@ -40,8 +40,8 @@ class Process:
             os.close(control)
         pid = b""
         if self._guard.stdout is not None:
-            with self._guard.stdout as told:
-                pid = told.readline()
+            with self._guard.stdout as stdout:
+                pid = stdout.readline()
         if not pid:
             self._close()
             raise StartError(f"{command[0]} could not be started; see {log}")
@@ -49,7 +49,7 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, 128 + the signal if killed, None while it runs."""
+        """The exit code, 128 + the signal if killed; None while the command runs."""
         code = self._guard.poll()
         if code is not None:
             self._close()
@@ -65,20 +65,20 @@ class Process:
         self._order(b"K")
 
     def wait(self, timeout_s: float) -> int | None:
-        """The exit code, or None if it still runs after the timeout."""
+        """Waits for the exit code; None if the command still runs after ``timeout_s``."""
         try:
             self._guard.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
         return self.exit_code
 
-    def _order(self, order: bytes) -> None:
+    def _order(self, command: bytes) -> None:
         if self._control < 0:
             return
         try:
-            os.write(self._control, order)
+            os.write(self._control, command)
         except BrokenPipeError:
-            return  # it has ended
+            return  # the guard has ended
 
     def _close(self) -> None:
         if self._control >= 0:

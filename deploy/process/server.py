@@ -1,4 +1,4 @@
-"""One server process that comes and goes, while its directory and its ports stay."""
+"""A server process that may stop and start while its directory and ports stay the same."""
 
 import re
 from abc import ABC, abstractmethod
@@ -16,9 +16,9 @@ _LOGGER = "-Dorg.slf4j.simpleLogger."
 
 
 class Server(ABC):
-    """A JVM under a directory, its output in ``server.log`` there.
+    """A JVM that runs in a directory and writes its output to ``server.log`` there.
 
-    ``temporary``: the directory goes when this process dies without having stopped the server.
+    With ``temporary`` the directory is removed if this process dies before stopping the server.
     """
 
     def __init__(self, directory: Path, *, temporary: bool) -> None:
@@ -29,52 +29,53 @@ class Server(ABC):
         self._log_start = 0
 
     @abstractmethod
-    def not_ready(self) -> str | None:
-        """Why the server does not take part yet; None if it does. Asked over the wire."""
+    def not_ready_reason(self) -> str | None:
+        """Why the server is not ready yet; None if it is. Sends a request over the wire."""
 
     @property
     def running(self) -> bool:
-        """Whether the process lives (not: whether it is ready)."""
+        """Whether the process is alive; it need not be ready."""
         return self._process is not None and self._process.exit_code is None
 
     @property
     def pid(self) -> int | None:
-        """The JVM's process id while it runs."""
+        """The JVM's process id; None while it is stopped."""
         return self._process.pid if self._process is not None and self.running else None
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Returns when the server takes part.
+        """Returns when the server is ready.
 
         Raises:
-            StartError: if it ends or is not ready in time; with the reason from its log.
+            StartError: if it ends or is not ready within ``timeout_s``; with the reason from its
+                log.
         """
-        missing: str | None = None
+        reason: str | None = None
         for _ in attempts(timeout_s):
-            if (missing := self.not_ready()) is None:
+            if (reason := self.not_ready_reason()) is None:
                 return
             if self._process is None or (code := self._process.exit_code) is not None:
-                ended = "is not running" if self._process is None else f"ended with code {code}"
-                raise StartError(f"{self} {ended} before it was ready: {self._log_reason()}")
-        raise StartError(f"{self} is not ready after {timeout_s:.0f} s: {missing}")
+                state = "is not running" if self._process is None else f"ended with code {code}"
+                raise StartError(f"{self} {state} before it was ready: {self._log_reason()}")
+        raise StartError(f"{self} is not ready after {timeout_s:.0f} s: {reason}")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Asks it to shut down (SIGTERM), and kills it if it has not done so in time."""
+        """Sends SIGTERM and kills the process if it still runs after ``timeout_s``."""
         if self._process is None:
             return
         self._process.terminate()
         if self._process.wait(timeout_s) is None:
             self.kill()
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Sends SIGTERM and does not wait."""
         if self._process is not None:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kills it (SIGKILL) and returns when it is gone.
+        """Sends SIGKILL and returns when the process is gone.
 
         Raises:
-            StackError: if the kernel does not let go of it in ten seconds.
+            StackError: if it still exists after ten seconds.
         """
         if self._process is None:
             return
@@ -82,8 +83,8 @@ class Server(ABC):
         if self._process.wait(10.0) is None:
             raise StackError(f"{self} (pid {self._process.pid}) cannot be killed")
 
-    def refuse_if_running(self) -> None:
-        """Nothing, for a server that is down.
+    def require_stopped(self) -> None:
+        """Checks that the server is down.
 
         Raises:
             StartError: if it runs.
@@ -99,16 +100,20 @@ class Server(ABC):
         try:
             with self.log.open("rb") as log:
                 log.seek(max(self._log_start, self.log.stat().st_size - (256 << 10)))
-                found = last_error_line(log.read().decode(errors="replace"))
+                reason = last_error_line(log.read().decode(errors="replace"))
         except OSError:
-            found = "it left no log"
-        return f"{found} (log: {self.log})"
+            reason = "it left no log"
+        return f"{reason} (log: {self.log})"
 
 
 def server_command(
     jars: list[Path], main_class: str, *args: str, heap_mb: int, options: Sequence[str] = ()
 ) -> list[str]:
-    """The command line of a small server that logs with times; ``options`` are Java's."""
+    """The command line of a server with a small heap; ``options`` are extra Java options.
+
+    Raises:
+        JavaError: if no Java runtime is found.
+    """
     return java_command(
         jars,
         main_class,
@@ -124,19 +129,21 @@ def server_command(
 
 
 _EXCEPTION = re.compile(r"(?:^|[\s:])((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)(?:: .*)?)$")
-
-
-_SAID = re.compile(r"\b(?:ERROR|FATAL|error:)\b")
+_ERROR_MARK = re.compile(r"\b(?:ERROR|FATAL|error:)\b")
 
 
 def last_error_line(output: str) -> str:
-    """The last exception with a text, else the last line marked as an error, else the last line."""
+    """The line of a server's output that best explains its failure, cut to 400 characters.
+
+    In order of preference: the last exception with a text, the last line marked as an error, the
+    last exception, the last line.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     exceptions = [match.group(1) for line in lines if (match := _EXCEPTION.search(line))]
-    explained = [found for found in exceptions if ": " in found]
-    errors = [line for line in lines if _SAID.search(line)]
+    explained = [line for line in exceptions if ": " in line]
+    errors = [line for line in lines if _ERROR_MARK.search(line)]
     plain = [line for line in lines if not line.startswith(("at ", "..."))]
     for candidates in (explained, errors, exceptions, plain):
         if candidates:
             return candidates[-1][:400]
-    return "it said nothing"
+    return "it printed nothing"

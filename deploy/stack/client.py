@@ -1,4 +1,4 @@
-"""The command's side of a supervisor: starts one, asks one."""
+"""Starts a stack's supervisor and sends requests to it, for ``featurewatch stack``."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ from featurewatch.deploy.process.polling import attempts
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.stack import stack_file
 
-ANSWER_TIMEOUT_S = 180.0
+RESPONSE_TIMEOUT_S = 180.0
 
 
 class NotRunningError(StackError):
@@ -29,56 +29,58 @@ def default_directory() -> Path:
 
 
 def launch(directory: Path) -> dict[str, Any]:
-    """Starts a supervisor for the stack file in a directory; returns its status when it stands.
+    """Starts a supervisor for the stack file in ``directory``; returns the status when it is ready.
 
-    Until this returns, the end of this process ends the stack too; afterwards it stands by itself.
-    Progress goes to this process's stderr.
+    Until then the stack ends if this process ends; afterwards it is independent. Progress goes to
+    this process's stderr.
 
     Raises:
         StackError: if the stack cannot be started.
     """
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
+    own_end, supervisor_end = socket.socketpair()
+    with own_end:
+        with supervisor_end:
             process = subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
                     "featurewatch.deploy.stack.supervisor",
                     str(directory),
-                    str(theirs.fileno()),
+                    str(supervisor_end.fileno()),
                 ],
-                pass_fds=[theirs.fileno()],
+                pass_fds=[supervisor_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": _python_path()},
                 start_new_session=True,
             )
-        with ours.makefile("r", encoding="utf-8") as lines:
+        with own_end.makefile("r", encoding="utf-8") as lines:
             line = lines.readline()
         if not line or "error" in json.loads(line):
             code = process.wait()
         if not line:
             raise StackError(f"the stack's supervisor ended with code {code} before it was ready")
-        answer = _checked(line)
-        ours.sendall(b"keep\n")
-    return answer
+        status = _checked(line)
+        own_end.sendall(b"keep\n")
+    return status
 
 
-def send_request(directory: Path, do: str, **details: Any) -> dict[str, Any]:
-    """What the supervisor of a directory's stack answers to one request.
+def send_request(directory: Path, action: str, **details: Any) -> dict[str, Any]:
+    """Sends one request to the supervisor of the stack in ``directory``; its response.
+
+    ``details`` are further fields of the request.
 
     Raises:
         NotRunningError: if no stack runs there.
-        StackError: if it refuses; with its reason.
+        StackError: if the supervisor does not respond, or responds with an error.
     """
-    described = stack_file.read(directory)
-    if described is None or described.control is None:
+    file = stack_file.read(directory)
+    if file is None or file.control is None:
         raise NotRunningError(f"no stack runs in {directory}; start one: featurewatch stack up")
-    control = described.control
-    request = {"token": control.token, "do": do} | details
+    control = file.control
+    request = {"token": control.token, "do": action} | details
     try:
-        with socket.create_connection((LOOPBACK, control.port), ANSWER_TIMEOUT_S) as connection:
+        with socket.create_connection((LOOPBACK, control.port), RESPONSE_TIMEOUT_S) as connection:
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("r", encoding="utf-8") as lines:
                 line = lines.readline()
@@ -87,17 +89,17 @@ def send_request(directory: Path, do: str, **details: Any) -> dict[str, Any]:
             f"the stack in {directory} ended unexpectedly; start it again: featurewatch stack up"
         ) from None
     except OSError as error:
-        raise StackError(f"the stack in {directory} gives no answer: {error}") from error
+        raise StackError(f"the stack in {directory} does not respond: {error}") from error
     if not line:
-        raise StackError(f"the stack in {directory} closed the connection without an answer")
+        raise StackError(f"the stack in {directory} closed the connection without a response")
     return _checked(line)
 
 
 def wait_until_gone(directory: Path, timeout_s: float = 30.0) -> None:
-    """Returns when the supervisor has let go of a directory.
+    """Returns when the supervisor has released the directory's lock.
 
     Raises:
-        StackError: if it has not in time.
+        StackError: if it still holds the lock after ``timeout_s``.
     """
     with (directory / "lock").open("w") as lock:
         for _ in attempts(timeout_s, 0.05):
@@ -108,14 +110,14 @@ def wait_until_gone(directory: Path, timeout_s: float = 30.0) -> None:
 
 
 def _checked(line: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(line)
-    if error := answer.get("error"):
+    response: dict[str, Any] = json.loads(line)
+    if error := response.get("error"):
         raise StackError(str(error))
-    return answer
+    return response
 
 
 def _python_path() -> str:
-    """Where this package was imported from, first: the child must find the same one."""
-    own = str(Path(__file__).absolute().parents[3])
-    others = os.environ.get("PYTHONPATH")
-    return own if not others else own + os.pathsep + others
+    """PYTHONPATH for the child, with this package's root first so that it imports the same code."""
+    own_path = str(Path(__file__).absolute().parents[3])
+    inherited = os.environ.get("PYTHONPATH")
+    return own_path if not inherited else own_path + os.pathsep + inherited

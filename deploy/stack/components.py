@@ -1,4 +1,4 @@
-"""What a stack may consist of: each part starts servers, tells about them, and takes them away."""
+"""The components of a stack; each one starts, describes and stops its servers."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.server import Server
 from featurewatch.deploy.stack.reference_nodes import reference_nodes
-from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZooKeeperFile
+from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.deploy.wire.probe import supported_ranges
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
@@ -25,85 +25,83 @@ REFERENCE_CHROOT: Final = "/reference"
 
 
 class StackComponent(Protocol):
-    """One kind of thing in a stack."""
+    """One component: an ensemble, a reference cluster or a Kafka cluster."""
 
     @property
     def servers(self) -> Mapping[str, Server]:
-        """By the name that ``featurewatch stack node`` takes."""
+        """The servers by the name that ``featurewatch stack node`` accepts."""
 
     def start(self) -> None:
-        """Starts what does not run and waits until it takes part.
+        """Starts every stopped server and returns when all are ready.
 
         Raises:
-            StackError: if it cannot.
+            StackError: if one does not become ready.
         """
 
     def start_server(self, name: str, release: str | None) -> None:
-        """Starts one server again and does not wait.
+        """Starts one server again and does not wait; ``release`` None: the release it ran last.
 
         Raises:
             StackError: if it runs, or cannot run that release.
         """
 
     def server_status(self, name: str) -> dict[str, Any]:
-        """How one server does, as plain data."""
+        """The state of one server, as plain data."""
 
     def status(self) -> dict[str, Any]:
-        """This part's entries of the stack's status; a later part's go over an earlier one's."""
+        """This component's entries of the stack's status; later components override earlier."""
 
     def describe(self, file: StackFile) -> StackFile:
-        """The stack file with all that this part needs to be taken up again."""
+        """The stack file with everything that this component needs to resume."""
 
     def close(self) -> None:
-        """Takes everything away but the data."""
+        """Stops the servers; their data stays."""
 
 
-def components_of(
-    described: StackFile, directory: Path, cache: Cache | None
-) -> list[StackComponent]:
-    """The parts of a stack in the order of their start; each may count on those before it."""
-    parts: list[StackComponent] = []
-    spec = described.spec
-    if described.zookeeper is not None:
-        zookeeper = ZookeeperComponent(described.zookeeper, directory, cache)
-        parts.append(zookeeper)
+def components_of(file: StackFile, directory: Path, cache: Cache | None) -> list[StackComponent]:
+    """The components of a stack in start order; each may rely on those before it."""
+    components: list[StackComponent] = []
+    spec = file.spec
+    if file.zookeeper is not None:
+        zookeeper = ZookeeperComponent(file.zookeeper, directory, cache)
+        components.append(zookeeper)
         if spec is not None and spec.zookeeper is not None:
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
-        if described.reference is not None:
+        if file.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
-            parts.append(ReferenceComponent(described.reference, directory, connect))
+            components.append(ReferenceComponent(file.reference, directory, connect))
     if spec is not None:
-        parts.append(KafkaComponent(spec, described, directory, cache))
-    return parts
+        components.append(KafkaComponent(spec, file, directory, cache))
+    return components
 
 
 class ZookeeperComponent:
     """An ensemble of ZooKeeper servers, named ``zookeeper-1`` and so on."""
 
-    def __init__(self, described: ZooKeeperFile, directory: Path, cache: Cache | None) -> None:
-        spec = EnsembleSpec(described.servers)
-        self.ensemble = Ensemble(directory, spec, cache=cache, ports=described.ports)
+    def __init__(self, file: ZookeeperFile, directory: Path, cache: Cache | None) -> None:
+        spec = EnsembleSpec(file.servers)
+        self.ensemble = Ensemble(directory, spec, cache=cache, ports=file.ports)
         self.servers = {server.directory.name: server for server in self.ensemble.servers}
 
     def start(self) -> None:
-        """Starts the servers."""
+        """Starts the stopped servers."""
         self.ensemble.start()
 
     def start_server(self, name: str, release: str | None) -> None:
         """Starts one server again and does not wait."""
         if release is not None:
-            raise StackError("ZooKeeper servers are all of one release; leave out --release")
+            raise StackError("all ZooKeeper servers run one release; leave out --release")
         self.servers[name].start(wait=False)
 
     def server_status(self, name: str) -> dict[str, Any]:
-        """How one server does, with its mode in place of a release."""
+        """The state of one server, with its mode in place of a release."""
         server = self.servers[name]
         mode = server.mode() if server.running else "down"
         return {"id": name, "address": server.address, "mode": mode} | _process_status(server)
 
     def status(self) -> dict[str, Any]:
-        """The connect string without a chroot, and the servers."""
+        """The connect string without a chroot, and the state of each server."""
         return {
             "zookeeper": self.ensemble.connect_string,
             "zookeeper_servers": [self.server_status(name) for name in self.servers],
@@ -111,21 +109,21 @@ class ZookeeperComponent:
 
     def describe(self, file: StackFile) -> StackFile:
         """Adds the ports."""
-        known = ZooKeeperFile(len(self.servers), tuple(self.ensemble.ports))
-        return replace(file, zookeeper=known)
+        zookeeper = ZookeeperFile(len(self.servers), tuple(self.ensemble.ports))
+        return replace(file, zookeeper=zookeeper)
 
     def close(self) -> None:
-        """Kills the servers; what they acknowledged is on disk."""
+        """Kills the servers; acknowledged writes are on disk."""
         self.ensemble.close()
 
 
 class ReferenceComponent:
     """A reference cluster of KIP-584; its processes are named ``reference-1`` and so on."""
 
-    def __init__(self, described: ReferenceFile, directory: Path, connect: str) -> None:
-        self._described = described
+    def __init__(self, file: ReferenceFile, directory: Path, connect: str) -> None:
+        self._file = file
         self._connect = connect
-        nodes = reference_nodes(described.brokers, directory, connect, described.options)
+        nodes = reference_nodes(file.brokers, directory, connect, file.options)
         self.nodes = {node.directory.name: node for node in nodes}
 
     @property
@@ -134,7 +132,7 @@ class ReferenceComponent:
         return self.nodes
 
     def start(self) -> None:
-        """Starts the processes, the first one first: it makes what a new cluster needs."""
+        """Starts the processes one by one; the first creates what a new cluster needs."""
         for node in self.nodes.values():
             if not node.running:
                 node.start()
@@ -146,50 +144,50 @@ class ReferenceComponent:
         self.nodes[name].start(wait=False)
 
     def server_status(self, name: str) -> dict[str, Any]:
-        """How one process does."""
+        """The state of one process."""
         node = self.nodes[name]
         mode = "reference broker" if node.running else "down"
         return {"id": name, "address": node.address, "mode": mode} | _process_status(node)
 
     def status(self) -> dict[str, Any]:
-        """The connect string with its chroot, how many brokers there are, and the processes."""
+        """The connect string with its chroot, the number of brokers, and each process's state."""
         return {
             "reference": self._connect,
-            "reference_brokers": self._described.brokers,
+            "reference_brokers": self._file.brokers,
             "reference_servers": [self.server_status(name) for name in self.nodes],
         }
 
     def describe(self, file: StackFile) -> StackFile:
-        """It has nothing to be remembered: its ports are chosen anew."""
+        """Adds nothing: the ports are chosen at each start."""
         return file
 
     def close(self) -> None:
-        """Asks the processes to end, which ends their sessions."""
+        """Stops the processes with SIGTERM, which ends their ZooKeeper sessions."""
         for node in self.nodes.values():
-            node.ask_to_stop()
+            node.terminate()
         for node in self.nodes.values():
             node.stop(10.0)
 
 
 class KafkaComponent:
-    """A cluster of Kafka nodes and maybe light brokers; the nodes are named by their ids."""
+    """A cluster of Kafka nodes, named by their ids, and optional light brokers."""
 
     def __init__(
-        self, spec: ClusterSpec, described: StackFile, directory: Path, cache: Cache | None
+        self, spec: ClusterSpec, file: StackFile, directory: Path, cache: Cache | None
     ) -> None:
         self.cluster = Cluster(
             spec,
             directory,
             cache=cache,
-            addresses=described.addresses,
-            cluster_id=described.cluster_id,
+            addresses=file.addresses,
+            cluster_id=file.cluster_id,
         )
         self.servers = {str(node.id): node for node in self.cluster.nodes}
-        self._light_brokers = described.light_brokers
+        self._light_brokers = file.light_brokers
         self._light = ExitStack()
 
     def start(self) -> None:
-        """Starts the nodes, then registers the light brokers."""
+        """Starts the stopped nodes, then registers the light brokers."""
         self.cluster.start()
         self._add_light_brokers()
 
@@ -198,7 +196,7 @@ class KafkaComponent:
         self.servers[name].start(release, wait=False)
 
     def server_status(self, name: str) -> dict[str, Any]:
-        """How one node does."""
+        """The state of one node."""
         node = self.servers[name]
         return {
             "id": node.id,
@@ -209,8 +207,8 @@ class KafkaComponent:
         } | _process_status(node)
 
     def status(self) -> dict[str, Any]:
-        """The cluster's addresses and its nodes."""
-        found = {
+        """The cluster's addresses and the state of each node."""
+        status = {
             "cluster_id": self.cluster.cluster_id,
             "bootstrap_servers": self.cluster.bootstrap_servers,
             "controllers": self.cluster.controllers,
@@ -218,7 +216,7 @@ class KafkaComponent:
             "nodes": [self.server_status(name) for name in self.servers],
         }
         connect = self.cluster.spec.zookeeper
-        return found if connect is None else found | {"zookeeper": connect}
+        return status if connect is None else status | {"zookeeper": connect}
 
     def describe(self, file: StackFile) -> StackFile:
         """Adds the cluster's id and addresses, and the nodes' releases."""
@@ -230,12 +228,14 @@ class KafkaComponent:
         )
 
     def close(self) -> None:
-        """Kills the nodes; those in ZooKeeper mode are asked first, which ends their sessions."""
+        """Kills the nodes; those in ZooKeeper mode get SIGTERM first, which ends their sessions."""
         self._light.close()
-        polite = [n for n in self.cluster.nodes if n.spec.roles is Roles.ZOOKEEPER]
-        for node in polite:
-            node.ask_to_stop()
-        for node in polite:
+        zookeeper_brokers = [
+            node for node in self.cluster.nodes if node.spec.roles is Roles.ZOOKEEPER
+        ]
+        for node in zookeeper_brokers:
+            node.terminate()
+        for node in zookeeper_brokers:
             node.stop(10.0)
         self.cluster.close()
 
@@ -247,25 +247,27 @@ class KafkaComponent:
         ranges = supported_ranges(LOOPBACK, port) if port is not None else {}
         light = self._light.enter_context(LightNodes(cluster.controllers, cluster.cluster_id))
         ids = range(FIRST_LIGHT_ID, FIRST_LIGHT_ID + self._light_brokers)
-        # The same incarnation each time: a stack that is taken up again need not wait until the
-        # controller has given up the old sessions.
+        # The incarnation is the same at each start, so a stack that resumes need not wait until
+        # the controller has expired the old sessions.
         brokers = [
             LightBroker(
-                number, ranges, incarnation=uuid5(NAMESPACE_OID, f"{cluster.cluster_id}/{number}")
+                broker_id,
+                ranges,
+                incarnation=uuid5(NAMESPACE_OID, f"{cluster.cluster_id}/{broker_id}"),
             )
-            for number in ids
+            for broker_id in ids
         ]
-        if refused := light.register(brokers):
-            raise StackError(f"{len(refused)} light brokers were refused: {refused[0].text}")
+        if refusals := light.register(brokers):
+            raise StackError(f"{len(refusals)} light brokers were refused: {refusals[0].text}")
         self._light.enter_context(light.kept_alive())
 
 
 def _process_status(server: Server) -> dict[str, Any]:
-    missing = server.not_ready() if server.running else "it is not running"
+    reason = server.not_ready_reason() if server.running else "it is not running"
     return {
         "running": server.running,
-        "ready": missing is None,
-        "missing": missing,
+        "ready": reason is None,
+        "missing": reason,
         "pid": server.pid,
         "log": str(server.log),
     }

@@ -1,6 +1,6 @@
-"""Reference brokers of KIP-584 on a ZooKeeper ensemble: a process for each of the first three.
+"""Runs reference brokers of KIP-584 on a ZooKeeper ensemble, in at most three processes.
 
-What they are is the business of the package ``reference``; here it is a command line.
+The brokers themselves are in the package ``reference``; this module only builds command lines.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Final
 from featurewatch.deploy.process.server import Server
 from featurewatch.deploy.wire.znodes import wait_until_unregistered
 
-WHOLE_NODES: Final = 3
-"""How many brokers have a process; those beyond are only registered, by the last of these."""
+MAX_PROCESSES: Final = 3
+"""This many brokers have a process of their own; the last process registers the others."""
 
 
 class ReferenceProcess(Server):
-    """A whole reference broker that may also be elected controller, and maybe light ones."""
+    """A full reference broker, which may be elected controller, and optional light brokers."""
 
     def __init__(
         self,
@@ -29,7 +29,10 @@ class ReferenceProcess(Server):
         brokers: int = 1,
         temporary: bool = False,
     ) -> None:
-        """``connect`` has the chroot; ``brokers`` - 1 light ones follow with ids from the next."""
+        """``connect`` includes the chroot.
+
+        The process runs ``brokers`` brokers with consecutive ids: a full one, then light ones.
+        """
         super().__init__(directory, temporary=temporary)
         self.node_id = node_id
         self._connect = connect
@@ -44,40 +47,41 @@ class ReferenceProcess(Server):
 
     @property
     def address(self) -> str:
-        """``host:port`` for clients, chosen anew at each start; empty until it has one."""
-        said = re.search(rf"^node {self.node_id} (\S+)$", self._said(), re.MULTILINE)
-        return said[1] if said else ""
+        """``host:port`` for clients, chosen at each start; empty until it is known."""
+        match = re.search(rf"^node {self.node_id} (\S+)$", self._log_text(), re.MULTILINE)
+        return match[1] if match else ""
 
     def start(self, *, wait: bool = True) -> None:
-        """Starts it; with ``wait`` until it is registered.
+        """Starts the process; with ``wait`` returns when its brokers are registered.
 
         Raises:
-            StartError: if it runs already, ends, or is not registered in time.
+            StartError: if it already runs, ends, or is not registered in time.
+            WireError: if ZooKeeper does not respond.
         """
-        self.refuse_if_running()
+        self.require_stopped()
         self.directory.mkdir(parents=True, exist_ok=True)
         wait_until_unregistered(self._connect, self.node_id)
         self._launch(self._command)
         if wait:
             self.wait_ready()
 
-    def not_ready(self) -> str | None:
-        """Why it does not serve; None if it and its light brokers are registered."""
+    def not_ready_reason(self) -> str | None:
+        """Why the process is not ready; None if all its brokers are registered."""
         if not self.running:
             return "it is not running"
-        return None if "ready" in self._said().splitlines() else self.last_log_line
+        return None if "ready" in self._log_text().splitlines() else self.last_log_line
 
     @property
     def last_log_line(self) -> str:
-        """The last line that it said since its last start; why it ended, if it ended by itself."""
-        said = [line for line in self._said().splitlines() if line.strip()]
-        return said[-1] if said else "it has said nothing yet"
+        """The last log line since the last start; the reason, if the process ended by itself."""
+        lines = [line for line in self._log_text().splitlines() if line.strip()]
+        return lines[-1] if lines else "it has printed nothing yet"
 
     def __str__(self) -> str:
         return f"reference broker {self.node_id}"
 
-    def _said(self) -> str:
-        """What stands in its log since its last start."""
+    def _log_text(self) -> str:
+        """The log since the last start."""
         try:
             with self.log.open("rb") as log:
                 log.seek(self._log_start)
@@ -89,16 +93,16 @@ class ReferenceProcess(Server):
 def reference_nodes(
     brokers: int, directory: Path, connect: str, options: Sequence[str], *, temporary: bool = False
 ) -> list[ReferenceProcess]:
-    """The processes of a reference cluster of so many brokers, with ids from 1 on."""
-    whole = min(brokers, WHOLE_NODES)
+    """The processes of a reference cluster of ``brokers`` brokers, with ids from 1 on."""
+    process_count = min(brokers, MAX_PROCESSES)
     return [
         ReferenceProcess(
-            number,
-            directory / f"reference-{number}",
+            node_id,
+            directory / f"reference-{node_id}",
             connect,
             options,
-            brokers=brokers - whole + 1 if number == whole else 1,
+            brokers=brokers - process_count + 1 if node_id == process_count else 1,
             temporary=temporary,
         )
-        for number in range(1, whole + 1)
+        for node_id in range(1, process_count + 1)
     ]

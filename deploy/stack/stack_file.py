@@ -1,4 +1,4 @@
-"""The file in a stack's directory that says what the stack is and how to reach its supervisor."""
+"""``stack.json`` in a stack's directory: what the stack is and how to reach its supervisor."""
 
 import json
 import os
@@ -17,7 +17,7 @@ FILE = "stack.json"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Where the supervisor listens on the loopback interface, and the secret that it asks for."""
+    """The supervisor's process id, its loopback port, and the token that requests must carry."""
 
     pid: int
     port: int
@@ -25,8 +25,8 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class ZooKeeperFile:
-    """An ensemble: how many servers, and from its first start on their ports."""
+class ZookeeperFile:
+    """An ensemble: the number of servers, and their ports from the first start on."""
 
     servers: int
     ports: Sequence[ServerPorts] = ()
@@ -34,8 +34,8 @@ class ZooKeeperFile:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceFile:
-    """A reference cluster of KIP-584: how many brokers, and options of ``python -m
-    featurewatch.reference``."""
+    """A reference cluster of KIP-584: the number of brokers, and further options of
+    ``python -m featurewatch.reference``."""
 
     brokers: int
     options: Sequence[str] = ()
@@ -43,14 +43,14 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True)
 class StackFile:
-    """What a stack is; the cluster id, addresses, ports and control follow from its first start.
+    """What a stack is; the first start adds the cluster id, addresses, ports and control.
 
-    Where ``spec`` is of ZooKeeper mode, its connect string need hold no more than the chroot: the
-    ensemble's addresses are put before it.
+    The connect string of a ``spec`` in ZooKeeper mode need only hold the chroot: the ensemble's
+    addresses are prepended.
     """
 
     spec: ClusterSpec | None = None
-    zookeeper: ZooKeeperFile | None = None
+    zookeeper: ZookeeperFile | None = None
     reference: ReferenceFile | None = None
     light_brokers: int = 0
     cluster_id: str | None = None
@@ -58,7 +58,7 @@ class StackFile:
     control: Control | None = None
 
     def write(self, directory: Path) -> None:
-        """Replaces the file in the directory; only its owner may read it."""
+        """Replaces the file in ``directory`` atomically; only its owner may read it."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / FILE
         unfinished = path.with_suffix(".unfinished")
@@ -69,10 +69,10 @@ class StackFile:
 
 
 def read(directory: Path) -> StackFile | None:
-    """The file in a directory; None if there is none.
+    """Reads the file in ``directory``; None if it does not exist.
 
     Raises:
-        StackError: if it cannot be read or is not one of ours.
+        StackError: if it cannot be read or parsed.
     """
     path = directory / FILE
     try:
@@ -81,30 +81,32 @@ def read(directory: Path) -> StackFile | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StackError(
-            f"{path} is not a stack file ({error}); remove it to begin anew"
+            f"{path} is not a stack file ({error}); remove it to start over"
         ) from error
 
 
-def _parse(found: dict[str, Any]) -> StackFile:
-    spec, zookeeper = found["spec"], found.get("zookeeper")
-    reference = found.get("reference")
-    addresses, control = found["addresses"], found["control"]
+def _parse(content: dict[str, Any]) -> StackFile:
+    spec, zookeeper = content["spec"], content.get("zookeeper")
+    reference = content.get("reference")
+    addresses, control = content["addresses"], content["control"]
     return StackFile(
         spec=spec and _spec(spec),
         zookeeper=zookeeper and _zookeeper(zookeeper),
         reference=reference and ReferenceFile(reference["brokers"], tuple(reference["options"])),
-        light_brokers=int(found["light_brokers"]),
-        cluster_id=found["cluster_id"],
+        light_brokers=int(content["light_brokers"]),
+        cluster_id=content["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},
         control=control and Control(**control),
     )
 
 
-def _spec(found: dict[str, Any]) -> ClusterSpec:
-    nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in found["nodes"]]
-    arguments = tuple(found["format_arguments"])
-    return ClusterSpec(**(found | {"nodes": nodes, "format_arguments": arguments}))
+def _spec(content: dict[str, Any]) -> ClusterSpec:
+    nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in content["nodes"]]
+    arguments = tuple(content["format_arguments"])
+    return ClusterSpec(**(content | {"nodes": nodes, "format_arguments": arguments}))
 
 
-def _zookeeper(found: dict[str, Any]) -> ZooKeeperFile:
-    return ZooKeeperFile(found["servers"], tuple(ServerPorts(**own) for own in found["ports"]))
+def _zookeeper(content: dict[str, Any]) -> ZookeeperFile:
+    return ZookeeperFile(
+        content["servers"], tuple(ServerPorts(**ports) for ports in content["ports"])
+    )

@@ -1,9 +1,10 @@
 """The process that owns a stack's servers from ``stack up`` to ``stack down``.
 
-It obeys whoever knows the token in the stack file: one JSON line asks, one JSON line answers, on a
-loopback port. Run as ``python -m deploy.supervisor DIRECTORY FD``: the file descriptor is a socket
-to the command that wants the stack. It is told when the stack stands, and until it then says
-``keep``, its end is the stack's end too: a command that is killed half-way leaves nothing.
+It listens on a loopback port. A request is one JSON line that carries the token of the stack file;
+the response is one JSON line. Run as ``python -m featurewatch.deploy.stack.supervisor DIRECTORY
+FD``, where the file descriptor is a socket to the command that starts the stack. The supervisor
+sends its status there when the stack is ready. Until the command replies ``keep``, the stack ends
+if the command ends, so a command that is killed half-way leaves nothing behind.
 """
 
 import fcntl
@@ -34,20 +35,20 @@ _log = logging.getLogger("deploy.supervisor")
 
 
 class Supervisor:
-    """A running stack and the requests that it obeys."""
+    """Owns a running stack and serves requests about it."""
 
     def __init__(self, directory: Path, cache: Cache | None = None) -> None:
-        """Reads the stack file; nothing is started yet.
+        """Reads the stack file and locks the directory; starts nothing.
 
         Raises:
-            StackError: if there is none, or another supervisor has the directory.
+            StackError: if there is no stack file, or another supervisor holds the lock.
         """
-        described = stack_file.read(directory)
-        if described is None:
+        file = stack_file.read(directory)
+        if file is None:
             raise StackError(f"{directory} holds no stack; run: featurewatch stack up")
         self._lock = _exclusive(directory)
-        self._described = described
-        self._parts = components_of(described, directory, cache)
+        self._file = file
+        self._components = components_of(file, directory, cache)
         self._directory = directory
         self._token = secrets.token_urlsafe(24)
         self._stop = threading.Event()
@@ -55,20 +56,20 @@ class Supervisor:
 
     @contextmanager
     def running(self) -> Iterator["Supervisor"]:
-        """The stack stands inside the block and is gone after it.
+        """Runs the stack while the block runs, and stops it after.
 
         Raises:
             StackError: if it cannot be started.
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)
-            for part in self._parts:
-                stack.callback(part.close)
+            for component in self._components:
+                stack.callback(component.close)
             stack.callback(self._save, None)
-            # Before the start: a stack that was interrupted is taken up at the same addresses.
+            # Saved before the start, so that an interrupted stack resumes at the same addresses.
             self._save(None)
-            for part in self._parts:
-                part.start()
+            for component in self._components:
+                component.start()
             listener = stack.enter_context(socket.create_server((LOOPBACK, 0)))
             listener.settimeout(0.2)
             self._listener = listener
@@ -76,7 +77,7 @@ class Supervisor:
             yield self
 
     def serve(self) -> None:
-        """Obeys requests until one says ``down`` or `stop` is called."""
+        """Serves requests until one is ``down`` or `stop` is called."""
         self._serving = True
         while not self._stop.is_set():
             try:
@@ -85,21 +86,21 @@ class Supervisor:
                 continue
             with connection:
                 connection.settimeout(5.0)
-                self._answer(connection)
+                self._serve_request(connection)
 
     def stop(self) -> None:
         """Ends `serve`; may be called from a signal handler."""
         self._stop.set()
 
     def interrupt(self) -> None:
-        """For a signal handler: ends `serve`, or a start that is under way."""
+        """For a signal handler: ends `serve`, or a start that is in progress."""
         if not self._serving:
             raise KeyboardInterrupt
         self.stop()
 
     def status(self) -> dict[str, Any]:
-        """What the stack is and how its servers do, as plain data."""
-        found: dict[str, Any] = {
+        """The stack's addresses and the state of its servers, as plain data."""
+        status: dict[str, Any] = {
             "directory": str(self._directory),
             "cluster_id": None,
             "bootstrap_servers": "",
@@ -113,27 +114,27 @@ class Supervisor:
             "zookeeper_servers": [],
             "reference_servers": [],
         }
-        for part in self._parts:
-            found |= part.status()
-        return found
+        for component in self._components:
+            status |= component.status()
+        return status
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _serve_request(self, connection: socket.socket) -> None:
         try:
             with connection.makefile("r", encoding="utf-8") as lines:
                 request = json.loads(lines.readline(_LINE_LIMIT))
             if not hmac.compare_digest(str(request["token"]), self._token):
                 raise StackError("the token in the request is not this stack's")
-            answer = self._obey(request)
+            response = self._handle(request)
         except StackError as error:
-            answer = {"error": str(error)}
+            response = {"error": str(error)}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            answer = {"error": f"the request makes no sense: {error!r}"}
+            response = {"error": f"the request is invalid: {error!r}"}
         try:
-            connection.sendall(json.dumps(answer).encode() + b"\n")
+            connection.sendall(json.dumps(response).encode() + b"\n")
         except OSError as error:
-            _log.warning("whoever asked is gone: %s", error)
+            _log.warning("the client closed the connection before the response: %s", error)
 
-    def _obey(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         match request["do"]:
             case "status":
                 return self.status()
@@ -141,33 +142,33 @@ class Supervisor:
                 self.stop()
                 return {"directory": str(self._directory)}
             case "stop" | "kill" | "start":
-                return self._obey_for_server(str(request["node"]), request)
-            case other:
-                raise StackError(f"a stack cannot {other!r}")
+                return self._handle_for_server(str(request["node"]), request)
+            case action:
+                raise StackError(f"a stack cannot {action!r}")
 
-    def _obey_for_server(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        part = next((part for part in self._parts if name in part.servers), None)
-        if part is None:
-            known = ", ".join(name for part in self._parts for name in part.servers)
-            raise StackError(f"there is no node {name}; the nodes are {known}")
-        server = part.servers[name]
+    def _handle_for_server(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        component = next((part for part in self._components if name in part.servers), None)
+        if component is None:
+            names = ", ".join(name for component in self._components for name in component.servers)
+            raise StackError(f"there is no node {name}; the nodes are {names}")
+        server = component.servers[name]
         match request["do"]:
             case "stop":
                 server.stop()
             case "kill":
                 server.kill()
             case "start":
-                part.start_server(name, request.get("release"))
-                # What stands in the file is what comes back after a reboot.
+                component.start_server(name, request.get("release"))
+                # The file is what a reboot restores.
                 self._save(Control(os.getpid(), self._listener.getsockname()[1], self._token))
                 if request.get("wait", True):
                     server.wait_ready()
-        return part.server_status(name)
+        return component.server_status(name)
 
     def _save(self, control: Control | None) -> None:
-        file = replace(self._described, control=control)
-        for part in self._parts:
-            file = part.describe(file)
+        file = replace(self._file, control=control)
+        for component in self._components:
+            file = component.describe(file)
         file.write(self._directory)
 
 
@@ -177,27 +178,27 @@ def _exclusive(directory: Path) -> IO[str]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
-        raise StackError(f"the stack in {directory} runs already") from None
+        raise StackError(f"the stack in {directory} already runs") from None
     return lock
 
 
 def _detach(directory: Path) -> None:
-    """Lets go of the command's stderr: who reads it to its end shall not wait for the stack."""
+    """Redirects stderr to the log, so that a reader of the command's stderr sees its end."""
     log = os.open(directory / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, sys.stderr.fileno())
     os.close(log)
 
 
 def run(directory: Path, owner: socket.socket) -> int:
-    """The whole life of a supervisor for the command at the other end of a socket."""
+    """Runs a supervisor for the command at the other end of ``owner``; returns the exit code."""
 
-    def watch() -> None:
+    def watch_owner() -> None:
         if owner.recv(16) == b"keep\n":
             _detach(directory)
         else:
-            os._exit(1)  # the guards see it and kill their nodes
+            os._exit(1)  # the guards notice it and kill their nodes
 
-    threading.Thread(target=watch, name="owner", daemon=True).start()
+    threading.Thread(target=watch_owner, name="owner", daemon=True).start()
     try:
         supervisor = Supervisor(directory)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,1 +1,1 @@
-"""A plain Kafka and ZooKeeper client for the stack, which stands alone."""
+"""A minimal Kafka and ZooKeeper client for the stack, which imports nothing else of the project."""

@@ -1,4 +1,4 @@
-"""A connection that asks a Kafka node one thing after another; the codecs are kio's."""
+"""A blocking connection to a Kafka node: one request at a time, encoded and decoded by kio."""
 
 import io
 import socket
@@ -18,13 +18,13 @@ _LENGTH = struct.Struct(">i")
 
 
 class BlockingConnection:
-    """One TCP connection to ``host:port``; not for use by several threads at once."""
+    """One plaintext TCP connection; not thread-safe."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 5.0) -> None:
-        """Connects.
+        """Connects; ``timeout_s`` also limits each later read and write.
 
         Raises:
-            WireError: if nothing listens there.
+            WireError: if the address cannot be reached in time.
         """
         self.peer = f"{host}:{port}"
         self._correlation = 0
@@ -34,20 +34,20 @@ class BlockingConnection:
             raise WireError(f"{self.peer} cannot be reached: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def request(self, request: Any, answered_by: type[Response]) -> Response:
-        """kio's response, of the class given, to a kio request of the same API version.
+    def request(self, request: Any, response_type: type[Response]) -> Response:
+        """Sends a kio request; the response, of kio's class for the same API version.
 
         Raises:
-            WireError: if the connection breaks, is silent too long, or the answer is unreadable.
+            WireError: if the connection breaks, times out, or the response is unreadable.
         """
         self._correlation += 1
         try:
             self._socket.sendall(_encode(request, self._correlation))
             size = _LENGTH.unpack(self._read(_LENGTH.size))[0]
-            answer = self._read(size)
+            frame = self._read(size)
         except OSError as error:
-            raise WireError(f"{self.peer} gave no answer: {error or 'timed out'}") from error
-        return _decode(answer, answered_by, self._correlation, self.peer)
+            raise WireError(f"{self.peer} did not respond: {error or 'timed out'}") from error
+        return _decode(frame, response_type, self._correlation, self.peer)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -76,10 +76,10 @@ class BlockingConnection:
 
 
 def check(what: str, error_code: Any, message: str | None = None) -> None:
-    """Nothing if a response's error code is 0.
+    """Checks a response's error code; ``what`` names the request in the error's text.
 
     Raises:
-        RefusedError: otherwise.
+        RefusedError: if the code is not 0.
     """
     code = ErrorCode(error_code)
     if code is not ErrorCode.none:
@@ -103,13 +103,13 @@ def _encode(request: Any, correlation: int) -> bytes:
     return bytes(frame)
 
 
-def _decode(answer: bytes, response_type: type[Response], correlation: int, peer: str) -> Response:
+def _decode(frame: bytes, response_type: type[Response], correlation: int, peer: str) -> Response:
     kind: Any = response_type
     try:
-        header, size = entity_reader(kind.__header_schema__)(answer, 0)
-        response: Response = entity_reader(kind)(answer, size)[0]
+        header, size = entity_reader(kind.__header_schema__)(frame, 0)
+        response: Response = entity_reader(kind)(frame, size)[0]
     except Exception as error:  # kio's decoder raises whatever the bytes provoke
-        raise WireError(f"{peer} sent an unreadable answer: {error}") from error
+        raise WireError(f"{peer} sent an unreadable response: {error}") from error
     if header.correlation_id != correlation:
-        raise WireError(f"{peer} answered another request than the one it was asked")
+        raise WireError(f"{peer} sent the response of another request")
     return response

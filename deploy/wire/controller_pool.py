@@ -1,4 +1,4 @@
-"""Several connections to whichever controller leads the quorum now."""
+"""A pool of connections to the active controller, which follows changes of the leader."""
 
 import datetime
 import queue
@@ -25,12 +25,12 @@ NOT_CONTROLLER = 41
 
 
 def leader_address(controllers: Sequence[tuple[str, int]]) -> tuple[str, int]:
-    """Host and port of the quorum's leader, by the word of the first controller that names it.
+    """Host and port of the quorum's leader, from the first controller whose response has them.
 
-    Works with controllers of 3.9 and newer: Fetch v17 is the first whose answers name endpoints.
+    Needs controllers of 3.9 or newer: Fetch v17 is the first whose responses contain endpoints.
 
     Raises:
-        WireError: if no controller answers with one; its text is the last answer's.
+        WireError: if no controller reports a leader; the text is that of the last failure.
     """
     partition = FetchPartition(
         partition=i32(0),
@@ -45,43 +45,43 @@ def leader_address(controllers: Sequence[tuple[str, int]]) -> tuple[str, int]:
         topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
         forgotten_topics_data=(),
     )
-    said = WireError("no controller was named")
+    failure = WireError("there is no controller address")
     for host, port in controllers:
         try:
             with BlockingConnection(host, port, 2.0) as connection:
                 response = connection.request(request, FetchResponse)
         except WireError as error:
-            said = error
+            failure = error
             continue
         leaders = {p.current_leader.leader_id for t in response.responses for p in t.partitions}
         for node in response.node_endpoints:
             if node.node_id in leaders:
                 return node.host, int(node.port)
-        said = WireError(f"{host}:{port} names no leader of the quorum")
-    raise said
+        failure = WireError(f"{host}:{port} reports no leader of the quorum")
+    raise failure
 
 
 def parse_addresses(controllers: str) -> list[tuple[str, int]]:
-    """``host:port,...`` as pairs.
+    """Parses ``host:port,...`` into pairs of host and port.
 
     Raises:
-        WireError: if it is not that.
+        WireError: if the text has another form.
     """
-    found: list[tuple[str, int]] = []
-    for word in controllers.split(","):
-        host, _, port = word.strip().rpartition(":")
+    addresses: list[tuple[str, int]] = []
+    for address in controllers.split(","):
+        host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit():
-            raise WireError(f"{word!r} is not host:port")
-        found.append((host, int(port)))
-    return found
+            raise WireError(f"{address!r} is not host:port")
+        addresses.append((host, int(port)))
+    return addresses
 
 
 class ControllerPool:
-    """Asks the active controller many things at once, and finds it again when it moves.
+    """Sends requests to the active controller in parallel, and finds it again when it changes.
 
-    A Kafka node handles one request of a connection at a time, so the number of connections is how
-    many writes to the metadata log wait for their commit together. ``retry_timeout_s``: how long a
-    request is repeated while there is no leader.
+    A Kafka node handles one request of a connection at a time, so up to ``connections`` writes to
+    the metadata log wait for their commit together. While there is no leader, a request is retried
+    for up to ``retry_timeout_s`` seconds.
     """
 
     def __init__(
@@ -96,28 +96,30 @@ class ControllerPool:
             self._idle.put(None)
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="leader-pool")
 
-    def ask(
-        self, request: Any, answered_by: type[Response], check: Callable[[Response], None]
+    def request(
+        self, request: Any, response_type: type[Response], check: Callable[[Response], None]
     ) -> Response:
-        """The active controller's response; ``check`` raises `RefusedError` if it is an error.
+        """Sends a request to the active controller; its response, of kio's class ``response_type``.
+
+        ``check`` raises `RefusedError` if the response is an error; NOT_CONTROLLER is retried.
 
         Raises:
-            RefusedError: what ``check`` raises, except that another controller is active now.
-            WireError: if no leader answers for as long as the patience lasts.
+            RefusedError: as raised by ``check``, unless it is NOT_CONTROLLER.
+            WireError: if no leader responds within ``retry_timeout_s``.
         """
-        failed = WireError("no controller was asked")
+        failure = WireError("no request was sent")
         for _ in attempts(self._retry_timeout_s):
             connection = self._idle.get()
             try:
                 if connection is None:
                     connection = self._connect()
-                response = connection.request(request, answered_by)
+                response = connection.request(request, response_type)
                 check(response)
                 return response
             except WireError as error:
                 if isinstance(error, RefusedError) and error.code != NOT_CONTROLLER:
                     raise
-                failed = error
+                failure = error
                 if connection is not None:
                     connection.close()
                     connection = None
@@ -125,14 +127,14 @@ class ControllerPool:
                     self._leader = None
             finally:
                 self._idle.put(connection)
-        raise failed
+        raise failure
 
-    def each(self, action: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """The action's results, in order; as many at a time as there are connections."""
+    def map(self, action: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """The results of ``action`` for each item, in order; runs one per connection at a time."""
         return list(self._threads.map(action, items))
 
     def close(self) -> None:
-        """Waits for requests under way and closes the connections."""
+        """Waits for requests in flight and closes the connections."""
         self._threads.shutdown()
         while not self._idle.empty():
             connection = self._idle.get()

@@ -1,11 +1,11 @@
-"""Light nodes: registrations and heartbeats to a real controller, without a process behind them.
+"""Light nodes: registrations and heartbeats to a real controller, without a Kafka process.
 
     with LightNodes(cluster.controllers, cluster.cluster_id) as light:
         refused = light.register(LightBroker(n, {"metadata.version": (7, 30)}) for n in range(1000))
 
-Kafka's controller cannot tell them from brokers, so everything that it says about ranges, fencing,
-refusals and readiness is its own word. Give the controller ``LONG_SESSIONS`` to keep thousands
-without a heartbeat. Needs controllers of 3.9 or newer.
+Kafka's controller cannot distinguish them from brokers, so its responses about ranges, fencing and
+rejections are authentic. Configure the controller with ``LONG_SESSIONS`` to keep thousands of them
+unfenced without heartbeats. Needs controllers of 3.9 or newer.
 """
 
 import logging
@@ -36,21 +36,21 @@ from featurewatch.deploy.wire.requests import Ranges
 _log = logging.getLogger("deploy.light")
 
 LONG_SESSIONS: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "600000"}
-"""Controller properties under which a light broker stays unfenced for ten minutes unheard."""
+"""Controller properties that keep a light broker unfenced for ten minutes without a heartbeat."""
 
-_UNKNOWN: Final = {
+_UNREGISTERED_CODES: Final = {
     int(code.value) for code in (ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered)
 }
-"""What a heartbeat of a broker is refused with that is not, or not so, registered any more."""
+"""Error codes of a heartbeat whose broker is no longer registered, or has registered again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LightBroker:
     """A broker as the controller sees it: id, supported ranges, rack.
 
-    A new ``incarnation`` is a new process. Kafka refuses it (DUPLICATE_BROKER_REGISTRATION) while
-    the old one's session lasts (4.3.0: after a controlled shutdown too), so a quick roll registers
-    the same incarnation with other ranges, or unregisters first.
+    A new ``incarnation`` is a new process. Kafka rejects it (DUPLICATE_BROKER_REGISTRATION) until
+    the old session expires (in 4.3.0 after a controlled shutdown too), so a quick roll registers
+    the same incarnation with other ranges, or unregisters the broker first.
     """
 
     id: int
@@ -61,10 +61,10 @@ class LightBroker:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRefusal:
-    """What the controller answered instead of registering a broker.
+    """The controller's error for a broker that it did not register.
 
-    ``text`` is Kafka's message where the response carries one; a BrokerRegistration response does
-    not, so there it is the error's name alone (the controller's log has the rest).
+    ``text`` is Kafka's message if the response has one. A BrokerRegistration response has none, so
+    ``text`` is the error's name then; the controller's log has the details.
     """
 
     id: int
@@ -73,10 +73,9 @@ class RegistrationRefusal:
 
 
 class LightNodes:
-    """The light brokers and controllers of one cluster; use from one thread.
+    """The light brokers and controllers of one cluster; not thread-safe.
 
-    ``connections``: how many requests wait for their commit together; ``retry_timeout_s``: how long
-    a request is repeated while there is no leader.
+    ``connections`` and ``retry_timeout_s`` are those of `ControllerPool`.
     """
 
     def __init__(
@@ -93,21 +92,22 @@ class LightNodes:
 
     @property
     def ids(self) -> list[int]:
-        """The brokers that registered and were not unregistered, forgotten or dropped, sorted."""
+        """The registered brokers, sorted, without those unregistered, forgotten or dropped."""
         return sorted(self._epochs)
 
     def register(
         self, brokers: Iterable[LightBroker], *, unfence: bool = True
     ) -> list[RegistrationRefusal]:
-        """Registers brokers, again with other ranges or another incarnation if they are known.
+        """Registers brokers; a registered one is registered again with its new ranges.
 
-        Returns what was refused; with ``unfence`` the others have sent heartbeats and are live.
+        Returns the rejections. With ``unfence`` the other brokers have sent heartbeats and are
+        live.
 
         Raises:
-            WireError: if no controller answers.
+            WireError: if no controller responds.
         """
 
-        def one(broker: LightBroker) -> RegistrationRefusal | None:
+        def register_one(broker: LightBroker) -> RegistrationRefusal | None:
             request = requests.register_broker(
                 broker.id,
                 self._cluster_id,
@@ -118,53 +118,53 @@ class LightNodes:
             )
             what = f"registration of broker {broker.id}"
             try:
-                answer = self._pool.ask(
+                response = self._pool.request(
                     request, BrokerRegistrationResponse, lambda r: check(what, r.error_code)
                 )
             except RefusedError as error:
                 return RegistrationRefusal(broker.id, error.code, error.message or error.name)
-            self._epochs[broker.id] = int(answer.broker_epoch)
+            self._epochs[broker.id] = int(response.broker_epoch)
             if unfence:
                 self._heartbeat(broker.id)
-                # The controller forgets the offset of the heartbeat that unfences, and lets nobody
-                # shut down while it knows of an active broker without one.
+                # The controller drops the offset of the heartbeat that unfences, and permits no
+                # shutdown while it lacks the offset of an active broker.
                 self._heartbeat(broker.id)
             return None
 
-        return [refusal for refusal in self._pool.each(one, brokers) if refusal is not None]
+        return [refusal for refusal in self._pool.map(register_one, brokers) if refusal is not None]
 
     def heartbeat(self, ids: Sequence[int] | None = None) -> None:
-        """One heartbeat of each (all if none are named): they stay, or become, unfenced.
+        """Sends one heartbeat for each broker, all if ``ids`` is None; they are unfenced then.
 
         Raises:
-            RefusedError: if the controller knows a broker no more, or by another epoch.
+            RefusedError: if a broker is no longer registered, or has another epoch.
         """
-        self._pool.each(self._heartbeat, self.ids if ids is None else ids)
+        self._pool.map(self._heartbeat, self.ids if ids is None else ids)
 
     def fence(self, ids: Sequence[int]) -> None:
-        """A heartbeat that asks to be fenced, as a broker that starts up sends."""
-        self._pool.each(lambda i: self._heartbeat(i, want_fence=True), ids)
+        """Sends heartbeats that request fencing, as a starting broker does."""
+        self._pool.map(lambda i: self._heartbeat(i, want_fence=True), ids)
 
     def shut_down(self, ids: Sequence[int]) -> None:
-        """A controlled shutdown (KIP-631): asks until the controller lets each go, then forgets it.
+        """Performs a controlled shutdown of each broker (KIP-631), then stops its heartbeats.
 
-        It ends fenced and registered.
+        The brokers end fenced and registered.
 
         Raises:
-            StackError: if the controller does not let a broker go within ten seconds.
+            StackError: if the controller does not permit a shutdown within ten seconds.
         """
 
-        def one(broker_id: int) -> None:
+        def shut_down_one(broker_id: int) -> None:
             for _ in attempts(10.0, 0.01):
                 if self._heartbeat(broker_id, want_shut_down=True).should_shut_down:
                     return
-            raise StackError(f"the controller does not let broker {broker_id} shut down")
+            raise StackError(f"the controller does not permit broker {broker_id} to shut down")
 
-        self._pool.each(one, ids)
+        self._pool.map(shut_down_one, ids)
         self.forget(ids)
 
     def forget(self, ids: Iterable[int]) -> None:
-        """Sends no more heartbeats for them; the controller fences each when its session ends."""
+        """Stops the heartbeats of brokers; the controller fences each when its session expires."""
         for broker_id in ids:
             self._epochs.pop(broker_id, None)
 
@@ -174,27 +174,27 @@ class LightNodes:
         Raises:
             RefusedError: with Kafka's text, e.g. for an unknown broker.
         """
-        self.forget(ids)  # before: a heartbeat after it would be refused
+        self.forget(ids)  # first: a heartbeat after unregistering would be rejected
 
-        def one(broker_id: int) -> None:
+        def unregister_one(broker_id: int) -> None:
             what = f"unregistering broker {broker_id}"
-            self._pool.ask(
+            self._pool.request(
                 UnregisterBrokerRequest(broker_id=BrokerId(broker_id)),
                 UnregisterBrokerResponse,
                 lambda r: check(what, r.error_code, r.error_message),
             )
 
-        self._pool.each(one, ids)
+        self._pool.map(unregister_one, ids)
 
     def register_controller(
         self, controller_id: int, ranges: Ranges, incarnation: uuid.UUID | None = None
     ) -> None:
-        """Registers a controller that is none: a ghost, which then counts for every upgrade.
+        """Registers a controller without a process: a ghost, which counts for every upgrade.
 
         Raises:
             RefusedError: with Kafka's text, e.g. below metadata.version 15.
         """
-        self._pool.ask(
+        self._pool.request(
             requests.register_controller(controller_id, incarnation or uuid.uuid4(), ranges),
             ControllerRegistrationResponse,
             lambda r: check(
@@ -203,40 +203,40 @@ class LightNodes:
         )
 
     def create_topic(self, name: str, partitions: int, replicas: int = 1) -> None:
-        """Creates a topic on the light brokers: one PartitionRecord for each partition.
+        """Creates a topic on the light brokers, which writes one PartitionRecord per partition.
 
-        Kafka takes 10,000 partitions in one request at most (its limit on records of one batch);
-        make several topics for a larger log.
+        Kafka accepts at most 10,000 partitions in one request (its limit on the records of a
+        batch); create several topics for a larger log.
 
         Raises:
             RefusedError: with Kafka's text.
         """
 
-        def checked(response: CreateTopicsResponse) -> None:
+        def check_topics(response: CreateTopicsResponse) -> None:
             for topic in response.topics:
                 check(f"creating topic {name}", topic.error_code, topic.error_message)
 
-        self._pool.ask(
-            requests.create_topic(name, partitions, replicas), CreateTopicsResponse, checked
+        self._pool.request(
+            requests.create_topic(name, partitions, replicas), CreateTopicsResponse, check_topics
         )
 
     @contextmanager
     def kept_alive(self, interval_s: float = 2.0) -> Iterator[None]:
-        """Heartbeats of all registered brokers from a thread while the block lasts.
+        """Sends heartbeats of all registered brokers from a thread while the block runs.
 
-        A broker that the controller knows no more is dropped, with a line in the log; where no
-        controller answers, that is logged and tried again.
+        A broker that is no longer registered is dropped and logged. If no controller responds, that
+        is logged and the heartbeats are retried.
         """
         done = threading.Event()
 
-        def beat() -> None:
+        def send_heartbeats() -> None:
             while not done.wait(interval_s):
                 try:
-                    self._pool.each(self._beat, self.ids)
+                    self._pool.map(self._try_heartbeat, self.ids)
                 except StackError as error:
-                    _log.warning("light brokers are not heard, trying again: %s", error)
+                    _log.warning("heartbeats of light brokers failed, trying again: %s", error)
 
-        thread = threading.Thread(target=beat, name="light-heartbeats", daemon=True)
+        thread = threading.Thread(target=send_heartbeats, name="light-heartbeats", daemon=True)
         thread.start()
         try:
             yield
@@ -259,8 +259,8 @@ class LightNodes:
     ) -> None:
         self.close()
 
-    def _beat(self, broker_id: int) -> None:
-        """A heartbeat; whoever is forgotten or registered again meanwhile may be refused."""
+    def _try_heartbeat(self, broker_id: int) -> None:
+        """Sends a heartbeat; ignores errors of a broker forgotten or registered again meanwhile."""
         epoch = self._epochs.get(broker_id)
         if epoch is None:
             return
@@ -271,7 +271,7 @@ class LightNodes:
                 return
             if not isinstance(error, RefusedError) or error.code == NOT_CONTROLLER:
                 raise
-            if error.code in _UNKNOWN:
+            if error.code in _UNREGISTERED_CODES:
                 _log.warning("light broker %d is dropped: %s", broker_id, error)
                 self.forget([broker_id])
             else:
@@ -290,4 +290,6 @@ class LightNodes:
             want_shut_down=want_shut_down,
         )
         what = f"heartbeat of broker {broker_id}"
-        return self._pool.ask(request, BrokerHeartbeatResponse, lambda r: check(what, r.error_code))
+        return self._pool.request(
+            request, BrokerHeartbeatResponse, lambda r: check(what, r.error_code)
+        )

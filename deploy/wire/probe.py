@@ -1,4 +1,4 @@
-"""Questions to a node that tell whether it is ready; none has a side effect."""
+"""Requests that show whether a node is ready; none has a side effect."""
 
 import datetime
 import uuid
@@ -20,13 +20,13 @@ METADATA_TOPIC_ID = uuid.UUID(int=1)
 
 
 def quorum_leader(host: str, port: int, timeout_s: float = 2.0) -> int:
-    """The node id of the quorum's leader as the controller at this address knows it.
+    """The node id of the quorum's leader, as the controller at this address reports it.
 
-    Asked with a Fetch of epoch 0 and replica id -1, which changes nothing on any release (Kafka's
-    KafkaRaftClient.handleFetchRequest names the leader with every answer).
+    Sends a Fetch with epoch 0 and replica id -1, which changes nothing on any release; every
+    response names the leader (Kafka's KafkaRaftClient.handleFetchRequest).
 
     Raises:
-        WireError: if it does not answer or knows of no leader.
+        WireError: if the controller does not respond or knows no leader.
     """
     partition = FetchPartition(
         partition=i32(0),
@@ -45,17 +45,17 @@ def quorum_leader(host: str, port: int, timeout_s: float = 2.0) -> int:
     with BlockingConnection(host, port, timeout_s) as connection:
         response = connection.request(request, FetchResponse)
     for topic in response.responses:
-        for answer in topic.partitions:
-            if answer.current_leader.leader_id >= 0:
-                return int(answer.current_leader.leader_id)
-    raise WireError(f"{host}:{port} knows of no quorum leader yet")
+        for partition_response in topic.partitions:
+            if partition_response.current_leader.leader_id >= 0:
+                return int(partition_response.current_leader.leader_id)
+    raise WireError(f"{host}:{port} does not know a quorum leader yet")
 
 
 def live_brokers(host: str, port: int, timeout_s: float = 2.0) -> set[int]:
-    """The ids of the unfenced brokers as the broker at this address knows them.
+    """The ids of the unfenced brokers, as the broker at this address reports them.
 
     Raises:
-        WireError: if it does not answer.
+        WireError: if the broker does not respond.
     """
     request = MetadataRequest(
         topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
@@ -66,10 +66,13 @@ def live_brokers(host: str, port: int, timeout_s: float = 2.0) -> set[int]:
 
 
 def supported_ranges(host: str, port: int, timeout_s: float = 2.0) -> dict[str, tuple[int, int]]:
-    """What the node at this address supports, by feature (ApiVersions v4: 3.9 and newer).
+    """The supported range of each feature of the node at this address, both ends inclusive.
+
+    Sends ApiVersions v4, which needs 3.9 or newer.
 
     Raises:
-        WireError: if it does not answer.
+        WireError: if the node does not respond.
+        RefusedError: if it responds with an error.
     """
     request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
     with BlockingConnection(host, port, timeout_s) as connection:

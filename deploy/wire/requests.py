@@ -1,4 +1,4 @@
-"""The requests that light nodes send, built with kio."""
+"""Builds the requests that light nodes send, as kio's messages."""
 
 import datetime
 import uuid
@@ -17,11 +17,11 @@ from featurewatch.deploy.process.ports import LOOPBACK
 Ranges = Mapping[str, tuple[int, int]]
 """Supported ranges by feature, both ends inclusive."""
 
-_NOWHERE = 1
-"""The port that light nodes advertise: nobody listens there."""
+_UNUSED_PORT = 1
+"""The port that light nodes advertise; nobody listens there."""
 
 _CAUGHT_UP = 1 << 62
-"""A heartbeat's metadata offset: a light broker has no log and is never behind."""
+"""The metadata offset in heartbeats: a light broker has no log and never lags."""
 
 
 def register_broker(
@@ -34,7 +34,7 @@ def register_broker(
 ) -> broker.BrokerRegistrationRequest:
     """BrokerRegistration v4 (3.9 and newer)."""
     listener = broker.Listener(
-        name="PLAINTEXT", host=LOOPBACK, port=u16(_NOWHERE), security_protocol=i16(0)
+        name="PLAINTEXT", host=LOOPBACK, port=u16(_UNUSED_PORT), security_protocol=i16(0)
     )
     features = tuple(
         broker.Feature(name=name, min_supported_version=i16(low), max_supported_version=i16(high))
@@ -69,7 +69,7 @@ def register_controller(
 ) -> controller.ControllerRegistrationRequest:
     """ControllerRegistration v0 (KIP-919; metadata.version 15 and newer)."""
     listener = controller.Listener(
-        name="CONTROLLER", host=LOOPBACK, port=u16(_NOWHERE), security_protocol=i16(0)
+        name="CONTROLLER", host=LOOPBACK, port=u16(_UNUSED_PORT), security_protocol=i16(0)
     )
     features = tuple(
         controller.Feature(
@@ -87,7 +87,7 @@ def register_controller(
 
 
 def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsRequest:
-    """CreateTopics v7; the controller places the replicas."""
+    """CreateTopics v7; the controller assigns the replicas."""
     topic = CreatableTopic(
         name=TopicName(name),
         num_partitions=i32(partitions),
@@ -101,7 +101,7 @@ def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsReque
 
 
 def update_features(updates: Iterable[tuple[str, int, int]]) -> UpdateFeaturesRequest:
-    """UpdateFeatures v1 (3.3 and newer): feature, level, upgrade type."""
+    """UpdateFeatures v1 (3.3 and newer); an update is (feature, level, upgrade type)."""
     return UpdateFeaturesRequest(
         feature_updates=tuple(
             FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))

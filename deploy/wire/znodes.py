@@ -1,6 +1,6 @@
-"""What the stack itself asks ZooKeeper: whether a broker's old session is over, how a migration is.
+"""Reads from ZooKeeper whether a broker is still registered and how far a migration is.
 
-It never writes.
+Never writes.
 """
 
 import json
@@ -17,34 +17,34 @@ from featurewatch.deploy.errors import StackError, StartError, WireError
 from featurewatch.deploy.process.polling import attempts
 
 _CONNECT_S = 15.0
-_quiet = logging.getLogger("deploy.znodes.kazoo")
-_quiet.setLevel(logging.CRITICAL)  # it tells of every server that is down; our errors say enough
+_kazoo_log = logging.getLogger("deploy.znodes.kazoo")
+_kazoo_log.setLevel(logging.CRITICAL)  # kazoo logs every failed connect; our errors suffice
 
 
 @contextmanager
 def _session(connect: str) -> Iterator[tuple[KazooClient, str]]:
-    """A session while the block lasts, and the chroot, which need not exist yet.
+    """A session for the block, and the chroot, which need not exist yet.
 
     Raises:
-        WireError: if no server of the ensemble gives one, or it breaks.
+        WireError: if no session can be opened, or it breaks.
     """
     hosts, slash, chroot = connect.partition("/")
-    client = KazooClient(hosts, logger=_quiet)
+    client = KazooClient(hosts, logger=_kazoo_log)
     try:
         client.start(_CONNECT_S)
         yield client, slash + chroot
     except (KazooException, KazooTimeoutError) as error:
-        raise WireError(f"ZooKeeper at {connect} gives no answer: {error!r}") from error
+        raise WireError(f"ZooKeeper at {connect} does not respond: {error!r}") from error
     finally:
         client.stop()
         client.close()
 
 
 def read_json(connect: str, path: str) -> Any:
-    """The content of a znode that holds JSON; None if there is no such znode.
+    """The content of a znode that holds JSON; None if the znode does not exist.
 
     Raises:
-        WireError: if ZooKeeper does not answer.
+        WireError: if ZooKeeper does not respond.
     """
     with _session(connect) as (client, chroot):
         try:
@@ -56,11 +56,11 @@ def read_json(connect: str, path: str) -> Any:
 def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.0) -> None:
     """Returns when no session holds the broker's id.
 
-    Kafka's KafkaZkClient.registerBroker gives up at once while the znode of a killed broker lasts.
+    Kafka's KafkaZkClient.registerBroker fails at once while the znode of a killed broker exists.
 
     Raises:
-        StartError: if it does not go in time.
-        WireError: if ZooKeeper does not answer.
+        StartError: if the znode still exists after ``timeout_s``.
+        WireError: if ZooKeeper does not respond.
     """
     path = f"/brokers/ids/{broker_id}"
     with _session(connect) as (client, chroot):
@@ -73,17 +73,18 @@ def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.
 def wait_until_migrated(connect: str, timeout_s: float) -> None:
     """Returns when a KRaft controller has copied ZooKeeper's metadata to its log.
 
-    That is Kafka's own test (ZkMigrationLeadershipState.initialZkMigrationComplete).
+    The test is Kafka's own (ZkMigrationLeadershipState.initialZkMigrationComplete).
 
     Raises:
-        StackError: if it has not in time.
+        StackError: if the copy is not complete after ``timeout_s``.
+        WireError: if ZooKeeper does not respond.
     """
-    found: Any = None
+    content: Any = None
     for _ in attempts(timeout_s):
-        found = read_json(connect, "/migration")
-        if found is not None and found["kraft_metadata_offset"] > 0:
+        content = read_json(connect, "/migration")
+        if content is not None and content["kraft_metadata_offset"] > 0:
             return
     raise StackError(
-        f"the migration is not done after {timeout_s:.0f} s; /migration holds {found}; "
-        "the controller's log says what it waits for"
+        f"the migration is not done after {timeout_s:.0f} s; /migration holds {content}; "
+        "the controller's log shows what it waits for"
     )

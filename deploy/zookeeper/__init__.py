@@ -1,1 +1,1 @@
-"""ZooKeeper ensembles as processes of this machine."""
+"""ZooKeeper ensembles that run as processes on this machine."""

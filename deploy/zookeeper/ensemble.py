@@ -1,10 +1,11 @@
-"""Real ZooKeeper servers under one directory: one alone, or an ensemble.
+"""Runs real ZooKeeper servers under one directory: a standalone server or an ensemble.
 
 with Ensemble(directory, EnsembleSpec(3)) as ensemble:
     client = KazooClient(ensemble.connect_string + "/chroot")
     ensemble.leader().kill()
 
-They are of ZooKeeper 3.8.4, which comes with Kafka 3.9.1, the last line of releases that uses it.
+The servers are ZooKeeper 3.8.4. It comes with Kafka 3.9.1, from the last release line that uses
+ZooKeeper.
 """
 
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.server_properties import text
+from featurewatch.deploy.kafka.server_properties import format_properties
 from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER
 from featurewatch.deploy.process.group import Group
 from featurewatch.deploy.process.polling import Deadline, attempts
@@ -30,8 +31,8 @@ _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _SERVING = ("standalone", "leader", "follower")
 
 
-class ZooKeeperServer(Server):
-    """One server of an `Ensemble`; its data is kept over stops and kills."""
+class ZookeeperServer(Server):
+    """One server of an `Ensemble`; its data survives stops and kills."""
 
     def __init__(
         self,
@@ -55,12 +56,12 @@ class ZooKeeperServer(Server):
         return f"{LOOPBACK}:{self.ports.client}"
 
     def start(self, *, wait: bool = True, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts it; with ``wait`` until it serves, which needs a majority of the ensemble.
+        """Starts the server; with ``wait`` returns when it serves, which needs a majority.
 
         Raises:
-            StartError: if it runs already, ends, or does not serve in time.
+            StartError: if it already runs, ends, or does not serve within ``timeout_s``.
         """
-        self.refuse_if_running()
+        self.require_stopped()
         for name, content in self._files.items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,16 +71,18 @@ class ZooKeeperServer(Server):
             self.wait_ready(timeout_s)
 
     def mode(self) -> str:
-        """``standalone``, ``leader`` or ``follower`` if it serves; else what it said instead."""
+        """``standalone``, ``leader`` or ``follower`` if it serves; else the reason, as text."""
         try:
-            said = four_letters(self.ports.client, "srvr")
+            response = four_letter_command(self.ports.client, "srvr")
         except OSError as error:
-            return f"{self.address} gives no answer: {error}"
-        modes = [line.removeprefix("Mode: ") for line in said.splitlines() if line[:4] == "Mode"]
-        return modes[0] if modes else (said.strip() or "it closed the connection")
+            return f"{self.address} does not respond: {error}"
+        modes = [
+            line.removeprefix("Mode: ") for line in response.splitlines() if line[:4] == "Mode"
+        ]
+        return modes[0] if modes else (response.strip() or "it closed the connection")
 
-    def not_ready(self) -> str | None:
-        """Why it does not serve; None if it does (its own answer to ``srvr``)."""
+    def not_ready_reason(self) -> str | None:
+        """Why the server does not serve, by its response to ``srvr``; None if it does."""
         mode = self.mode()
         return None if mode in _SERVING else mode
 
@@ -88,10 +91,7 @@ class ZooKeeperServer(Server):
 
 
 class Ensemble(Group):
-    """ZooKeeper servers that belong together.
-
-    ``ports`` are given to take up an existing directory.
-    """
+    """The servers of one ensemble; pass ``ports`` to reuse those of an existing directory."""
 
     def __init__(
         self,
@@ -102,10 +102,11 @@ class Ensemble(Group):
         temporary: bool = False,
         ports: Sequence[ServerPorts] | None = None,
     ) -> None:
-        """Nothing is started yet.
+        """Prepares the servers and starts none of them.
 
         Raises:
-            ArtifactError, JavaError: if ZooKeeper or Java cannot be had.
+            ArtifactError: if ZooKeeper's jars cannot be fetched.
+            JavaError: if no Java runtime is found.
         """
         super().__init__(directory, cache, temporary=temporary)
         self.spec = spec or EnsembleSpec()
@@ -113,25 +114,26 @@ class Ensemble(Group):
         self.servers = [self._make(number) for number in range(1, self.spec.servers + 1)]
 
     @property
-    def members(self) -> Sequence[ZooKeeperServer]:
+    def members(self) -> Sequence[ZookeeperServer]:
         """All servers."""
         return self.servers
 
     @property
     def connect_string(self) -> str:
-        """``host:port,...`` of every server, for clients; a chroot may follow it."""
+        """``host:port,...`` of every server, for clients; a chroot may be appended."""
         return ",".join(server.address for server in self.servers)
 
     @property
     def secure_connect_string(self) -> str:
-        """``host:port,...`` of the ports for TLS; empty without."""
-        return ",".join(f"{LOOPBACK}:{own.secure}" for own in self.ports if own.secure is not None)
+        """``host:port,...`` of the TLS ports; empty if TLS is off."""
+        secure_ports = [ports.secure for ports in self.ports if ports.secure is not None]
+        return ",".join(f"{LOOPBACK}:{port}" for port in secure_ports)
 
-    def server(self, number: int) -> ZooKeeperServer:
-        """The server with this number, 1 and up.
+    def server(self, number: int) -> ZookeeperServer:
+        """The server with this number; numbers start at 1.
 
         Raises:
-            StackError: if there is none.
+            StackError: if there is no such server.
         """
         if not 1 <= number <= len(self.servers):
             raise StackError(
@@ -139,11 +141,11 @@ class Ensemble(Group):
             )
         return self.servers[number - 1]
 
-    def leader(self, timeout_s: float = 30.0) -> ZooKeeperServer:
-        """The server that leads, or the only one.
+    def leader(self, timeout_s: float = 30.0) -> ZookeeperServer:
+        """The leader of the ensemble, or its only server.
 
         Raises:
-            StackError: if none does in time.
+            StackError: if no server leads within ``timeout_s``.
         """
         for _ in attempts(timeout_s):
             for server in self.servers:
@@ -152,10 +154,10 @@ class Ensemble(Group):
         raise StackError(f"no ZooKeeper server leads after {timeout_s:.0f} s")
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts every server that does not run and waits until each serves.
+        """Starts every stopped server and returns when all of them serve.
 
         Raises:
-            StartError: if one ends or does not serve in time; all are killed.
+            StartError: if one ends or does not serve within ``timeout_s``; all are killed then.
         """
         deadline = Deadline(timeout_s)
         try:
@@ -169,25 +171,27 @@ class Ensemble(Group):
             raise
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Asks every server to shut down, and kills those that have not in time."""
+        """Sends SIGTERM to every server and kills those that still run after ``timeout_s``."""
         for server in self.servers:
-            server.ask_to_stop()
+            server.terminate()
         for server in self.servers:
             server.stop(timeout_s)
 
     def _choose_ports(self) -> list[ServerPorts]:
-        take = self._ports.take
+        reserve = self._ports.reserve
         secure = self.spec.tls is not None
         return [
-            ServerPorts(take(), take(), take(), take() if secure else None)
+            ServerPorts(reserve(), reserve(), reserve(), reserve() if secure else None)
             for _ in range(self.spec.servers)
         ]
 
-    def _make(self, number: int) -> ZooKeeperServer:
+    def _make(self, number: int) -> ZookeeperServer:
         home = self.directory / f"zookeeper-{number}"
         options = list(self.spec.java_options)
         files = {
-            "zoo.cfg": text(server_properties(self.spec, self.ports, number, home / "data")),
+            "zoo.cfg": format_properties(
+                server_properties(self.spec, self.ports, number, home / "data")
+            ),
             "data/myid": f"{number}\n",
         }
         if self.spec.jaas is not None:
@@ -200,17 +204,17 @@ class Ensemble(Group):
             heap_mb=self.spec.heap_mb,
             options=options,
         )
-        own = self.ports[number - 1]
-        return ZooKeeperServer(number, home, own, command, files, temporary=self._temporary)
+        ports = self.ports[number - 1]
+        return ZookeeperServer(number, home, ports, command, files, temporary=self._temporary)
 
 
-def four_letters(port: int, command: str, timeout_s: float = 2.0) -> str:
-    """A server's answer to one of ZooKeeper's four-letter commands (``srvr``, ``mntr``, ...).
+def four_letter_command(port: int, command: str, timeout_s: float = 2.0) -> str:
+    """Sends one of ZooKeeper's four-letter commands (``srvr``, ``mntr``, ...); the response text.
 
     Raises:
-        OSError: if it gives none.
+        OSError: if the server cannot be reached or does not respond in time.
     """
     with socket.create_connection((LOOPBACK, port), timeout_s) as connection:
         connection.sendall(command.encode())
-        with connection.makefile("rb") as answer:
-            return answer.read().decode(errors="replace")
+        with connection.makefile("rb") as response:
+            return response.read().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What a ZooKeeper ensemble shall be, and the configuration of a server of it."""
+"""Describes a ZooKeeper ensemble and derives the configuration of each server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.process.ports import LOOPBACK
 
 TICK_MS = 500
-"""ZooKeeper's unit of time; the shortest session is two of them."""
+"""ZooKeeper's ``tickTime``; the shortest session lasts two ticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A port for TLS on each server, beside the plain one.
+    """A TLS port on each server, beside the plaintext port.
 
-    ZooKeeper tells PEM, PKCS #12 and JKS by the files' names (``.pem``, ``.p12``, ``.jks``).
-    ``trust_store``: who signs clients' certificates; None: clients show none.
+    ZooKeeper derives the format of a store from its file name (``.pem``, ``.p12``, ``.jks``).
+    ``trust_store`` holds the authorities that sign client certificates; None: clients need none.
     """
 
     key_store: Path
@@ -27,10 +27,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSpec:
-    """An ensemble.
+    """An ensemble of ``servers`` servers, each with a heap of ``heap_mb`` MiB.
 
-    ``properties`` go into each server's configuration and win over ours; ``java_options`` come
-    last. ``jaas`` is the text of a login configuration, for SASL (see `digest`).
+    ``properties`` override the defaults of each server's configuration; ``java_options`` come
+    last. ``jaas`` is the text of a JAAS login configuration for SASL (see `digest_spec`).
     """
 
     servers: int = 1
@@ -41,10 +41,10 @@ class EnsembleSpec:
     heap_mb: int = 128
 
     def __post_init__(self) -> None:
-        """Checks the description.
+        """Validates the number of servers.
 
         Raises:
-            StackError: if no such ensemble can be.
+            StackError: if it is not odd and positive.
         """
         if self.servers < 1 or self.servers % 2 == 0:
             raise StackError(
@@ -63,10 +63,10 @@ class ServerPorts:
     secure: int | None = None
 
 
-def digest(users: Mapping[str, str], *, required: bool = True) -> EnsembleSpec:
-    """One server that knows these users and passwords by SASL with DIGEST-MD5.
+def digest_spec(users: Mapping[str, str], *, required: bool = True) -> EnsembleSpec:
+    """One server with SASL DIGEST-MD5 for ``users`` (name → password).
 
-    ``required``: a session without a login gets nothing but an error.
+    With ``required``, ZooKeeper rejects sessions that do not authenticate.
     """
     names = "\n".join(f'  user_{name}="{password}"' for name, password in users.items())
     return EnsembleSpec(
@@ -82,11 +82,11 @@ def digest(users: Mapping[str, str], *, required: bool = True) -> EnsembleSpec:
 def server_properties(
     spec: EnsembleSpec, ports: Sequence[ServerPorts], number: int, data: Path
 ) -> dict[str, str]:
-    """Everything that server ``number`` (1 and up) is started with."""
-    own = ports[number - 1]
-    found = {
+    """The ``zoo.cfg`` of server ``number`` (numbers start at 1), as key and value."""
+    own_ports = ports[number - 1]
+    properties = {
         "dataDir": str(data),
-        "clientPort": str(own.client),
+        "clientPort": str(own_ports.client),
         "clientPortAddress": LOOPBACK,
         "tickTime": str(TICK_MS),
         "initLimit": "40",
@@ -95,20 +95,20 @@ def server_properties(
         "maxClientCnxns": "0",  # thousands of sessions come from this one machine
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "ruok,srvr,mntr,cons",
-        # A killed process loses nothing without these; they guard against a machine that stops.
+        # A killed process loses nothing without fsync, which only guards against a machine crash.
         "forceSync": "no",
         "preAllocSize": "4096",
     }
     if len(ports) > 1:
-        for other, its in enumerate(ports, start=1):
-            found[f"server.{other}"] = f"{LOOPBACK}:{its.peer}:{its.election}"
+        for peer_number, peer in enumerate(ports, start=1):
+            properties[f"server.{peer_number}"] = f"{LOOPBACK}:{peer.peer}:{peer.election}"
     if spec.tls is not None:
-        found |= _tls(spec.tls, own.secure)
-    return found | dict(spec.properties)
+        properties |= _tls(spec.tls, own_ports.secure)
+    return properties | dict(spec.properties)
 
 
 def _tls(tls: Tls, port: int | None) -> dict[str, str]:
-    found = {
+    properties = {
         "secureClientPort": str(port),
         "secureClientPortAddress": LOOPBACK,
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
@@ -117,6 +117,6 @@ def _tls(tls: Tls, port: int | None) -> dict[str, str]:
         "ssl.clientAuth": "none" if tls.trust_store is None else "need",
     }
     if tls.trust_store is not None:
-        found["ssl.trustStore.location"] = str(tls.trust_store)
-        found["ssl.trustStore.password"] = tls.trust_password
-    return found
+        properties["ssl.trustStore.location"] = str(tls.trust_store)
+        properties["ssl.trustStore.password"] = tls.trust_password
+    return properties

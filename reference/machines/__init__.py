@@ -1,6 +1,7 @@
-"""The system of KIP-584 as state machines that do no IO: its controller, its brokers, its client.
+"""The system of KIP-584 as state machines without input or output: controller, broker and client.
 
-`dialect` says which of the three written forms of KIP-584 is meant, `requests` what clients ask and
-are told, `protocol` how the machines talk with ZooKeeper. `updates` decides, `encoding` knows the
-znodes' bytes, `controller` and `broker` are the machines, and `client` is what a client keeps.
+`dialect` describes the three written forms of KIP-584 as data, `requests` the requests and
+responses of clients, `protocol` the events and effects of a machine. `features` decides on updates
+and writes them, `encoding` reads and writes the znodes' bytes. `controller` and `broker` are the
+machines; `client` is the state of a client.
 """

@@ -1,8 +1,8 @@
-"""The reference broker of KIP-584: advertises its ranges and guards itself against levels.
+"""The reference broker of KIP-584: advertises its ranges and exits at levels it does not support.
 
-It reads the finalized features before it registers, and again whenever their watch fires; levels
-that exclude it end it with a non-zero exit code and the reason (KIP-584, broker protections;
-``FinalizedFeatureChangeListener``). It writes nothing but its own znode.
+It reads the finalized features before it registers, and again whenever their watch fires. If a
+level excludes the broker, it exits with a non-zero code and the reason (KIP-584, broker
+protections; ``FinalizedFeatureChangeListener``). It writes only its own znode.
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,9 @@ __all__ = ["BrokerIdentity", "ReferenceBroker"]
 
 @dataclass(frozen=True, slots=True)
 class FinalizedFeaturesAndEpoch:
-    """A broker's copy of the finalized features; ``epoch`` -1: there are none.
+    """A broker's cached finalized features; ``epoch`` -1: there are none.
 
-    ``czxid`` is the transaction that made the znode, -1 where they were sent by a controller.
+    ``czxid`` is the transaction that created the znode, -1 if a controller sent the levels.
     """
 
     levels: Mapping[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class FinalizedFeaturesAndEpoch:
 
 
 class ReferenceBroker:
-    """One broker; a shell runs it in a ZooKeeper session and ends it when it says `ExitProcess`."""
+    """One broker; a shell runs it in a ZooKeeper session and ends it at its `ExitProcess`."""
 
     def __init__(
         self, identity: BrokerIdentity, dialect: Dialect, supported: Mapping[str, SupportedRange]
@@ -75,65 +75,65 @@ class ReferenceBroker:
         self._identity = identity
         self._dialect = dialect
         self._supported = dict(supported)
-        self._known = intern_capabilities(
+        self._capabilities = intern_capabilities(
             {FeatureName(name): span for name, span in supported.items()}
         )
-        self._serial = TaskQueue(self._emit)
+        self._tasks = TaskQueue(self._emit)
         self._out: list[Effect] = []
         self._now_ms = 0
-        self._session = 0
-        self._over = False
+        self._session_id = 0
+        self._has_exited = False
         self.cached = FinalizedFeaturesAndEpoch()
         self.registered = False
-        """Its znode stands in the present session."""
+        """Whether its znode exists in the current session."""
         self.controller_id: int | None = None
-        """Who is the controller, as last seen; None: nobody, or not known."""
+        """The id of the controller as last read; None: there is none, or not known."""
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event; nothing comes any more after an `ExitProcess`."""
+        """Processes one event and returns its effects; none after an `ExitProcess`."""
         self._out, self._now_ms = [], now_ms
-        if not self._over:
-            self._take(event)
+        if not self._has_exited:
+            self._on_event(event)
         return self._out
 
-    def _take(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         match event:
             case SessionStarted(session_id):
-                self._session = session_id
-                self._serial.connected()
-                self._serial.add(self._start())
+                self._session_id = session_id
+                self._tasks.on_connected()
+                self._tasks.add(self._start())
             case SessionLost():
-                self._serial.cancel_all()
+                self._tasks.cancel_all()
                 self.registered, self.controller_id = False, None
             case Disconnected():
-                self._serial.disconnected()
+                self._tasks.on_disconnected()
             case Reconnected():
-                self._serial.connected()
-                self._serial.add(self._refresh())
-                self._serial.add(self._look_for_controller())
+                self._tasks.on_connected()
+                self._tasks.add(self._refresh())
+                self._tasks.add(self._read_controller())
             case _:
-                self._hear(event)
+                self._on_running_event(event)
 
-    def _hear(self, event: Event) -> None:
+    def _on_running_event(self, event: Event) -> None:
         match event:
             case OperationCompleted(token, outcome):
-                self._serial.answered(token, outcome)
+                self._tasks.on_completed(token, outcome)
             case WatchFired(path):
-                watched = self._refresh() if path == self._dialect.path else None
+                task = self._refresh() if path == self._dialect.path else None
                 if path == encoding.CONTROLLER:
-                    watched = self._look_for_controller()
-                if watched is not None:
-                    self._serial.add(watched)
+                    task = self._read_controller()
+                if task is not None:
+                    self._tasks.add(task)
             case RequestReceived(request_id, request):
-                self._emit(SendResponse(request_id, self._answer(request)))
+                self._emit(SendResponse(request_id, self._respond(request)))
             case UpdateMetadataReceived(message):
                 if message.epoch > self.cached.epoch:
-                    self._hold(message.features, message.epoch, self.cached.czxid)
+                    self._adopt_levels(message.features, message.epoch, self.cached.czxid)
             case Tick():
-                self._serial.retry()
+                self._tasks.retry()
 
-    def _answer(self, request: Request) -> FeaturesResponse | UpdateResponse:
-        """From memory alone: no read of ZooKeeper, no call of the controller."""
+    def _respond(self, request: Request) -> FeaturesResponse | UpdateResponse:
+        """Responds from the cache, without a request to ZooKeeper or the controller."""
         if not isinstance(request, ApiVersions):
             return NOT_CONTROLLER
         if request.version < 3:
@@ -143,10 +143,10 @@ class ReferenceBroker:
     # -- tasks -------------------------------------------------------------------------------------
 
     def _start(self) -> Task[None]:
-        """Check first, register then; a new session of a running broker does the same."""
+        """Checks the finalized levels, then registers; also in a new session while running."""
         yield from self._refresh()
         path = encoding.broker_path(self._identity.broker_id)
-        while not (self._over or self.registered):
+        while not (self._has_exited or self.registered):
             data = encoding.encode_broker(
                 self._dialect, self._identity, self._supported, self._now_ms
             )
@@ -154,47 +154,49 @@ class ReferenceBroker:
                 case OperationDone():
                     self.registered = True
                 case NodeExists():
-                    yield from self._own(path)
+                    yield from self._resolve_existing(path)
                 case OutcomeUnknown():
                     continue
-                case other:
-                    self._exit(f"cannot register at {path}: {_why(other)}")
-        if not self._over:
-            yield from self._look_for_controller()
+                case failure:
+                    self._exit(f"cannot register at {path}: {_reason(failure)}")
+        if not self._has_exited:
+            yield from self._read_controller()
 
-    def _own(self, path: str) -> Task[None]:
-        """The znode is there: by our own lost `Create`, or by somebody else's."""
-        found = yield from perform(GetData(path))
-        if isinstance(found, GetDataResult) and found.stat.owner == self._session:
+    def _resolve_existing(self, path: str) -> Task[None]:
+        """The znode exists: from a lost `Create` of this session, or from another session."""
+        result = yield from perform(GetData(path))
+        if isinstance(result, GetDataResult) and result.stat.owner == self._session_id:
             self.registered = True
-        elif isinstance(found, GetDataResult):
+        elif isinstance(result, GetDataResult):
             self._exit(
                 f"broker id {self._identity.broker_id} is registered by another session;"
                 " stop that broker, or wait until its session has expired"
             )
 
     def _refresh(self) -> Task[None]:
-        """Read the finalized features, leave a watch, and adopt them or exit."""
+        """Reads and watches the finalized features, and adopts them or exits."""
         path = self._dialect.path
         while True:
-            found = yield from perform(GetData(path, watch=True))
-            match found:
+            result = yield from perform(GetData(path, watch=True))
+            match result:
                 case GetDataResult(data, stat):
                     self._adopt(data, stat.version, stat.czxid)
                     return
                 case NoNode():
-                    again = yield from perform(Exists(path, watch=True))
-                    if isinstance(again, NoNode):
-                        # What a controller sent may be newer than what this server has.
+                    existence = yield from perform(Exists(path, watch=True))
+                    if isinstance(existence, NoNode):
+                        # Levels that a controller sent may be newer than this server's state.
                         self.cached = (
                             FinalizedFeaturesAndEpoch() if self.cached.czxid != -1 else self.cached
                         )
                         return
                 case _ if not self.registered:
-                    self._exit(f"cannot read {path}, and must before it registers: {_why(found)}")
+                    self._exit(
+                        f"cannot read {path}, which must precede registering: {_reason(result)}"
+                    )
                     return
                 case _:
-                    self._emit(WriteLog(f"cannot read {path}: {_why(found)}", warning=True))
+                    self._emit(WriteLog(f"cannot read {path}: {_reason(result)}", warning=True))
                     return
 
     def _adopt(self, data: bytes, epoch: int, czxid: int) -> None:
@@ -212,49 +214,47 @@ class ReferenceBroker:
             self._dialect.exits_at_lower_epoch or self.cached.czxid in (czxid, -1)
         ):
             if self._dialect.exits_at_lower_epoch:
-                self._exit(
-                    f"the epoch of {path} is {epoch}, below {self.cached.epoch}, which is held"
-                )
+                self._exit(f"the epoch of {path} is {epoch}, below the cached {self.cached.epoch}")
             return
-        self._hold(encoding.levels_of(znode), epoch, czxid)
+        self._adopt_levels(encoding.levels_of(znode), epoch, czxid)
 
-    def _hold(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
-        """Check first, then adopt."""
-        against = [*incompatible_levels(self._dialect, self._known, levels)]
-        if against:
-            self._exit("finalized features exclude this broker: " + self._reasons(against))
+    def _adopt_levels(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
+        """Adopts levels that this broker supports, and exits at others."""
+        incompatible = [*incompatible_levels(self._dialect, self._capabilities, levels)]
+        if incompatible:
+            self._exit("finalized features exclude this broker: " + self._reasons(incompatible))
             return
         self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
 
-    def _reasons(self, against: list[tuple[str, int]]) -> str:
+    def _reasons(self, incompatible: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:
             span = self._supported.get(feature)
             supports = "does not support it" if span is None else f"supports {span[0]}-{span[1]}"
             return f"{feature} is at level {level} and broker {self._identity.broker_id} {supports}"
 
-        return "; ".join(reason(feature, level) for feature, level in against)
+        return "; ".join(reason(feature, level) for feature, level in incompatible)
 
-    def _look_for_controller(self) -> Task[None]:
-        """Learn who is the controller, and hear of the next."""
+    def _read_controller(self) -> Task[None]:
+        """Reads the controller's id and leaves a watch for the next change."""
         while True:
-            found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
-            if isinstance(found, GetDataResult):
-                self.controller_id = encoding.decode_controller(found.data)
+            result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
+            if isinstance(result, GetDataResult):
+                self.controller_id = encoding.decode_controller(result.data)
                 return
             self.controller_id = None
-            if not isinstance(found, NoNode):
+            if not isinstance(result, NoNode):
                 return
-            again = yield from perform(Exists(encoding.CONTROLLER, watch=True))
-            if isinstance(again, NoNode):
+            existence = yield from perform(Exists(encoding.CONTROLLER, watch=True))
+            if isinstance(existence, NoNode):
                 return
 
     def _exit(self, reason: str) -> None:
-        self._over = True
+        self._has_exited = True
         self._emit(ExitProcess(1, reason))
 
     def _emit(self, effect: Effect) -> None:
         self._out.append(effect)
 
 
-def _why(outcome: OperationResult) -> str:
+def _reason(outcome: OperationResult) -> str:
     return outcome.reason if isinstance(outcome, OperationRefused) else type(outcome).__name__

@@ -1,8 +1,8 @@
-"""What a client keeps of the features that brokers tell it (KIP-584, client discovery).
+"""The finalized levels that a client caches from brokers' responses (KIP-584, client discovery).
 
-Answers are eventually consistent: each broker tells what it has last read, so that an answer may be
-older than one that another broker gave before. The epoch orders them. It is the epoch of the whole
-set of levels, and never a level itself; there is no inter-broker protocol version among them.
+Responses are eventually consistent: each broker returns what it last read, so a response may be
+older than a previous one of another broker. The epoch orders them. It belongs to the whole set of
+levels and is never a level itself; the inter-broker protocol version is not among the levels.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from typing import Final, Self
 from featurewatch.reference.machines.requests import FeaturesResponse
 
 TOLERATED_EPOCHS: Final = 1
-"""How far an answer may lie behind the newest one, in the struck-out side of the early draft."""
+"""A response may be this many epochs old, by the struck-out text of the early draft."""
 
 
 class Adoption(StrEnum):
-    """What an answer was to a client."""
+    """How a client used a response."""
 
     ADOPTED = "adopted"
     KNOWN = "known"
@@ -28,39 +28,39 @@ class Adoption(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClientFeatures:
-    """The newest finalized levels that a client has seen; ``epoch`` -1: none yet.
+    """The newest finalized levels that a client has received; ``epoch`` -1: none yet.
 
-    ``asked_ms`` is when it last asked a broker, None before it first did. With ``refresh_ms`` it
-    asks again after that time, else never: once, at its start, is enough for the protocol.
+    ``requested_ms`` is the time of its last request, None before the first. With ``refresh_ms`` it
+    sends a request whenever that time has passed; else once, which the protocol permits.
     """
 
     refresh_ms: int | None = None
     levels: Mapping[str, int] = field(default_factory=dict)
     epoch: int = -1
-    asked_ms: int | None = None
+    requested_ms: int | None = None
 
     def due(self, now_ms: int) -> bool:
-        """Whether to ask a broker, whichever, now."""
-        if self.asked_ms is None:
+        """Whether to send a request to any broker now."""
+        if self.requested_ms is None:
             return True
-        return self.refresh_ms is not None and now_ms - self.asked_ms >= self.refresh_ms
+        return self.refresh_ms is not None and now_ms - self.requested_ms >= self.refresh_ms
 
     def mark_requested(self, now_ms: int) -> Self:
-        """The same after asking."""
-        return replace(self, asked_ms=now_ms)
+        """The same state after a request at ``now_ms``."""
+        return replace(self, requested_ms=now_ms)
 
-    def on_response(self, answer: FeaturesResponse) -> tuple[Self, Adoption]:
-        """Take an answer in: a higher epoch replaces what is held, a lower one never does.
+    def on_response(self, response: FeaturesResponse) -> tuple[Self, Adoption]:
+        """Applies a response: a higher epoch replaces the levels, a lower one never does.
 
-        An answer that is older is no error. Only one that lies more than one epoch behind is more
-        than the early draft would tolerate, and told so; it is not taken either.
+        An older response is not an error. `Adoption.TOO_OLD` marks one that is more than
+        `TOLERATED_EPOCHS` behind, which the early draft does not tolerate.
         """
-        if answer.epoch < 0:
+        if response.epoch < 0:
             return self, Adoption.EMPTY
-        if answer.epoch > self.epoch:
-            held = replace(self, levels=dict(answer.finalized), epoch=answer.epoch)
-            return held, Adoption.ADOPTED
-        behind = self.epoch - answer.epoch
-        if behind > TOLERATED_EPOCHS:
+        if response.epoch > self.epoch:
+            adopted = replace(self, levels=dict(response.finalized), epoch=response.epoch)
+            return adopted, Adoption.ADOPTED
+        lag = self.epoch - response.epoch
+        if lag > TOLERATED_EPOCHS:
             return self, Adoption.TOO_OLD
-        return self, Adoption.OLDER if behind else Adoption.KNOWN
+        return self, Adoption.OLDER if lag else Adoption.KNOWN

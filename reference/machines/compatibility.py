@@ -1,4 +1,4 @@
-"""Which finalized levels a broker supports, by the checks of KIP-584; pure."""
+"""Checks whether a broker supports finalized levels, by the rules of KIP-584; pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,24 +8,24 @@ from featurewatch.streams.types import FeatureLevel, FeatureName
 from featurewatch.tables.image.nodes import Capabilities
 
 
-def is_compatible(dialect: Dialect, known: Capabilities, feature: str, level: int) -> bool:
-    """Whether brokers with these ranges surely work with a finalized level.
+def is_compatible(dialect: Dialect, capabilities: Capabilities, feature: str, level: int) -> bool:
+    """Whether brokers with these ranges are known to support a finalized level.
 
-    One function for the controller and for brokers (KIP-584, broker protections): that of
-    `controller.compatibility`, for which level 0 means off. In the early draft alone 0 is a level
-    like any other, and must lie in the range.
+    The controller and the brokers use the same check (KIP-584, broker protections):
+    `controller.compatibility.supports`, where level 0 means off. Only in the early draft is 0 an
+    ordinary level, which must lie in the range.
     """
     name = FeatureName(feature)
     if level == dialect.lowest_level == 0:
-        supported = known.ranges.get(name)
-        return supported is not None and supported.minimum == 0 and not known.broken
-    return supports(known, name, FeatureLevel(level)) is Verdict.YES
+        supported = capabilities.ranges.get(name)
+        return supported is not None and supported.minimum == 0 and not capabilities.broken
+    return supports(capabilities, name, FeatureLevel(level)) is Verdict.YES
 
 
 def incompatible_levels(
-    dialect: Dialect, known: Capabilities, levels: Mapping[str, int]
+    dialect: Dialect, capabilities: Capabilities, levels: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The finalized levels that brokers with these ranges cannot work with, by name."""
+    """The finalized levels that brokers with these ranges do not support, by feature name."""
     for feature, level in sorted(levels.items()):
-        if not is_compatible(dialect, known, feature, level):
+        if not is_compatible(dialect, capabilities, feature, level):
             yield feature, level

@@ -1,4 +1,4 @@
-"""The three written forms of KIP-584, as data: what differs between them is a field here.
+"""The three written forms of KIP-584 as data: one field for each difference.
 
 The early draft is the older side-by-side text of KIP-584 (update and delete APIs, integers called
 ``version``), the later draft the newer one (``version_level``, all or nothing), and the released
@@ -16,22 +16,23 @@ from featurewatch.streams.znodes import FeaturesForm
 class Dialect:
     """One form of KIP-584.
 
-    - ``form``: how the features znode is written, at ``path``;
-    - ``lowest_level``: the lowest level that is one (below it an update asks for deletion, where
-      ``deletes_by_level``);
+    - ``form``: the format of the features znode at ``path``;
+    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower
+      level is a deletion;
     - ``range_keys``: the names of a range's ends in the broker's znode;
-    - ``per_item``: answers an error an item, and applies those that have none;
-    - ``queues``: an update waits for the one before it, or is refused while that is in progress;
-    - ``has_delete``: there is DELETE_FEATURES;
-    - ``defaults``: an absent znode is made with the controller's own maxima, else with nothing;
-    - ``failure``: the code where all was valid and the write failed; in the later draft also where
-      an item is refused;
-    - ``writes_unchanged``: a valid request is written even where it changes no level, so that the
-      epoch grows by 1 all the same;
-    - ``exits_at_lower_epoch``: a broker that reads an epoch below the one it holds exits; else it
+    - ``per_item``: each item has its own result, and the valid items are applied;
+    - ``queues``: an update waits for the previous one; else it is rejected while that is in
+      progress;
+    - ``has_delete``: DELETE_FEATURES exists;
+    - ``defaults``: an absent znode is created with the controller's own maxima; else empty;
+    - ``failure``: the error code if all items are valid and the write fails; in the later draft
+      also if an item is rejected;
+    - ``writes_unchanged``: a valid request is written even if it changes no level, which increments
+      the epoch;
+    - ``exits_at_lower_epoch``: a broker that reads an epoch below its cached one exits; else it
       keeps the higher one;
-    - ``pushes``: the controller sends the levels to its live brokers as well, and tells them in its
-      answers; the epoch stands in the znode too.
+    - ``pushes``: the controller also sends the levels to its live brokers and includes them in its
+      responses; the znode contains the epoch.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Dialect:
 
     @property
     def released(self) -> bool:
-        """Whether it is a form that Kafka was released with."""
+        """Whether Kafka was released with this form."""
         return self.form in (FeaturesForm.RELEASED_1, FeaturesForm.RELEASED_2)
 
 
@@ -72,7 +73,7 @@ EARLY_DRAFT: Final = Dialect(
 )
 
 EARLY_DRAFT_STRUCK: Final = replace(EARLY_DRAFT, name="early-draft-struck", pushes=True)
-"""With what the early draft's own diff strikes out: its shells must deliver
+"""With the text that the early draft's own diff strikes out; its shells must deliver
 `protocol.SendUpdateMetadata`."""
 
 LATER_DRAFT: Final = Dialect(
@@ -108,7 +109,9 @@ RELEASED: Final = Dialect(
 )
 
 RELEASED_1: Final = replace(RELEASED, name="released-1", form=FeaturesForm.RELEASED_1)
-"""As `RELEASED`, with inter-broker protocol 2.7 to 3.2: minimum levels stand in the znode."""
+"""As `RELEASED` with inter-broker protocol 2.7 to 3.2: the znode contains minimum levels."""
 
-DIALECTS: Final = {each.name: each for each in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)}
-"""Those that every shell can run."""
+DIALECTS: Final = {
+    dialect.name: dialect for dialect in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)
+}
+"""The dialects that every shell can run, by name."""

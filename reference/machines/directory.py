@@ -1,7 +1,7 @@
-"""Who is in the cluster, for Metadata and DescribeCluster: a machine that only reads and watches.
+"""The brokers of the cluster, for Metadata and DescribeCluster: a machine that watches ZooKeeper.
 
-In Kafka the controller tells this to the brokers by UpdateMetadata; of that the reference system
-has only what KIP-584 needs. One directory serves all nodes of a process.
+In Kafka the controller sends this to the brokers by UpdateMetadata, of which the reference system
+only has the part that KIP-584 needs. One directory serves all nodes of a process.
 """
 
 import base64
@@ -41,7 +41,7 @@ from featurewatch.reference.machines.zookeeper import (
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens."""
+    """The plaintext address and the rack of a broker."""
 
     host: str
     port: int
@@ -52,10 +52,10 @@ CLUSTER_ID: Final = "/cluster/id"
 
 
 class BrokerDirectory:
-    """The brokers whose znodes stand, and the cluster id, which it makes where there is none.
+    """The registered brokers, and the cluster id, which the machine creates if there is none.
 
-    ``new_id`` is what a new cluster is called. Changes of the list are read at the next `Tick`,
-    so that ten thousand brokers that register one by one do not cost a list each.
+    ``new_id`` is the id of a new cluster. Changes of the list are read at the next `Tick`, so that
+    ten thousand brokers that register one by one do not cost ten thousand list reads.
     """
 
     def __init__(self, new_id: str | None = None) -> None:
@@ -63,88 +63,88 @@ class BrokerDirectory:
         self.brokers: dict[int, Endpoint] = {}
         self._new_id = new_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
         self._token = 0
-        self._asked: dict[int, Operation] = {}
-        self._known: set[int] = set()
-        self._stale = False
+        self._in_flight: dict[int, Operation] = {}
+        self._listed_ids: set[int] = set()
+        self._is_list_stale = False
 
     @property
     def complete(self) -> bool:
-        """Whether all that was listed is read."""
-        return self.cluster_id is not None and not self._asked and not self._stale
+        """Whether the cluster id and all listed brokers are read."""
+        return self.cluster_id is not None and not self._in_flight and not self._is_list_stale
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         del now_ms
         match event:
             case SessionStarted() | Reconnected():
-                self._known.clear()
+                self._listed_ids.clear()
                 return [
-                    self._ask(GetData(CLUSTER_ID)),
-                    self._ask(GetChildren(BROKER_IDS, watch=True)),
+                    self._request(GetData(CLUSTER_ID)),
+                    self._request(GetChildren(BROKER_IDS, watch=True)),
                 ]
             case OperationCompleted(token, outcome):
-                operation = self._asked.pop(token, None)
-                return [] if operation is None else self._answered(operation, outcome)
+                operation = self._in_flight.pop(token, None)
+                return [] if operation is None else self._on_completed(operation, outcome)
             case WatchFired(path, kind):
-                return self._fired(path, kind)
-            case Tick() if self._stale:
-                self._stale = False
-                return [self._ask(GetChildren(BROKER_IDS, watch=True))]
+                return self._on_watch(path, kind)
+            case Tick() if self._is_list_stale:
+                self._is_list_stale = False
+                return [self._request(GetChildren(BROKER_IDS, watch=True))]
             case Disconnected() | SessionLost():
-                self._asked.clear()
-                self._stale = False
+                self._in_flight.clear()
+                self._is_list_stale = False
         return []
 
-    def _ask(self, operation: Operation) -> ZookeeperRequest:
+    def _request(self, operation: Operation) -> ZookeeperRequest:
         self._token += 1
-        self._asked[self._token] = operation
+        self._in_flight[self._token] = operation
         return ZookeeperRequest(self._token, operation)
 
-    def _answered(self, operation: Operation, outcome: OperationResult) -> list[Effect]:
+    def _on_completed(self, operation: Operation, outcome: OperationResult) -> list[Effect]:
         match operation, outcome:
             case GetData(path), GetDataResult(data) if path == CLUSTER_ID:
                 self.cluster_id = _cluster_id(data)
             case GetData(path), NoNode() if path == CLUSTER_ID:
                 content = orjson.dumps({"version": "1", "id": self._new_id})
-                return [self._ask(Create(CLUSTER_ID, content))]
+                return [self._request(Create(CLUSTER_ID, content))]
             case Create(), NodeExists():
-                return [self._ask(GetData(CLUSTER_ID))]
+                return [self._request(GetData(CLUSTER_ID))]
             case Create(), _:
                 self.cluster_id = self._new_id
             case GetChildren(), GetChildrenResult(names):
-                return self._listed({int(name) for name in names if name.isdecimal()})
+                return self._on_children({int(name) for name in names if name.isdecimal()})
             case GetData(path), GetDataResult(data):
-                self._read(_broker_id(path), data)
+                self._put(_broker_id(path), data)
             case GetData(path), NoNode():
-                self._gone(_broker_id(path))
+                self._remove(_broker_id(path))
         return []
 
-    def _listed(self, there: set[int]) -> list[Effect]:
-        for broker_id in self.brokers.keys() - there:
-            self._gone(broker_id)
-        new = sorted(there - self._known)
-        self._known |= there
-        return [self._ask(GetData(broker_path(broker_id), watch=True)) for broker_id in new]
+    def _on_children(self, ids: set[int]) -> list[Effect]:
+        for broker_id in self.brokers.keys() - ids:
+            self._remove(broker_id)
+        new = sorted(ids - self._listed_ids)
+        self._listed_ids |= ids
+        return [self._request(GetData(broker_path(broker_id), watch=True)) for broker_id in new]
 
-    def _fired(self, path: str, kind: WatchKind) -> list[Effect]:
+    def _on_watch(self, path: str, kind: WatchKind) -> list[Effect]:
         if path == BROKER_IDS:
-            self._stale = True
+            self._is_list_stale = True
         elif kind is WatchKind.DELETED:
-            self._gone(_broker_id(path))
+            self._remove(_broker_id(path))
         else:
-            return [self._ask(GetData(path, watch=True))]
+            return [self._request(GetData(path, watch=True))]
         return []
 
-    def _read(self, broker_id: int, data: bytes) -> None:
+    def _put(self, broker_id: int, data: bytes) -> None:
         endpoint = _endpoint(data)
         if endpoint is None:
             self.brokers.pop(broker_id, None)
         else:
             self.brokers[broker_id] = endpoint
 
-    def _gone(self, broker_id: int) -> None:
+    def _remove(self, broker_id: int) -> None:
         self.brokers.pop(broker_id, None)
-        self._known.discard(broker_id)
+        self._listed_ids.discard(broker_id)
 
 
 def _broker_id(path: str) -> int:
@@ -159,7 +159,7 @@ def _cluster_id(data: bytes) -> str | None:
 
 
 def _endpoint(data: bytes) -> Endpoint | None:
-    """Where a broker listens in plain text; none: nowhere, or its znode is unreadable."""
+    """A broker's plaintext address; None if it has none, or its znode is unreadable."""
     try:
         content = orjson.loads(data)
         host, port = content["host"], content["port"]

@@ -1,7 +1,7 @@
-"""The bytes of the znodes that the reference system writes and reads, in each dialect.
+"""Encodes and decodes the znodes of the reference system in each dialect.
 
-``FeatureZNode``, ``BrokerIdZNode``, ``ControllerZNode`` and ``ControllerEpochZNode`` of Kafka, and
-the two drafts of KIP-584. What cannot be read raises `ZnodeDecodeError` with the reason.
+They are ``FeatureZNode``, ``BrokerIdZNode``, ``ControllerZNode`` and ``ControllerEpochZNode`` of
+Kafka, and the features znodes of the two drafts of KIP-584.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """What a broker writes of itself: ``listeners`` maps names to (host, port, protocol)."""
+    """The identity in a broker's znode; ``listeners`` maps names to (host, port, protocol)."""
 
     broker_id: int
     listeners: Mapping[str, tuple[str, int, str]] = field(
@@ -44,11 +44,11 @@ BROKER_IDS: Final = paths.BROKER_IDS
 
 
 class ZnodeDecodeError(Exception):
-    """A znode's bytes are not what they should be; the text says why."""
+    """A znode's bytes cannot be decoded; the text is the reason."""
 
 
 def broker_path(broker_id: int) -> str:
-    """Where a broker stands."""
+    """The path of a broker's znode."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
@@ -56,7 +56,7 @@ def broker_path(broker_id: int) -> str:
 
 
 Metadata = Mapping[str, Mapping[str, str | int | float]]
-"""What else stands beside a feature's level."""
+"""Feature → the other fields beside its level."""
 
 
 def encode_features(
@@ -65,10 +65,10 @@ def encode_features(
     metadata: Metadata = MappingProxyType({}),
     epoch: int = 0,
 ) -> bytes:
-    """The finalized features, enabled; of the drafts with what else stood beside those that stay.
+    """Encodes the finalized levels, enabled; in the drafts with the features' ``metadata``.
 
-    Released Kafka knows no other metadata, and drops it. ``epoch`` is what the znode's version will
-    be; only the early draft's struck-out side writes it into the znode.
+    Released Kafka has no other metadata and drops it. ``epoch`` is the znode's next version; only
+    the early draft's struck-out text puts it into the znode.
     """
     names = sorted(levels.items())
     match dialect.form:
@@ -93,9 +93,13 @@ def encode_features(
 
 
 def decode_features(dialect: Dialect, data: bytes) -> FeaturesZnode:
-    """The finalized features, in the dialect's form; of the released ones each reads the other."""
+    """Decodes the finalized features; each released form also reads the other.
+
+    Raises:
+        ZnodeDecodeError: if the bytes are unreadable, or of another form.
+    """
     content = _decoded(dialect.path, data)
-    assert isinstance(content, FeaturesZnode)  # noqa: S101 - that is what stands at this path
+    assert isinstance(content, FeaturesZnode)  # noqa: S101 - the type of this path
     if content.form is not dialect.form and not dialect.released:
         raise ZnodeDecodeError(f"it is written in the form {content.form}, not {dialect.form}")
     return content
@@ -107,7 +111,7 @@ def levels_of(znode: FeaturesZnode) -> dict[str, int]:
 
 
 def metadata_of(znode: FeaturesZnode) -> Metadata:
-    """What else stands beside the levels."""
+    """The other fields beside the levels."""
     return {str(name): entry for name, entry in znode.metadata.items()}
 
 
@@ -117,7 +121,7 @@ def metadata_of(znode: FeaturesZnode) -> Metadata:
 def encode_broker(
     dialect: Dialect, identity: BrokerIdentity, supported: Mapping[str, SupportedRange], now_ms: int
 ) -> bytes:
-    """A broker's own znode, schema 5: its addresses and its supported ranges."""
+    """Encodes a broker's znode, schema 5: its addresses and its supported ranges."""
     low, high = dialect.range_keys
     plain = [
         (host, port)
@@ -125,7 +129,7 @@ def encode_broker(
         if protocol == "PLAINTEXT"
     ]
     host, port = plain[0] if plain else (None, -1)
-    whole: dict[str, Any] = {
+    content: dict[str, Any] = {
         "version": 5,
         "host": host,
         "port": port,
@@ -137,17 +141,21 @@ def encode_broker(
         "listener_security_protocol_map": {
             name: protocol for name, (_, _, protocol) in identity.listeners.items()
         },
-        "features": {name: {low: span[0], high: span[1]} for name, span in supported.items()},
+        "features": {name: {low: range_[0], high: range_[1]} for name, range_ in supported.items()},
     }
     if identity.rack is not None:
-        whole["rack"] = identity.rack
-    return orjson.dumps(whole)
+        content["rack"] = identity.rack
+    return orjson.dumps(content)
 
 
 def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
-    """What a broker's znode says that it supports; before schema 5 nothing."""
+    """Decodes the supported ranges of a broker's znode; empty before schema 5.
+
+    Raises:
+        ZnodeDecodeError: if the bytes are unreadable.
+    """
     content = _decoded(broker_path(broker_id), data)
-    assert isinstance(content, BrokerZnode)  # noqa: S101 - that is what stands at this path
+    assert isinstance(content, BrokerZnode)  # noqa: S101 - the type of this path
     return intern_capabilities(content.features)
 
 
@@ -155,15 +163,15 @@ def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
 
 
 def encode_controller(dialect: Dialect, broker_id: int, now_ms: int) -> bytes:
-    """``/controller``; from Kafka 3.4 on, with the epoch of KRaft, of which there is none."""
-    whole = {"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)}
+    """Encodes ``/controller``; from Kafka 3.4 on with a KRaft epoch, here -1 for none."""
+    content = {"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)}
     if dialect.form is FeaturesForm.RELEASED_2:
-        whole |= {"version": 2, "kraftControllerEpoch": -1}
-    return orjson.dumps(whole)
+        content |= {"version": 2, "kraftControllerEpoch": -1}
+    return orjson.dumps(content)
 
 
 def decode_controller(data: bytes) -> int | None:
-    """The id of the controller, where one can be read."""
+    """Decodes the id of the controller; None if the znode is unreadable."""
     try:
         content = _decoded(CONTROLLER, data)
     except ZnodeDecodeError:
@@ -172,14 +180,18 @@ def decode_controller(data: bytes) -> int | None:
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
-    """``/controller_epoch``: a number in plain text."""
+    """Encodes ``/controller_epoch``: a number in plain text."""
     return str(epoch).encode()
 
 
 def decode_controller_epoch(data: bytes) -> int:
-    """The controller epoch."""
+    """Decodes the controller epoch.
+
+    Raises:
+        ZnodeDecodeError: if the bytes are unreadable.
+    """
     content = _decoded(CONTROLLER_EPOCH, data)
-    assert isinstance(content, ControllerEpochZnode)  # noqa: S101 - what stands at this path
+    assert isinstance(content, ControllerEpochZnode)  # noqa: S101 - the type of this path
     return content.epoch
 
 

@@ -1,7 +1,7 @@
-"""Light brokers: registrations by the thousand, each an ephemeral znode and nothing else.
+"""Light brokers: thousands of registrations that consist of an ephemeral znode only.
 
-For controllers and watchers they are brokers like others. They read nothing, so that no level ever
-makes one exit; clients that follow their address reach the node that they are said to listen at.
+Controllers and watchers cannot distinguish them from full brokers. They read nothing, so no level
+makes one exit; a client that uses their address reaches a full node.
 """
 
 from collections import deque
@@ -33,88 +33,89 @@ from featurewatch.reference.machines.zookeeper import (
 )
 
 IN_FLIGHT: Final = 256
-"""How many registrations are under way at once: more gains nothing."""
+"""At most this many registrations are in flight at once; more is not faster."""
 
 
 class LightBrokers:
-    """Registers brokers by their znodes' contents, anew in each session; a machine.
+    """A machine that registers brokers in each session; ``contents`` maps ids to znode contents.
 
-    A znode of an earlier session that is still there is tried again until it has expired.
+    While a znode of an earlier session exists, its registration is retried until that expires.
+    `rejected` maps the ids that ZooKeeper rejected to the reasons.
     """
 
     def __init__(self, contents: Mapping[int, bytes]) -> None:
         self._contents = dict(contents)
         self.registered: set[int] = set()
-        self.refused: dict[int, str] = {}
-        self._to_do: deque[int] = deque(sorted(contents))
-        self._asked: dict[int, int] = {}
-        self._later: list[int] = []
+        self.rejected: dict[int, str] = {}
+        self._queue: deque[int] = deque(sorted(contents))
+        self._in_flight: dict[int, int] = {}
+        self._retry_at_tick: list[int] = []
         self._token = 0
         self._connected = False
         self._session_id = 0
 
     @property
     def complete(self) -> bool:
-        """Whether all are registered."""
+        """Whether all brokers are registered."""
         return len(self.registered) == len(self._contents)
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         del now_ms
-        said: list[Effect] = []
+        effects: list[Effect] = []
         match event:
             case SessionStarted(session_id):
                 self._session_id = session_id
                 self.registered.clear()
-                self._asked.clear()
-                self._to_do = deque(sorted(self._contents))
+                self._in_flight.clear()
+                self._queue = deque(sorted(self._contents))
                 self._connected = True
             case Reconnected():
                 self._connected = True
             case Disconnected() | SessionLost():
                 self._connected = False
-                self._to_do.extendleft(self._asked.values())
-                self._asked.clear()
+                self._queue.extendleft(self._in_flight.values())
+                self._in_flight.clear()
             case OperationCompleted(token, outcome):
-                said = self._answered(token, outcome)
+                effects = self._on_completed(token, outcome)
             case Tick():
-                self._to_do.extend(self._later)
-                self._later.clear()
-        return said + self._more()
+                self._queue.extend(self._retry_at_tick)
+                self._retry_at_tick.clear()
+        return effects + self._next_requests()
 
-    def _answered(self, token: int, outcome: OperationResult) -> list[Effect]:
-        broker_id = self._asked.pop(token, None)
+    def _on_completed(self, token: int, outcome: OperationResult) -> list[Effect]:
+        broker_id = self._in_flight.pop(token, None)
         if broker_id is None:
             return []
         match outcome:
             case OperationDone(stats):
                 owner = stats[0].owner if stats and stats[0] is not None else self._session_id
                 if owner != self._session_id:  # of a session that will expire
-                    self._later.append(broker_id)
+                    self._retry_at_tick.append(broker_id)
                 else:
                     self.registered.add(broker_id)
             case NodeExists():
-                return [self._ask(broker_id, Exists(broker_path(broker_id)))]
+                return [self._request(broker_id, Exists(broker_path(broker_id)))]
             case OperationRefused(reason):
-                self.refused[broker_id] = reason
-                return [WriteLog(f"light broker {broker_id} is refused: {reason}", warning=True)]
+                self.rejected[broker_id] = reason
+                return [WriteLog(f"light broker {broker_id} is rejected: {reason}", warning=True)]
             case NoNode():
-                self._to_do.append(broker_id)
+                self._queue.append(broker_id)
             case _:
-                self._later.append(broker_id)
+                self._retry_at_tick.append(broker_id)
         return []
 
-    def _more(self) -> list[Effect]:
+    def _next_requests(self) -> list[Effect]:
         effects: list[Effect] = []
-        while self._connected and self._to_do and len(self._asked) < IN_FLIGHT:
-            broker_id = self._to_do.popleft()
+        while self._connected and self._queue and len(self._in_flight) < IN_FLIGHT:
+            broker_id = self._queue.popleft()
             content = self._contents[broker_id]
             effects.append(
-                self._ask(broker_id, Create(broker_path(broker_id), content, ephemeral=True))
+                self._request(broker_id, Create(broker_path(broker_id), content, ephemeral=True))
             )
         return effects
 
-    def _ask(self, broker_id: int, operation: Operation) -> ZookeeperRequest:
+    def _request(self, broker_id: int, operation: Operation) -> ZookeeperRequest:
         self._token += 1
-        self._asked[self._token] = broker_id
+        self._in_flight[self._token] = broker_id
         return ZookeeperRequest(self._token, operation)

@@ -1,21 +1,21 @@
-"""How the reference machines talk with ZooKeeper and with those who ask them: events and effects.
+"""The events and effects of the reference machines, and the contract of their shells.
 
-``machine.receive(event, now_ms)`` takes one event and gives the effects that follow, in order. A
-machine reads no clock, does no IO and draws no lots: the same events give the same effects.
+``machine.receive(event, now_ms)`` processes one event and returns the effects that follow, in
+order. A machine reads no clock, does no IO and uses no random numbers: the same events give the
+same effects.
 
-What a shell promises:
+A shell guarantees:
 
 - One machine has one ZooKeeper session. `SessionStarted` comes first; `Reconnected` follows a
-  `Disconnected` of the same session; `SessionLost` says that the session has expired (its
-  ephemeral znodes are gone), and a new `SessionStarted` follows it.
-- Operations are carried out in the order in which they were asked for, and each `ZookeeperRequest`
-  is answered once by `OperationCompleted` with its token. What was asked for and not answered
-  before a `Disconnected` is answered `OutcomeUnknown` before that event; what is asked for while
-  disconnected is answered `OutcomeUnknown`.
-- A watch that was asked for fires once, at the earliest change after the read that set it, and
-  before a later read of this session can show that change. Watches are gone after `Disconnected`:
-  the machine reads, and watches, everything again.
-- `Tick` comes now and then, at least some times a second: only with it do timeouts run out.
+  `Disconnected` of the same session. `SessionLost` means that the session has expired (its
+  ephemeral znodes are gone); a new `SessionStarted` follows.
+- Operations are performed in the order of their requests, and each `ZookeeperRequest` gets one
+  `OperationCompleted` with its token. A request in flight at a `Disconnected` completes with
+  `OutcomeUnknown` before that event, and so does a request made while disconnected.
+- A watch fires once, at the first change after the read that set it, and before a later read of
+  this session can show that change. `Disconnected` removes all watches: the machine reads and
+  watches everything again.
+- `Tick` comes several times a second; timeouts expire only then.
 - After `ExitProcess` the machine gets no more events, and its session is closed.
 """
 
@@ -28,20 +28,14 @@ from featurewatch.reference.machines.requests import Request, Response, UpdateMe
 from featurewatch.reference.machines.zookeeper import Operation, OperationResult
 
 Token = int
-"""What pairs an answer with its `ZookeeperRequest`; unique in one machine, never used again."""
-
-
-# -- operations ------------------------------------------------------------------------------------
-
-
-# -- outcomes --------------------------------------------------------------------------------------
+"""Pairs a result with its `ZookeeperRequest`; unique within one machine, never reused."""
 
 
 # -- events ----------------------------------------------------------------------------------------
 
 
 class WatchKind(StrEnum):
-    """What a watch that fired says of its path."""
+    """The change of a path that fired a watch."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -51,7 +45,7 @@ class WatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionStarted:
-    """A new session stands; it owns nothing yet."""
+    """A new session is established; it owns no znodes yet."""
 
     session_id: int
 
@@ -63,17 +57,17 @@ class SessionLost:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """No server is reached; the session may live on or expire."""
+    """No server is reachable; the session may survive or expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """A server is reached again, and the session is the same."""
+    """A server is reachable again, and the session is the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationCompleted:
-    """What came of an operation."""
+    """The result of a `ZookeeperRequest`."""
 
     token: Token
     outcome: OperationResult
@@ -81,7 +75,7 @@ class OperationCompleted:
 
 @dataclass(frozen=True, slots=True)
 class WatchFired:
-    """Something happened to a path; what it holds now must be read."""
+    """A path changed; its new content must be read."""
 
     path: str
     kind: WatchKind
@@ -89,7 +83,7 @@ class WatchFired:
 
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
-    """A client's request; ``request_id`` comes back in the `SendResponse`, exactly once."""
+    """A client's request; exactly one `SendResponse` carries its ``request_id``."""
 
     request_id: int
     request: Request
@@ -97,14 +91,14 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataReceived:
-    """A controller's `SendUpdateMetadata` has arrived."""
+    """A controller's UpdateMetadata message arrived."""
 
     message: UpdateMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """Time has passed; see ``now_ms`` of `Machine.receive`."""
 
 
 Event = (
@@ -125,7 +119,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperRequest:
-    """Ask ZooKeeper for this."""
+    """Send an operation to ZooKeeper."""
 
     token: Token
     operation: Operation
@@ -133,7 +127,7 @@ class ZookeeperRequest:
 
 @dataclass(frozen=True, slots=True)
 class SendResponse:
-    """Answer a client."""
+    """Send a response to a client."""
 
     request_id: int
     response: Response
@@ -141,7 +135,7 @@ class SendResponse:
 
 @dataclass(frozen=True, slots=True)
 class ExitProcess:
-    """End the process of this machine with a code and say why, in one line."""
+    """End the process of this machine with an exit code and a reason of one line."""
 
     code: int
     reason: str
@@ -149,7 +143,7 @@ class ExitProcess:
 
 @dataclass(frozen=True, slots=True)
 class WriteLog:
-    """One line for the log."""
+    """Write one line to the log."""
 
     line: str
     warning: bool = False
@@ -157,7 +151,7 @@ class WriteLog:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """Send this to a broker, once, with no answer; only dialects that push say it."""
+    """Send a message to a broker once, without waiting; only in dialects with ``pushes``."""
 
     broker_id: int
     message: UpdateMetadata
@@ -167,10 +161,10 @@ Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | SendUpdateMe
 
 
 class Machine(Protocol):
-    """What a shell drives: `ReferenceController` and `ReferenceBroker` are machines."""
+    """A state machine that a shell drives, such as `ReferenceController`."""
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
-        """Take one event; ``now_ms`` is the time, which never goes back."""
+        """Processes one event and returns its effects; ``now_ms`` never goes back."""
 
 
 Ranges = Mapping[str, tuple[int, int]]

@@ -1,4 +1,4 @@
-"""What clients ask the reference brokers and controller, and what they are told; plain values.
+"""The requests of clients to the reference brokers and controller, and their responses.
 
 The released form is UpdateFeatures v0-2 (API key 57) and the feature part of ApiVersions (18, v3+);
 the drafts' forms are those of KIP-584's early and later texts (API key 48, DELETE_FEATURES 49).
@@ -12,13 +12,13 @@ from typing import Final
 from featurewatch.streams.types import UpgradeType
 
 DEFAULT_TIMEOUT_MS: Final = 60_000
-"""How long the server tries, by default of the schema (KIP-584, UpdateFeaturesRequest)."""
+"""The schema's default timeout (KIP-584, UpdateFeaturesRequest)."""
 
 
 class ErrorCode(IntEnum):
     """Error codes as on the wire (``org.apache.kafka.common.protocol.Errors``).
 
-    The later draft's own two were never given a number, so that ours lie beyond all of Kafka's.
+    The later draft assigned no numbers to its own two, so these lie beyond all of Kafka's.
     """
 
     UNKNOWN_SERVER_ERROR = -1
@@ -33,7 +33,7 @@ class ErrorCode(IntEnum):
 
 
 class EarlyUpdateType(IntEnum):
-    """``FeatureUpdateType`` of the early draft; DELETE is from the side that its diff strikes."""
+    """``FeatureUpdateType`` of the early draft; DELETE is from its struck-out text."""
 
     ADD_OR_UPDATE = 0
     ADD_OR_UPDATE_ALLOW_DOWNGRADE = 1
@@ -42,7 +42,7 @@ class EarlyUpdateType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReleasedUpdate:
-    """An item of the released UpdateFeatures: v0 has ``allow_downgrade``, later ones the type."""
+    """An item of the released UpdateFeatures: v0 has ``allow_downgrade``, v1+ ``upgrade_type``."""
 
     feature: str
     max_version_level: int
@@ -73,10 +73,10 @@ Update = ReleasedUpdate | LaterUpdate | EarlyUpdate
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures:
-    """Finalize, change or remove levels; all items are of the dialect's own form.
+    """Finalizes, changes or removes levels; all items have the dialect's own form.
 
-    From ``version`` 2 on the released form is answered as a whole and applied as a whole (Kafka
-    4.0); ``validate_only`` (released, v1+) decides and writes nothing.
+    From ``version`` 2 on the released form has one result for all items and applies all or none
+    (Kafka 4.0). ``validate_only`` (released, v1+) decides and writes nothing.
     """
 
     updates: tuple[Update, ...]
@@ -87,7 +87,7 @@ class UpdateFeatures:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFeatures:
-    """Remove features with no check of ranges (early draft)."""
+    """Removes features without a check of ranges (early draft)."""
 
     names: tuple[str, ...]
     timeout_ms: int = DEFAULT_TIMEOUT_MS
@@ -95,7 +95,7 @@ class DeleteFeatures:
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """What does this broker support, and what is finalized? Features come with version 3."""
+    """Requests a broker's supported ranges and the finalized levels; both need version 3."""
 
     version: int = 4
 
@@ -105,7 +105,7 @@ Request = UpdateFeatures | DeleteFeatures | ApiVersions
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """What came of one item: no error, or a code and a text."""
+    """The result of one item: no error, or a code and a text."""
 
     feature: str
     error: ErrorCode = ErrorCode.NONE
@@ -114,12 +114,12 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateResponse:
-    """The answer to `UpdateFeatures` and `DeleteFeatures`.
+    """The response to `UpdateFeatures` and `DeleteFeatures`.
 
-    ``results`` is empty where there is a top-level error, in the drafts, and from version 2 on.
-    ``unknown`` says that nobody knows whether the update was applied (ZooKeeper went away during
-    the write): the state must be read again (KIP-584, guarantees). It is no field of the wire.
-    ``finalized`` is the whole set after a success, with its epoch, where the dialect pushes.
+    ``results`` is empty with a top-level error, in the drafts, and from version 2 on. ``unknown``
+    means that the update may or may not have been applied (the connection to ZooKeeper was lost
+    during the write), so the client must read the state (KIP-584, guarantees); it is not a wire
+    field. ``finalized`` is the whole set with its epoch after a success, if the dialect pushes.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -130,7 +130,7 @@ class UpdateResponse:
 
     @property
     def succeeded(self) -> bool:
-        """Neither an error as a whole nor one of an item."""
+        """Whether neither the response nor an item has an error."""
         return self.error is ErrorCode.NONE and all(
             item.error is ErrorCode.NONE for item in self.results
         )
@@ -139,14 +139,14 @@ class UpdateResponse:
 NOT_CONTROLLER: Final = UpdateResponse(
     ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster."
 )
-"""What everybody but the controller answers to a change."""
+"""The response to an update of every node but the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeaturesResponse:
-    """The feature part of an ApiVersions answer; ``epoch`` -1: no finalized features are known.
+    """The feature part of an ApiVersions response; ``epoch`` -1: no finalized features are known.
 
-    Below version 3 there is no such part, and all of it is empty.
+    It is empty below version 3, which has no such part.
     """
 
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class FeaturesResponse:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadata:
-    """The part of UpdateMetadataRequest that the early draft's struck-out side adds to it."""
+    """The fields that the early draft's struck-out text adds to UpdateMetadataRequest."""
 
     epoch: int
     features: Mapping[str, int]

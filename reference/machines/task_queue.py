@@ -1,8 +1,8 @@
-"""One thing after the other: the controller's event thread and the broker's, without a thread.
+"""Runs tasks one at a time: the event thread of a controller or broker, without a thread.
 
-A task is a generator that yields operations and is sent their outcomes. One task runs at a time,
-to its end, so that what it has read still holds for itself when it writes; what comes meanwhile
-waits its turn (KIP-584: updates and joins are handled by one thread).
+A task is a generator that yields operations and is sent their outcomes. One task runs to its end
+before the next begins, so no other task of this machine acts between its reads and its writes
+(KIP-584: one thread handles updates and joins).
 """
 
 from collections import deque
@@ -24,21 +24,21 @@ _T = TypeVar("_T")
 _READS: Final = (GetData, Exists, GetChildren)
 
 Task = Generator[tuple[Operation, ...], tuple[OperationResult, ...], _T]
-"""Yields operations that go out together, and is sent their outcomes in the same order."""
+"""Yields operations that are sent together, and receives their outcomes in the same order."""
 
 
 def perform(operation: Operation) -> Task[OperationResult]:
-    """One operation of a task: ``outcome = yield from ask(Get(path))``."""
+    """Performs one operation of a task: ``outcome = yield from perform(GetData(path))``."""
     (outcome,) = yield (operation,)
     return outcome
 
 
 class TaskQueue:
-    """Runs tasks in their order.
+    """Runs tasks in the order in which they were added.
 
-    Reads whose connection was lost are asked again once it is back, with those that went out beside
-    them and were answered, whose watches are gone. A write that was lost gives its task
-    `OutcomeUnknown` at that time, since only the task can say how to find out what became of it.
+    If the connection is lost during reads, all reads of that step are repeated after the reconnect,
+    completed ones too, because their watches are gone. A lost write gives its task `OutcomeUnknown`
+    after the reconnect, because only the task can find out what happened to it.
     """
 
     def __init__(self, emit: Callable[[Effect], None]) -> None:
@@ -50,69 +50,72 @@ class TaskQueue:
         self._waiting: dict[Token, int] = {}
         self._token: Token = 0
         self._connected = False
-        self._held = False
+        self._is_stalled = False
 
     @property
     def busy(self) -> bool:
-        """Whether a task runs or waits."""
+        """Whether a task is running."""
         return self._current is not None
 
     def add(self, task: Task[None]) -> None:
-        """Run a task after all others."""
+        """Appends a task and runs it when all others have ended."""
         self._tasks.append(task)
         if self._current is None:
             self._run(None)
 
-    def connected(self) -> None:
-        """A server is reached (again)."""
+    def on_connected(self) -> None:
+        """Resumes the current task; a server is reachable (again)."""
         self._connected = True
         self.retry()
 
-    def disconnected(self) -> None:
-        """No server is reached: what still waits is as lost as what was answered so."""
+    def on_disconnected(self) -> None:
+        """Completes all operations in flight as unknown; no server is reachable."""
         self._connected = False
         for token in [*self._waiting]:
-            self.answered(token, OutcomeUnknown())
+            self.on_completed(token, OutcomeUnknown())
 
     def cancel_all(self) -> None:
-        """The session is gone: end all tasks where they are."""
+        """Closes all tasks, because the session has expired."""
         current, self._current = self._current, None
         self._tasks.clear()
         self._waiting.clear()
-        self._held = self._connected = False
+        self._is_stalled = self._connected = False
         if current is not None:
             current.close()
 
-    def answered(self, token: Token, outcome: OperationResult) -> None:
-        """Hand an outcome to the task that waits for it; others are of the past."""
-        place = self._waiting.pop(token, None)
-        if place is None:
+    def on_completed(self, token: Token, outcome: OperationResult) -> None:
+        """Records an outcome; the task resumes when all of its step are there.
+
+        Tokens of earlier steps are ignored.
+        """
+        index = self._waiting.pop(token, None)
+        if index is None:
             return
-        self._outcomes[place] = outcome
+        self._outcomes[index] = outcome
         if self._waiting:
             return
-        if any(isinstance(each, OutcomeUnknown) for each in self._outcomes):
-            self._held = True
+        if any(isinstance(result, OutcomeUnknown) for result in self._outcomes):
+            self._is_stalled = True
         else:
             self._deliver()
 
     def retry(self) -> None:
-        """Go on with what was lost, if a server is reached."""
-        if not self._held or not self._connected:
+        """Repeats or resumes a stalled step, if a server is reachable."""
+        if not self._is_stalled or not self._connected:
             return
-        self._held = False
-        asked = any(each is not None for each in self._outcomes)
-        if asked and not all(isinstance(each, _READS) for each in self._operations):
+        self._is_stalled = False
+        has_results = any(result is not None for result in self._outcomes)
+        if has_results and not all(isinstance(result, _READS) for result in self._operations):
             self._deliver()
             return
         self._outcomes = [None] * len(self._operations)
-        self._ask(range(len(self._operations)))
+        self._send(range(len(self._operations)))
 
     def _deliver(self) -> None:
-        self._run(tuple(each for each in self._outcomes if each is not None))
+        self._run(tuple(outcome for outcome in self._outcomes if outcome is not None))
 
     def _run(self, outcomes: tuple[OperationResult, ...] | None) -> None:
-        """Take the current task, and those after it, as far as they go without an answer."""
+        """Runs the current task and those after it until one waits for an outcome."""
         while True:
             if self._current is None:
                 if not self._tasks:
@@ -129,13 +132,13 @@ class TaskQueue:
             if operations:
                 self._operations = operations
                 self._outcomes = [None] * len(operations)
-                self._held = not self._connected
+                self._is_stalled = not self._connected
                 if self._connected:
-                    self._ask(range(len(operations)))
+                    self._send(range(len(operations)))
                 return
 
-    def _ask(self, places: Iterable[int]) -> None:
-        for place in places:
+    def _send(self, indexes: Iterable[int]) -> None:
+        for index in indexes:
             self._token += 1
-            self._waiting[self._token] = place
-            self._emit(ZookeeperRequest(self._token, self._operations[place]))
+            self._waiting[self._token] = index
+            self._emit(ZookeeperRequest(self._token, self._operations[index]))

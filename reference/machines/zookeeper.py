@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 ANY_VERSION = -1
-"""A write with it is unconditional."""
+"""The version that makes a write unconditional."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper knows of a znode: ``version`` counts the changes of its data from 0.
+    """The metadata of a znode; ``version`` counts the changes of its data from 0.
 
-    ``czxid`` and ``mzxid`` are the transactions that made it and last changed it; ``owner`` is the
-    session that an ephemeral znode belongs to, 0 for a persistent one.
+    ``czxid`` and ``mzxid`` are the transactions that created it and last changed it; ``owner`` is
+    the session of an ephemeral znode, 0 for a persistent one.
     """
 
     version: int
@@ -22,8 +22,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class GetData:
-    """Read a znode → `GetDataResult`, or `NoNode`, which leaves no watch behind (as in
-    ZooKeeper)."""
+    """Reads a znode → `GetDataResult`, or `NoNode`, which sets no watch (as in ZooKeeper)."""
 
     path: str
     watch: bool = False
@@ -31,8 +30,7 @@ class GetData:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Whether a znode is there → `OperationDone` with its stat, or `NoNode`; a watch is left either
-    way."""
+    """Checks for a znode → `OperationDone` with its stat, or `NoNode`; both set the watch."""
 
     path: str
     watch: bool = False
@@ -40,7 +38,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class GetChildren:
-    """The names below a znode → `GetChildrenResult`, or `NoNode`."""
+    """Lists the children of a znode → `GetChildrenResult`, or `NoNode`."""
 
     path: str
     watch: bool = False
@@ -48,8 +46,7 @@ class GetChildren:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a znode → `OperationDone`, or `NodeExists`; the shell makes missing parents of it,
-    empty."""
+    """Creates a znode → `OperationDone`, or `NodeExists`; the shell creates missing parents."""
 
     path: str
     data: bytes
@@ -58,7 +55,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class SetData:
-    """Write a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
+    """Writes a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
 
     path: str
     data: bytes
@@ -67,7 +64,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
+    """Deletes a znode if it has this version → `OperationDone`, `NoNode` or `BadVersion`."""
 
     path: str
     version: int = ANY_VERSION
@@ -75,7 +72,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class CheckVersion:
-    """Part of a `Multi`: all of it fails unless the znode has this version."""
+    """Part of a `Multi`, which fails as a whole unless the znode has this version."""
 
     path: str
     version: int
@@ -86,10 +83,9 @@ WriteOperation = Create | SetData | Delete | CheckVersion
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """All or none → `OperationDone` with one stat a part (None for a check or a deletion), or what
-    failed.
+    """Performs all operations or none → `OperationDone`, or the failure with the part's index.
 
-    The failure names the part by its index.
+    The result has one stat per part, None for a check or a deletion.
     """
 
     operations: tuple[WriteOperation, ...]
@@ -100,7 +96,7 @@ Operation = GetData | Exists | GetChildren | Create | SetData | Delete | Multi
 
 @dataclass(frozen=True, slots=True)
 class GetDataResult:
-    """The content of a znode."""
+    """The content and the stat of a znode."""
 
     data: bytes
     stat: Stat
@@ -108,47 +104,47 @@ class GetDataResult:
 
 @dataclass(frozen=True, slots=True)
 class GetChildrenResult:
-    """The names of a znode's children, in no order."""
+    """The names of a znode's children, in no particular order."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OperationDone:
-    """It is done; one stat for each part of a `Multi`, else one in all."""
+    """The operation succeeded; ``stats`` has one entry per part of a `Multi`, else one."""
 
     stats: tuple[Stat | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NoNode:
-    """There is no such znode."""
+    """The znode does not exist; ``index`` is that of the failed part of a `Multi`."""
 
     index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeExists:
-    """There is such a znode already."""
+    """The znode already exists; ``index`` is that of the failed part of a `Multi`."""
 
     index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BadVersion:
-    """The znode has another version than the one asked for."""
+    """The znode has another version; ``index`` is that of the failed part of a `Multi`."""
 
     index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeUnknown:
-    """The connection was lost: what was asked for may or may not have been done."""
+    """The connection was lost; the operation may or may not have been performed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRefused:
-    """ZooKeeper refuses for good (no right, no such parent); nothing was done."""
+    """ZooKeeper rejected the operation for good (no permission, no parent); nothing changed."""
 
     reason: str
 

@@ -1,1 +1,1 @@
-"""The reference system's side of Kafka's protocol."""
+"""The server side of Kafka's protocol, as the reference nodes implement it."""

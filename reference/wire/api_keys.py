@@ -1,8 +1,8 @@
-"""Which requests a listener takes: Kafka's released ones, or those of a draft.
+"""The requests that a listener accepts: Kafka's released ones, or those of a draft.
 
-The drafts of KIP-584 put their requests on keys and tags that released Kafka uses for other things
-(48 and 49 are client quotas), and both drafts use the same ones differently: so a listener speaks
-one way, never several.
+The drafts of KIP-584 use API keys and tags that released Kafka uses for other requests (48 and 49
+are client quotas), and the two drafts use the same ones differently. So a listener implements
+exactly one dialect.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,15 @@ from featurewatch.streams.znodes import FeaturesForm
 
 
 class ApiDialect(StrEnum):
-    """How a listener speaks."""
+    """The dialect of a listener."""
 
     RELEASED = "released"
-    """As Kafka 2.7 to 4.3: UpdateFeatures is key 57, features stand in tags 0 to 2."""
+    """As Kafka 2.7 to 4.3: UpdateFeatures is key 57, features are in tags 0 to 2."""
     EARLY_DRAFT = "early-draft"
     """Keys 48 and 49, update types, ``version``."""
     EARLY_DRAFT_STRUCK = "early-draft-struck"
-    """With what the early draft struck out: the whole set in answers and in UpdateMetadata."""
+    """With the text that the early draft struck out: the whole set of levels in responses and in
+    UpdateMetadata."""
     LATER_DRAFT = "later-draft"
     """Key 48, ``allowDowngrade``, ``versionLevel``; a level below 1 deletes."""
 
@@ -48,11 +49,11 @@ OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
         ApiDialect.LATER_DRAFT: _DRAFT,
     }
 )
-"""API key → (oldest, newest version): what ApiVersions lists, and all that is read."""
+"""API key → (oldest, newest version): what ApiVersions lists, and all that a listener accepts."""
 
 
 def api_dialect_of(dialect: Dialect) -> ApiDialect:
-    """How the nodes of a dialect speak."""
+    """The API dialect of nodes of a `Dialect`."""
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
             return ApiDialect.EARLY_DRAFT_STRUCK if dialect.pushes else ApiDialect.EARLY_DRAFT

@@ -1,8 +1,7 @@
-"""The messages of the drafts of KIP-584, laid out for kio's codecs.
+"""The messages of the drafts of KIP-584, as dataclasses for kio's codecs.
 
-Each is a dataclass made from a table of fields, once for each version: version 0 of UpdateFeatures
-and DeleteFeatures is of the old form, version 1 flexible; ApiVersions carries the drafts' tags
-from version 3 on.
+Each class is built from a table of fields, once per version. Version 0 of UpdateFeatures and
+DeleteFeatures is not flexible, version 1 is; ApiVersions has the drafts' tags from version 3 on.
 """
 
 import datetime
@@ -38,19 +37,19 @@ _DEFAULT_TIMEOUT: Final = i32Timedelta.parse(datetime.timedelta(milliseconds=60_
 
 @dataclass(frozen=True, slots=True)
 class MessageClasses:
-    """The classes of one API version: a request's and a response's, and those nested in them."""
+    """The classes of one API version: request, response and their nested items."""
 
     request: Any
     response: Any
     update: Any = None
     feature: Any = None
-    """An item that names a feature with its level in UpdateFeatures, its name in DeleteFeatures."""
+    """A feature with its level in UpdateFeatures, a feature's name in DeleteFeatures."""
     supported: Any = None
     finalized: Any = None
 
 
-class _Maker:
-    """Makes the classes of one API version."""
+class _ClassBuilder:
+    """Builds the classes of one API version."""
 
     def __init__(self, key: int, version: int, *, flexible: bool) -> None:
         self._common = {
@@ -79,16 +78,16 @@ class _Maker:
         )
 
 
-def _of(name: str, type_: Any, kafka_type: str) -> Any:
+def _field(name: str, type_: Any, kafka_type: str) -> Any:
     return (name, type_, field(metadata={"kafka_type": kafka_type}))
 
 
-def _many(item: Any) -> Any:
+def _array(item: Any) -> Any:
     return GenericAlias(tuple, (item, ...))
 
 
-_NAME = _of("name", str, "string")
-_ERROR = (_of("error_code", i16, "int16"), _of("error_message", str | None, "string"))
+_NAME = _field("name", str, "string")
+_ERROR = (_field("error_code", i16, "int16"), _field("error_message", str | None, "string"))
 _TIMEOUT = (
     "timeout",
     i32Timedelta,
@@ -96,86 +95,90 @@ _TIMEOUT = (
 )
 
 
-def level_field(speech: ApiDialect) -> str:
-    """What the drafts call a feature's level."""
-    return "version_level" if speech is ApiDialect.LATER_DRAFT else "version"
+def level_field(api_dialect: ApiDialect) -> str:
+    """The drafts' field name for a feature's level."""
+    return "version_level" if api_dialect is ApiDialect.LATER_DRAFT else "version"
 
 
 @cache
-def update_features(speech: ApiDialect, version: int) -> MessageClasses:
+def update_features(api_dialect: ApiDialect, version: int) -> MessageClasses:
     """UpdateFeatures, key 48."""
-    make = _Maker(DRAFT_UPDATE, version, flexible=version >= 1)
-    feature = make.item("FeatureKey", [_NAME, _of(level_field(speech), i64, "int64")])
-    how = (
-        _of("allow_downgrade", bool, "bool")
-        if speech is ApiDialect.LATER_DRAFT
-        else _of("feature_update_type", i16, "int16")
+    build = _ClassBuilder(DRAFT_UPDATE, version, flexible=version >= 1)
+    feature = build.item("FeatureKey", [_NAME, _field(level_field(api_dialect), i64, "int64")])
+    mode = (
+        _field("allow_downgrade", bool, "bool")
+        if api_dialect is ApiDialect.LATER_DRAFT
+        else _field("feature_update_type", i16, "int16")
     )
-    update = make.item("FeatureUpdateKey", [how, ("feature", _many(feature))])
-    request = make.request("UpdateFeaturesRequest", [_TIMEOUT, ("feature_update", _many(update))])
-    answered: list[Any] = [*_ERROR]
-    if speech is ApiDialect.EARLY_DRAFT_STRUCK:
-        answered += [_of("features_epoch", i64, "int64"), ("features", _many(feature))]
-    response = make.response("UpdateFeaturesResponse", answered)
+    update = build.item("FeatureUpdateKey", [mode, ("feature", _array(feature))])
+    request = build.request("UpdateFeaturesRequest", [_TIMEOUT, ("feature_update", _array(update))])
+    response_fields: list[Any] = [*_ERROR]
+    if api_dialect is ApiDialect.EARLY_DRAFT_STRUCK:
+        response_fields += [_field("features_epoch", i64, "int64"), ("features", _array(feature))]
+    response = build.response("UpdateFeaturesResponse", response_fields)
     return MessageClasses(request, response, update, feature)
 
 
 @cache
 def delete_features(version: int) -> MessageClasses:
-    """DeleteFeatures, key 49; the early draft's text gives 48 for the response, which has none."""
-    make = _Maker(DRAFT_DELETE, version, flexible=version >= 1)
-    feature = make.item("FeatureKey", [_NAME])
-    request = make.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _many(feature))])
-    return MessageClasses(request, make.response("DeleteFeaturesResponse", _ERROR), feature=feature)
+    """DeleteFeatures, key 49; the early draft gives 48 for the response, which has no key."""
+    build = _ClassBuilder(DRAFT_DELETE, version, flexible=version >= 1)
+    feature = build.item("FeatureKey", [_NAME])
+    request = build.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _array(feature))])
+    return MessageClasses(
+        request, build.response("DeleteFeaturesResponse", _ERROR), feature=feature
+    )
 
 
 @cache
 def update_metadata() -> MessageClasses:
-    """UpdateMetadata version 6, of which only what the early draft's struck-out side adds is used.
+    """UpdateMetadata version 6 with the fields that the early draft's struck-out text adds.
 
-    Topics and brokers are lists that stay empty: what they would hold, nobody here needs.
+    The lists of topics and brokers stay empty, because no reference node needs them.
     """
-    make = _Maker(UPDATE_METADATA, 6, flexible=True)
-    feature = make.item("FeatureKey", [_NAME, _of("version", i64, "int64")])
-    nothing = make.item("Nothing", [_of("nothing", i8, "int8")])
-    request = make.request(
+    build = _ClassBuilder(UPDATE_METADATA, 6, flexible=True)
+    feature = build.item("FeatureKey", [_NAME, _field("version", i64, "int64")])
+    nothing = build.item("Nothing", [_field("nothing", i8, "int8")])
+    request = build.request(
         "UpdateMetadataRequest",
         [
-            _of("controller_id", i32, "int32"),
-            _of("controller_epoch", i32, "int32"),
-            _of("broker_epoch", i64, "int64"),
-            ("topic_states", _many(nothing)),
-            ("live_brokers", _many(nothing)),
+            _field("controller_id", i32, "int32"),
+            _field("controller_epoch", i32, "int32"),
+            _field("broker_epoch", i64, "int64"),
+            ("topic_states", _array(nothing)),
+            ("live_brokers", _array(nothing)),
             (
                 "features_epoch",
                 i64,
                 field(metadata={"kafka_type": "int64", "tag": 10000}, default=i64(-1)),
             ),
-            ("features", _many(feature), field(metadata={"tag": 10001}, default=())),
+            ("features", _array(feature), field(metadata={"tag": 10001}, default=())),
         ],
     )
-    response = make.response("UpdateMetadataResponse", [_of("error_code", i16, "int16")])
+    response = build.response("UpdateMetadataResponse", [_field("error_code", i16, "int16")])
     return MessageClasses(request, response, feature=feature)
 
 
 @cache
-def api_versions(speech: ApiDialect) -> MessageClasses:
+def api_versions(api_dialect: ApiDialect) -> MessageClasses:
     """ApiVersions version 3; its response keeps the old header, like Kafka's."""
-    make = _Maker(API_VERSIONS, 3, flexible=True)
-    supported = make.item(
+    build = _ClassBuilder(API_VERSIONS, 3, flexible=True)
+    supported = build.item(
         "SupportedFeatureKey",
-        [_NAME, _of("min_version", i64, "int64"), _of("max_version", i64, "int64")],
+        [_NAME, _field("min_version", i64, "int64"), _field("max_version", i64, "int64")],
     )
-    finalized = make.item("FinalizedFeatureKey", [_NAME, _of(level_field(speech), i64, "int64")])
-    response = make.response(
+    finalized = build.item(
+        "FinalizedFeatureKey", [_NAME, _field(level_field(api_dialect), i64, "int64")]
+    )
+    response = build.response(
         "ApiVersionsResponse",
         [
-            _of("error_code", i16, "int16"),
+            _field("error_code", i16, "int16"),
             ("api_keys", tuple[ApiVersion, ...]),
-            _of("throttle_time", i32Timedelta, "timedelta_i32"),
+            _field("throttle_time", i32Timedelta, "timedelta_i32"),
             (
                 "supported_features",
-                _many(supported),
+                _array(supported),
                 field(metadata={"tag": SUPPORTED_TAG}, default=()),
             ),
             (
@@ -185,7 +188,7 @@ def api_versions(speech: ApiDialect) -> MessageClasses:
             ),
             (
                 "finalized_features",
-                _many(finalized),
+                _array(finalized),
                 field(metadata={"tag": FINALIZED_TAG}, default=()),
             ),
         ],

@@ -1,7 +1,8 @@
-"""Requests read from frames, and answers written into them; pure.
+"""Decodes requests from frames and encodes responses into frames; pure.
 
-What cannot be read closes the connection in Kafka (RequestContext.parseRequest, SocketServer);
-only an unknown version of ApiVersions is answered, in the form of version 0 (KIP-511).
+An unreadable request closes the connection, as in Kafka (RequestContext.parseRequest,
+SocketServer). The exception is an unknown version of ApiVersions, whose response has the form of
+version 0 (KIP-511).
 """
 
 import io
@@ -38,12 +39,12 @@ _ENTITY_NAMES: Final[Mapping[str, str]] = {
 
 
 class MalformedRequestError(ValueError):
-    """Bytes that are no request that this listener takes: one line, for its log."""
+    """The bytes are not a request that this listener accepts; the text is one line for its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request: ``body`` is kio's or a draft's message; none: an ApiVersions version unknown."""
+    """One request; ``body`` is kio's or a draft's message, None for an unknown ApiVersions."""
 
     key: int
     version: int
@@ -51,16 +52,16 @@ class WireRequest:
     body: Any
 
 
-def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
-    """The request in a frame (without its length), of a version that ``speech`` offers.
+def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
+    """Decodes the request in a frame, given without its length.
 
     Raises:
-        BadRequestError: if it is not one.
+        MalformedRequestError: if ``api_dialect`` does not offer the request, or it is unreadable.
     """
     if len(frame) < _START.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
     key, version, correlation_id = _START.unpack_from(frame)
-    offered = OFFERED[speech].get(key)
+    offered = OFFERED[api_dialect].get(key)
     if offered is None:
         raise MalformedRequestError(f"{_named(key)} is not served here")
     if not offered[0] <= version <= offered[1]:
@@ -70,10 +71,10 @@ def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
             f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
             f"{offered[1]}"
         )
-    kind = request_class(speech, key, version)
+    kind = request_class(api_dialect, key, version)
     try:
         start = skip_header(frame, _START.size, flexible=kind.__flexible__)
-        # What follows the message is let be, as in Kafka: librdkafka's Metadata ends in a rest.
+        # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata request has some.
         body, _ = read_entity(kind, frame, start)
     except DecodeError as error:
         raise MalformedRequestError(
@@ -82,18 +83,18 @@ def read_request(frame: bytes, speech: ApiDialect) -> WireRequest:
     return WireRequest(key, version, correlation_id, body)
 
 
-def write_response(correlation_id: int, answer: Any) -> bytes:
-    """The frame of an answer, its length first."""
-    header = answer.__header_schema__
+def write_response(correlation_id: int, response: Any) -> bytes:
+    """Encodes a response as a frame, its length first."""
+    header = response.__header_schema__
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
     entity_writer(header)(buffer, header(correlation_id=correlation_id))
-    entity_writer(type(answer))(buffer, answer)
+    entity_writer(type(response))(buffer, response)
     return _with_length(buffer)
 
 
 def write_request(request: Any, client_id: str) -> bytes:
-    """The frame of a request that a node makes itself, its length first."""
+    """Encodes a request that a node sends, as a frame, its length first."""
     header = request.__header_schema__
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
@@ -111,10 +112,10 @@ def write_request(request: Any, client_id: str) -> bytes:
 
 
 @cache
-def request_class(speech: ApiDialect, key: int, version: int) -> Any:
-    """The class of a request that is offered."""
+def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
+    """The message class of a request that ``api_dialect`` offers."""
     if key == DRAFT_UPDATE:
-        return draft_messages.update_features(speech, version).request
+        return draft_messages.update_features(api_dialect, version).request
     if key == DRAFT_DELETE:
         return draft_messages.delete_features(version).request
     if key == UPDATE_METADATA:
@@ -125,18 +126,18 @@ def request_class(speech: ApiDialect, key: int, version: int) -> Any:
 
 @cache
 def response_classes(key: int, version: int) -> ModuleType:
-    """kio's module with the response of a released API version and what is nested in it."""
+    """kio's module with the response classes of a released API version."""
     return _module(api_key_map[key], version, "response")
 
 
 def build_message(kind: Any, **values: Any) -> Any:
-    """A message of kio's with those of the values that this version of it has."""
+    """Builds a kio message from those ``values`` that this version has fields for."""
     return kind(**{name: values[name] for name in _field_names(kind) if name in values})
 
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+    return tuple(field.name for field in fields(kind))
 
 
 def _with_length(buffer: io.BytesIO) -> bytes:

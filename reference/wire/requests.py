@@ -1,4 +1,4 @@
-"""Requests of the wire as what the machines are asked; pure."""
+"""Converts wire requests to the machines' requests; pure."""
 
 import re
 from typing import Any, Final
@@ -20,7 +20,10 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def is_valid_software(body: Any) -> bool:
-    """Whether a client says what it is as KIP-511 wants it, or is too old to say it."""
+    """Whether an ApiVersions request has a valid client software name and version (KIP-511).
+
+    Versions without these fields are valid.
+    """
     names = (
         getattr(body, "client_software_name", None),
         getattr(body, "client_software_version", None),
@@ -28,25 +31,27 @@ def is_valid_software(body: Any) -> bool:
     return all(name is None or _SOFTWARE.fullmatch(name) is not None for name in names)
 
 
-def read_update_features(call: WireRequest, speech: ApiDialect) -> UpdateFeatures | DeleteFeatures:
-    """What an update or a deletion asks of the controller."""
-    body = call.body
-    if call.key == DRAFT_DELETE:
-        return DeleteFeatures(tuple(each.name for each in body.feature), _ms(body))
-    if call.key == DRAFT_UPDATE:
-        return UpdateFeatures(_drafts_updates(body, speech), _ms(body), version=call.version)
+def read_update_features(
+    request: WireRequest, api_dialect: ApiDialect
+) -> UpdateFeatures | DeleteFeatures:
+    """The controller's request for an update or a deletion of features."""
+    body = request.body
+    if request.key == DRAFT_DELETE:
+        return DeleteFeatures(tuple(item.name for item in body.feature), _ms(body))
+    if request.key == DRAFT_UPDATE:
+        return UpdateFeatures(_draft_updates(body, api_dialect), _ms(body), version=request.version)
     return UpdateFeatures(
-        tuple(_released(each) for each in body.feature_updates),
+        tuple(_released(item) for item in body.feature_updates),
         _ms(body),
-        version=call.version,
+        version=request.version,
         validate_only=getattr(body, "validate_only", False),
     )
 
 
-def read_update_metadata(call: WireRequest) -> UpdateMetadata:
-    """What the controller pushes to a broker."""
-    body = call.body
-    features = {each.name: int(each.version) for each in body.features}
+def read_update_metadata(request: WireRequest) -> UpdateMetadata:
+    """The message that a controller pushes to a broker."""
+    body = request.body
+    features = {item.name: int(item.version) for item in body.features}
     return UpdateMetadata(int(body.features_epoch), features)
 
 
@@ -59,18 +64,18 @@ def _released(item: Any) -> ReleasedUpdate:
     )
 
 
-def _drafts_updates(body: Any, speech: ApiDialect) -> tuple[Update, ...]:
-    """Each item of the drafts has a list of features, which share how they are updated."""
-    if speech is ApiDialect.LATER_DRAFT:
+def _draft_updates(body: Any, api_dialect: ApiDialect) -> tuple[Update, ...]:
+    """The updates of a draft's request, whose items each apply one mode to several features."""
+    if api_dialect is ApiDialect.LATER_DRAFT:
         return tuple(
-            LaterUpdate(each.name, int(each.version_level), update.allow_downgrade)
+            LaterUpdate(feature.name, int(feature.version_level), update.allow_downgrade)
             for update in body.feature_update
-            for each in update.feature
+            for feature in update.feature
         )
     return tuple(
-        EarlyUpdate(each.name, int(each.version), int(update.feature_update_type))
+        EarlyUpdate(feature.name, int(feature.version), int(update.feature_update_type))
         for update in body.feature_update
-        for each in update.feature
+        for feature in update.feature
     )
 
 

@@ -1,8 +1,4 @@
-"""Answers of a reference node as messages of the wire; pure.
-
-What the machines answer is plain values; here they are put into the message of the version that
-was asked with.
-"""
+"""Converts the machines' responses to wire messages of the request's API version; pure."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -25,9 +21,9 @@ from featurewatch.reference.wire.api_keys import (
 from featurewatch.reference.wire.frames import WireRequest, build_message, response_classes
 
 FEATURES_SINCE: Final = 3
-"""The version of ApiVersions that brought features."""
+"""The first version of ApiVersions with features."""
 _ZERO_LEVELS_SINCE: Final = 4
-"""Before it, ranges from 0 on are left out (KAFKA-17492, ApiVersionsResponse)."""
+"""Earlier versions omit ranges that start at 0 (KAFKA-17492, ApiVersionsResponse)."""
 _BROKERS, _CONTROLLERS = 1, 2
 
 _NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
@@ -35,61 +31,61 @@ _NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What Metadata and DescribeCluster tell: ``controller_id`` is -1 where there is none."""
+    """The content of Metadata and DescribeCluster; ``controller_id`` is -1 if there is none."""
 
     cluster_id: str | None = None
     controller_id: int = -1
     brokers: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
-def api_versions(call: WireRequest, speech: ApiDialect, answer: FeaturesResponse) -> Any:
-    """The answer to ApiVersions of a version that is offered."""
-    released = response_classes(API_VERSIONS, call.version)
-    offered = OFFERED[speech].items()
+def api_versions(request: WireRequest, api_dialect: ApiDialect, response: FeaturesResponse) -> Any:
+    """The response to ApiVersions of an offered version."""
+    released = response_classes(API_VERSIONS, request.version)
+    offered = OFFERED[api_dialect].items()
     common = {
         "error_code": ErrorCode.none,
         "api_keys": _api_keys(released, offered),
         "throttle_time": _NO_THROTTLE,
     }
-    if call.version < FEATURES_SINCE:
+    if request.version < FEATURES_SINCE:
         return build_message(released.ApiVersionsResponse, **common)
-    if speech is not ApiDialect.RELEASED:
-        return _drafts_api_versions(speech, answer, common)
+    if api_dialect is not ApiDialect.RELEASED:
+        return _draft_api_versions(api_dialect, response, common)
     return build_message(
         released.ApiVersionsResponse,
         **common,
         supported_features=tuple(
             released.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in sorted(answer.supported.items())
-            if low > 0 or call.version >= _ZERO_LEVELS_SINCE
+            for name, (low, high) in sorted(response.supported.items())
+            if low > 0 or request.version >= _ZERO_LEVELS_SINCE
         ),
-        finalized_features_epoch=answer.epoch,
-        # The minimum is always told equal to the maximum since 3.3 (KIP-778).
+        finalized_features_epoch=response.epoch,
+        # Since 3.3 the minimum always equals the maximum (KIP-778).
         finalized_features=tuple(
             released.FinalizedFeatureKey(
                 name=name, max_version_level=level, min_version_level=level
             )
-            for name, level in sorted(answer.finalized.items())
+            for name, level in sorted(response.finalized.items())
         ),
     )
 
 
 def api_versions_error(error: ErrorCode) -> Any:
-    """The answer to ApiVersions that cannot be given, in the form of version 0 (KIP-511).
+    """The error response to ApiVersions, in the form of version 0 (KIP-511).
 
-    Of an unknown version it lists the versions that are known.
+    For an unknown version it lists the supported versions.
     """
     released = response_classes(API_VERSIONS, 0)
-    known = OFFERED[ApiDialect.RELEASED][API_VERSIONS]
-    keys = _api_keys(released, [(API_VERSIONS, known)])
+    versions = OFFERED[ApiDialect.RELEASED][API_VERSIONS]
+    keys = _api_keys(released, [(API_VERSIONS, versions)])
     return released.ApiVersionsResponse(
         error_code=error, api_keys=keys if error is ErrorCode.unsupported_version else ()
     )
 
 
-def metadata(call: WireRequest, view: ClusterView) -> Any:
-    """The answer to Metadata: brokers and controller, and no topic, whichever were asked for."""
-    classes = response_classes(call.key, call.version)
+def metadata(request: WireRequest, view: ClusterView) -> Any:
+    """The response to Metadata: brokers and controller; every requested topic is unknown."""
+    classes = response_classes(request.key, request.version)
     return build_message(
         classes.MetadataResponse,
         throttle_time=_NO_THROTTLE,
@@ -113,50 +109,50 @@ def metadata(call: WireRequest, view: ClusterView) -> Any:
                 topic_id=getattr(topic, "topic_id", None),
                 partitions=(),
             )
-            for topic in call.body.topics or ()
+            for topic in request.body.topics or ()
         ),
     )
 
 
-def describe_cluster(call: WireRequest, view: ClusterView) -> Any:
-    """The answer to DescribeCluster, refused where controllers are asked for (AuthHelper)."""
-    classes = response_classes(call.key, call.version)
-    asked = getattr(call.body, "endpoint_type", _BROKERS)
-    error, message = _endpoint_error(asked)
-    known = error is ErrorCode.none
+def describe_cluster(request: WireRequest, view: ClusterView) -> Any:
+    """The response to DescribeCluster; an error for controller endpoints (Kafka's AuthHelper)."""
+    classes = response_classes(request.key, request.version)
+    endpoint_type = getattr(request.body, "endpoint_type", _BROKERS)
+    error, message = _endpoint_error(endpoint_type)
+    is_valid = error is ErrorCode.none
     return build_message(
         classes.DescribeClusterResponse,
         throttle_time=_NO_THROTTLE,
         error_code=error,
         error_message=message,
         endpoint_type=i8(_BROKERS),
-        cluster_id=(view.cluster_id or "") if known else "",
-        controller_id=view.controller_id if known and view.controller_id in view.brokers else -1,
+        cluster_id=(view.cluster_id or "") if is_valid else "",
+        controller_id=view.controller_id if is_valid and view.controller_id in view.brokers else -1,
         brokers=tuple(
             classes.DescribeClusterBroker(
                 broker_id=broker_id, host=endpoint.host, port=endpoint.port, rack=endpoint.rack
             )
-            for broker_id, endpoint in (sorted(view.brokers.items()) if known else ())
+            for broker_id, endpoint in (sorted(view.brokers.items()) if is_valid else ())
         ),
     )
 
 
-def update_features(call: WireRequest, speech: ApiDialect, answer: UpdateResponse) -> Any:
-    """The answer to an update or, in the early draft, a deletion."""
-    if call.key == DRAFT_UPDATE:
-        return _drafts_update(call, speech, answer)
-    if call.key == DRAFT_DELETE:
-        kind = draft_messages.delete_features(call.version).response
-        return kind(error_code=int(answer.error), error_message=answer.message)
-    classes = response_classes(call.key, call.version)
-    # From version 2 on there are no results (KIP-1022).
+def update_features(request: WireRequest, api_dialect: ApiDialect, response: UpdateResponse) -> Any:
+    """The response to an update or, in the early draft, to a deletion."""
+    if request.key == DRAFT_UPDATE:
+        return _draft_update(request, api_dialect, response)
+    if request.key == DRAFT_DELETE:
+        kind = draft_messages.delete_features(request.version).response
+        return kind(error_code=int(response.error), error_message=response.message)
+    classes = response_classes(request.key, request.version)
+    # Version 2 and newer have no results (KIP-1022).
     item: Any = getattr(classes, "UpdatableFeatureResult", None)
-    results = () if item is None else answer.results
+    results = () if item is None else response.results
     return build_message(
         classes.UpdateFeaturesResponse,
         throttle_time=_NO_THROTTLE,
-        error_code=ErrorCode(int(answer.error)),
-        error_message=answer.message,
+        error_code=ErrorCode(int(response.error)),
+        error_message=response.message,
         results=tuple(
             item(
                 feature=result.feature,
@@ -169,41 +165,41 @@ def update_features(call: WireRequest, speech: ApiDialect, answer: UpdateRespons
 
 
 def update_metadata() -> Any:
-    """The answer to the controller's push: it has arrived."""
+    """The response to UpdateMetadata; always a success."""
     return draft_messages.update_metadata().response(error_code=0)
 
 
-def _drafts_update(call: WireRequest, speech: ApiDialect, answer: UpdateResponse) -> Any:
-    classes = draft_messages.update_features(speech, call.version)
-    told = {"error_code": int(answer.error), "error_message": answer.message}
-    if speech is not ApiDialect.EARLY_DRAFT_STRUCK:
-        return classes.response(**told)
-    whole = answer.finalized
+def _draft_update(request: WireRequest, api_dialect: ApiDialect, response: UpdateResponse) -> Any:
+    classes = draft_messages.update_features(api_dialect, request.version)
+    fields = {"error_code": int(response.error), "error_message": response.message}
+    if api_dialect is not ApiDialect.EARLY_DRAFT_STRUCK:
+        return classes.response(**fields)
+    finalized = response.finalized
     return classes.response(
-        **told,
-        features_epoch=-1 if whole is None else whole.epoch,
+        **fields,
+        features_epoch=-1 if finalized is None else finalized.epoch,
         features=tuple(
             classes.feature(name=name, version=level)
-            for name, level in (sorted(whole.features.items()) if whole is not None else ())
+            for name, level in (sorted(finalized.features.items()) if finalized is not None else ())
         ),
     )
 
 
-def _drafts_api_versions(
-    speech: ApiDialect, answer: FeaturesResponse, common: Mapping[str, Any]
+def _draft_api_versions(
+    api_dialect: ApiDialect, response: FeaturesResponse, common: Mapping[str, Any]
 ) -> Any:
-    classes = draft_messages.api_versions(speech)
-    level = draft_messages.level_field(speech)
+    classes = draft_messages.api_versions(api_dialect)
+    level = draft_messages.level_field(api_dialect)
     return classes.response(
         **{**common, "error_code": 0},
         supported_features=tuple(
             classes.supported(name=name, min_version=low, max_version=high)
-            for name, (low, high) in sorted(answer.supported.items())
+            for name, (low, high) in sorted(response.supported.items())
         ),
-        finalized_features_epoch=answer.epoch,
+        finalized_features_epoch=response.epoch,
         finalized_features=tuple(
             classes.finalized(**{"name": name, level: value})
-            for name, value in sorted(answer.finalized.items())
+            for name, value in sorted(response.finalized.items())
         ),
     )
 
@@ -215,12 +211,12 @@ def _api_keys(classes: Any, offered: Iterable[tuple[int, tuple[int, int]]]) -> t
     )
 
 
-def _endpoint_error(asked: int) -> tuple[ErrorCode, str | None]:
-    if asked == _BROKERS:
+def _endpoint_error(endpoint_type: int) -> tuple[ErrorCode, str | None]:
+    if endpoint_type == _BROKERS:
         return ErrorCode.none, None
-    if asked == _CONTROLLERS:
+    if endpoint_type == _CONTROLLERS:
         return ErrorCode.mismatched_endpoint_type, (
             "The request was sent to an endpoint of type BROKER, "
             "but we wanted an endpoint of type CONTROLLER"
         )
-    return ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {asked}"
+    return ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {endpoint_type}"

@@ -1,7 +1,7 @@
-"""An asyncio server for Kafka's wire protocol: frames in, answers out, in order.
+"""An asyncio server for Kafka's wire protocol.
 
-Like Kafka's, it takes the next request of a connection when the one before it is answered, and
-closes a connection whose bytes it cannot read.
+As in Kafka, it reads the next request of a connection after responding to the previous one, and
+closes a connection whose bytes it cannot decode.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from featurewatch.reference.wire.frames import (
 )
 
 MAX_REQUEST_BYTES: Final = 1 << 20
-"""The requests that are served are of some kilobytes at most."""
+"""Larger requests are rejected; those that are served have some kilobytes at most."""
 
 _LENGTH = struct.Struct(">i")
 _log = logging.getLogger("reference")
 
-Answer = Callable[[WireRequest], Awaitable[Any]]
-"""Gives the message that answers a request; None: the connection is to be closed."""
+Handler = Callable[[WireRequest], Awaitable[Any]]
+"""Returns the response message to a request; None closes the connection."""
 
 
 class WireServer:
-    """Listens on ``host:port`` and answers by ``answer``; ``port`` 0 takes a free one."""
+    """Listens on ``host:port`` and calls ``handler`` for each request; ``port`` 0: a free port."""
 
     def __init__(
         self,
-        speech: ApiDialect,
-        answer: Answer,
+        api_dialect: ApiDialect,
+        handler: Handler,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -42,14 +42,18 @@ class WireServer:
     ) -> None:
         self.host = host
         self.port = port
-        self._speech = speech
-        self._answer = answer
+        self._api_dialect = api_dialect
+        self._handler = handler
         self._name = name
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listens; `OSError` if the port cannot be had."""
+        """Opens the listener; `port` is its actual port then.
+
+        Raises:
+            OSError: if the port is not available.
+        """
         self._server = await asyncio.start_server(
             self._connected, self.host, self.port, limit=MAX_REQUEST_BYTES
         )
@@ -72,12 +76,12 @@ class WireServer:
         try:
             await self._serve(reader, writer)
         except asyncio.CancelledError:
-            pass  # the server closes; nobody awaits this task's end but close()
+            pass  # the server closes; only close() awaits this task
         except MalformedRequestError as error:
             peer = writer.get_extra_info("peername")
             _log.warning("%s: closing the connection of %s: %s", self._name, _text(peer), error)
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the client went away
+            pass  # the client closed the connection
         finally:
             self._connections.discard(task)
             writer.close()
@@ -87,14 +91,14 @@ class WireServer:
             size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
             if not 0 <= size <= MAX_REQUEST_BYTES:
                 raise MalformedRequestError(
-                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are taken: "
+                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are accepted: "
                     "is it a Kafka client without TLS?"
                 )
-            call = read_request(await reader.readexactly(size), self._speech)
-            answer = await self._answer(call)
-            if answer is None:
+            request = read_request(await reader.readexactly(size), self._api_dialect)
+            response = await self._handler(request)
+            if response is None:
                 return
-            writer.write(write_response(call.correlation_id, answer))
+            writer.write(write_response(request.correlation_id, response))
             await writer.drain()
 
 

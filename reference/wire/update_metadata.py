@@ -1,8 +1,7 @@
-"""What a controller sends to brokers by itself: UpdateMetadata, in the dialect that has it.
+"""Sends a controller's UpdateMetadata messages to brokers, in the dialect that pushes levels.
 
-Each message is sent once, and nobody waits for it; one that cannot be delivered is lost, and the
-broker reads the znode all the same. To one address only the newest goes out, when the one before it
-has arrived.
+Each message is sent once and not awaited. If it cannot be delivered, it is lost; the broker reads
+the znode anyway. While a message to an address is in flight, only the newest later one is queued.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _log = logging.getLogger("reference")
 
 
 class UpdateMetadataSender:
-    """Sends for one node; ``endpoint`` gives where a broker listens, none if it is not known."""
+    """Sends the messages of one node; ``endpoint`` returns a broker's address, None if unknown."""
 
     def __init__(self, node_id: int, name: str, endpoint: Callable[[int], Endpoint | None]) -> None:
         self._node_id = node_id
@@ -30,10 +29,10 @@ class UpdateMetadataSender:
         self._running: dict[Endpoint, asyncio.Task[None]] = {}
 
     def send(self, broker_id: int, message: UpdateMetadata, controller_epoch: int) -> None:
-        """Send this to a broker."""
+        """Sends or queues a message for a broker; ``controller_epoch`` is the sender's."""
         endpoint = self._endpoint(broker_id)
         if endpoint is None:
-            _log.info("%s: broker %d is not known and not told", self._name, broker_id)
+            _log.info("%s: no UpdateMetadata to unknown broker %d", self._name, broker_id)
             return
         self._newest[endpoint] = message
         if endpoint not in self._running:
@@ -41,7 +40,7 @@ class UpdateMetadataSender:
             self._running[endpoint] = asyncio.get_running_loop().create_task(work)
 
     async def close(self) -> None:
-        """Sends no more."""
+        """Cancels what is in flight."""
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -51,9 +50,9 @@ class UpdateMetadataSender:
             while (message := self._newest.pop(endpoint, None)) is not None:
                 await self._send(endpoint, self._request(message, controller_epoch))
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            where = f"{endpoint.host}:{endpoint.port}"
-            why = str(error) or type(error).__name__
-            _log.info("%s: UpdateMetadata did not reach %s: %s", self._name, where, why)
+            address = f"{endpoint.host}:{endpoint.port}"
+            reason = str(error) or type(error).__name__
+            _log.info("%s: UpdateMetadata did not reach %s: %s", self._name, address, reason)
         finally:
             del self._running[endpoint]
 

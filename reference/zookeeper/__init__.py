@@ -1,1 +1,1 @@
-"""The reference system's ZooKeeper sessions."""
+"""The ZooKeeper sessions of the reference machines."""

@@ -1,4 +1,4 @@
-"""Kazoo clients that speak in the order of the connection, and a clock that never goes back."""
+"""Kazoo clients that deliver events in connection order, and a clock that never goes back."""
 
 import logging
 import select
@@ -15,97 +15,100 @@ from kazoo.retry import KazooRetry
 _log = logging.getLogger("reference")
 
 
-class _AtOnce:
-    """What kazoo takes for a queue: it is done at once, where it comes from."""
+class _ImmediateQueue:
+    """Replaces kazoo's queue: runs the work at once, in the calling thread."""
 
     def put(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception:  # as kazoo's own workers do: its connection thread must live
-            _log.exception("kazoo's answer could not be handed on")
+        except Exception:  # as in kazoo's own workers: the connection thread must survive
+            _log.exception("handling a response of kazoo's failed")
 
 
 class CallbackResult:
-    """What kazoo sets once: a value or an exception. Nobody waits for it, so it has no locks."""
+    """The result that kazoo sets once: a value or an exception.
 
-    __slots__ = ("_answered", "exception", "value")
+    Calls ``on_done`` with itself then. Nobody waits for it, so it needs no lock.
+    """
 
-    def __init__(self, answered: Callable[["CallbackResult"], None]) -> None:
-        self._answered = answered
+    __slots__ = ("_on_done", "exception", "value")
+
+    def __init__(self, on_done: Callable[["CallbackResult"], None]) -> None:
+        self._on_done = on_done
         self.value: Any = None
         self.exception: BaseException | None = None
 
     def set(self, value: Any = None) -> None:
-        """It is done."""
+        """Completes with a value."""
         self.value = value
-        self._hand_on()
+        self._notify()
 
     def set_exception(self, exception: BaseException) -> None:
-        """It has failed."""
+        """Completes with an exception."""
         self.exception = exception
-        self._hand_on()
+        self._notify()
 
-    def _hand_on(self) -> None:
+    def _notify(self) -> None:
         try:
-            self._answered(self)
+            self._on_done(self)
         except Exception:
-            _log.exception("kazoo's answer could not be handed on")
+            _log.exception("handling a response of kazoo's failed")
 
 
 class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is untyped
-    """Keeps watches and answers in the order of the connection.
+    """Delivers watches and responses in the order in which they arrive on the connection.
 
-    Kazoo hands them to two threads, so that an answer may overtake the watch that fired before it.
-    Here both are handed on in the thread that reads the connection; what is called there only
-    passes it to the loop.
+    Kazoo dispatches them to two threads, so a response may overtake a watch that fired before it.
+    This handler calls both in the thread that reads the connection; the callbacks only pass them to
+    the asyncio loop.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.completion_queue = _AtOnce()
-        self._here = threading.local()
+        self.completion_queue = _ImmediateQueue()
+        self._thread_local = threading.local()
 
-    def send(self, request: Callable[[], Any], answered: Callable[[Any], None]) -> None:
-        """Makes a request of kazoo's whose result ``answered`` is given.
+    def send(self, request: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+        """Calls ``request``, which sends one of kazoo's requests; ``on_done`` gets its result.
 
-        Linked before anything is sent: of a result that is there first, the answer would be handed
-        on by this thread, and what the connection's thread reads next could overtake it.
+        The callback is linked before anything is sent. If it were linked to a completed result,
+        this thread would deliver it, and the connection's next event could overtake it.
         """
-        self._here.answered = answered
+        self._thread_local.on_done = on_done
         try:
             request()
         finally:
-            self._here.answered = None
+            self._thread_local.on_done = None
 
     def async_result(self) -> Any:
-        """A result to come; the first that a request makes is the one that it gives back."""
-        answered = getattr(self._here, "answered", None)
-        if answered is None:
+        """A new result; the first one that a request creates is the one that it returns."""
+        on_done = getattr(self._thread_local, "on_done", None)
+        if on_done is None:
             return super().async_result()
-        self._here.answered = None
-        return CallbackResult(answered)
+        self._thread_local.on_done = None
+        return CallbackResult(on_done)
 
     def start(self) -> None:
-        """There are no workers to start."""
+        """Marks the handler as running; there are no workers to start."""
         self._running = True
 
     def stop(self) -> None:
-        """There are no workers to stop."""
+        """Marks the handler as stopped; there are no workers to stop."""
         self._running = False
 
     def select(
         self, rlist: Sequence[Any], wlist: Sequence[Any], _: Sequence[Any], timeout: float | None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Waits for sockets, with one call to the system where kazoo's own makes five."""
+        """Waits for sockets with one system call, where kazoo's own method makes five."""
         poller = select.poll()
-        for each in rlist:
-            poller.register(each, select.POLLIN)
-        for each in wlist:
-            poller.register(each, select.POLLOUT)
+        for sock in rlist:
+            poller.register(sock, select.POLLIN)
+        for sock in wlist:
+            poller.register(sock, select.POLLOUT)
         ready = {fd for fd, _ in poller.poll(None if timeout is None else timeout * 1000)}
         return (
-            [each for each in rlist if each.fileno() in ready],
-            [each for each in wlist if each.fileno() in ready],
+            [sock for sock in rlist if sock.fileno() in ready],
+            [sock for sock in wlist if sock.fileno() in ready],
             [],
         )
 
@@ -115,7 +118,7 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
 
 
 def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
-    """A client that connects again for ever; ``connect`` may end in a chroot."""
+    """A client that reconnects without limit; ``connect`` may end in a chroot."""
     retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
     return KazooClient(
         hosts=connect,
@@ -126,6 +129,6 @@ def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
 
 
 def monotonic_wall_clock() -> Callable[[], float]:
-    """Milliseconds since 1970 that never go back."""
-    began, started = time.time(), time.monotonic()
-    return lambda: (began + time.monotonic() - started) * 1000
+    """A clock that returns milliseconds since 1970 and never goes back."""
+    wall_start_s, monotonic_start_s = time.time(), time.monotonic()
+    return lambda: (wall_start_s + time.monotonic() - monotonic_start_s) * 1000

@@ -1,7 +1,7 @@
-"""A machine's operations as kazoo's requests, and kazoo's answers as outcomes.
+"""Translates a machine's operations to kazoo's requests, and kazoo's results back.
 
-All requests are asynchronous; their results are read in kazoo's own thread, at once, where the
-client's last zxid still is the one of the answer.
+All requests are asynchronous. Their results are read at once in kazoo's own thread, while the
+client's last zxid is still that of the response.
 """
 
 from typing import Any, Final, assert_never
@@ -60,7 +60,10 @@ _LOST: Final = (
 
 
 def request(client: KazooClient, operation: Operation, watcher: Any) -> Any:
-    """Sends an operation; kazoo's result to come. ``watcher`` is called where a watch is wanted."""
+    """Sends an operation and returns kazoo's asynchronous result.
+
+    If the operation sets a watch, ``watcher`` is called when it fires.
+    """
     match operation:
         case GetData(path, watch):
             return client.get_async(path, watcher if watch else None)
@@ -95,8 +98,8 @@ def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
     return transaction
 
 
-def outcome(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
-    """What came of an operation whose kazoo result is there; called in kazoo's thread."""
+def operation_result(client: KazooClient, operation: Operation, result: Any) -> OperationResult:
+    """Converts the completed kazoo ``result`` of an operation; call it in kazoo's thread."""
     if (error := result.exception) is not None:
         return _failure(error)
     value = result.value
@@ -114,12 +117,12 @@ def outcome(client: KazooClient, operation: Operation, result: Any) -> Operation
         case Delete():
             return OperationDone()
         case Multi(parts):
-            return _of_transaction(client, parts, value)
+            return _transaction_result(client, parts, value)
         case _:
             assert_never(operation)
 
 
-def _of_transaction(
+def _transaction_result(
     client: KazooClient, parts: tuple[Any, ...], results: list[Any]
 ) -> OperationResult:
     for index, result in enumerate(results):
@@ -128,16 +131,19 @@ def _of_transaction(
         ):
             return _failure(result, index)
     return OperationDone(
-        tuple(_part_stat(client, part, given) for part, given in zip(parts, results, strict=True))
+        tuple(
+            _part_stat(client, part, part_result)
+            for part, part_result in zip(parts, results, strict=True)
+        )
     )
 
 
-def _part_stat(client: KazooClient, part: Any, given: Any) -> Stat | None:
+def _part_stat(client: KazooClient, part: Any, part_result: Any) -> Stat | None:
     if isinstance(part, SetData):
-        return _stat(given)
+        return _stat(part_result)
     if not isinstance(part, Create):
         return None
-    # A transaction's answer has no stat for what it made, but its zxid is known.
+    # A transaction's response has no stat for a created znode, but its zxid is known.
     zxid: int = client.last_zxid
     return Stat(0, zxid, zxid, client.client_id[0] if part.ephemeral else 0)
 
@@ -151,10 +157,10 @@ def _failure(error: BaseException, index: int = 0) -> OperationResult:
         return BadVersion(index)
     if isinstance(error, _LOST):
         return OutcomeUnknown()
-    kind = type(error).__name__
+    class_name = type(error).__name__
     if isinstance(error, KazooException):
-        return OperationRefused(f"ZooKeeper says {kind.removesuffix('Error')}")
-    return OperationRefused(f"{kind}: {error}")
+        return OperationRefused(f"ZooKeeper says {class_name.removesuffix('Error')}")
+    return OperationRefused(f"{class_name}: {error}")
 
 
 def _stat(stat: ZnodeStat) -> Stat:

@@ -1,4 +1,4 @@
-"""The places of machines on a ZooKeeper session, and how a session or a machine may fail."""
+"""The slots of machines on a ZooKeeper session, and the errors of sessions and machines."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,38 +9,38 @@ from featurewatch.reference.machines.requests import Response
 
 
 class ZookeeperUnavailableError(RuntimeError):
-    """ZooKeeper cannot be used: one line, for people."""
+    """ZooKeeper cannot be used; the text is one line."""
 
 
 class MachineExitedError(RuntimeError):
-    """The machine has ended and answers no more."""
+    """The machine has ended and sends no more responses."""
 
 
 @dataclass(eq=False)
 class MachineSlot:
-    """A machine's place on a session; its methods are for the loop alone.
+    """A machine's slot on a session; only the loop may use it.
 
-    ``gate`` says from when on it may take part in a session (the candidate for the controller
+    The machine takes part in a session once ``gate`` returns true (the candidate for the controller
     waits until its broker is registered).
     """
 
     machine: Machine
     gate: Callable[[], bool] = lambda: True
     started: bool = False
-    """It was told of the present session."""
-    under_way: set[Token] = field(default_factory=set)
-    """What it asked ZooKeeper for and was not answered."""
-    asked: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
-    """What clients asked it, by request id."""
+    """Whether the machine was notified of the current session."""
+    in_flight: set[Token] = field(default_factory=set)
+    """The tokens of its ZooKeeper requests without a result yet."""
+    requests: dict[int, asyncio.Future[Response]] = field(default_factory=dict)
+    """The responses that clients wait for, by request id."""
 
     def end(self, name: str) -> None:
-        """Tell those who still wait that nothing will come."""
-        for future in self.asked.values():
+        """Fails the pending requests with `MachineExitedError`; ``name`` is the node's."""
+        for future in self.requests.values():
             if not future.done():
                 future.set_exception(MachineExitedError(f"{name} has ended"))
                 future.exception()  # nobody may be waiting for it any more
-        self.asked.clear()
+        self.requests.clear()
 
 
 SlotToken = tuple[MachineSlot, Token]
-"""Who waits for an answer."""
+"""Identifies a request that waits for a result."""

@@ -1,6 +1,6 @@
-"""Who on a session is to be told when a watch fires; kept beside kazoo's own, which knows no seats.
+"""Maps watches to the slots that set them, which kazoo's own registry does not know.
 
-As in ZooKeeper a watch is of a znode's data or of its children, and gone once it has fired.
+As in ZooKeeper, a watch is on a znode's data or on its children, and is removed when it fires.
 """
 
 from collections import defaultdict
@@ -19,32 +19,32 @@ from featurewatch.reference.machines.zookeeper import (
     OperationResult,
 )
 
-_Seat = TypeVar("_Seat", bound=Hashable)
+_Slot = TypeVar("_Slot", bound=Hashable)
 
 
-class WatchRegistry(Generic[_Seat]):
+class WatchRegistry(Generic[_Slot]):
     """The watches of one connection."""
 
     def __init__(self) -> None:
-        # Dictionaries for their order: who watched first is told first.
-        self._data: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
-        self._children: defaultdict[str, dict[_Seat, None]] = defaultdict(dict)
+        # Dictionaries keep the order in which the watches were set.
+        self._data: defaultdict[str, dict[_Slot, None]] = defaultdict(dict)
+        self._children: defaultdict[str, dict[_Slot, None]] = defaultdict(dict)
 
-    def add(self, seat: _Seat, operation: Operation, outcome: OperationResult) -> None:
-        """Note the watch that a read which was answered so has left, if it has."""
+    def add(self, slot: _Slot, operation: Operation, outcome: OperationResult) -> None:
+        """Records the watch that a completed read has set, if any."""
         match operation, outcome:
             case GetData(path, True), GetDataResult():
-                self._data[path][seat] = None
+                self._data[path][slot] = None
             case Exists(path, True), _ if not isinstance(outcome, OperationRefused):
-                self._data[path][seat] = None
+                self._data[path][slot] = None
             case GetChildren(path, True), GetChildrenResult():
-                self._children[path][seat] = None
+                self._children[path][slot] = None
 
-    def fire(self, path: str, kind: WatchKind) -> list[_Seat]:
-        """Who watched for this; they watch no more."""
-        told: dict[_Seat, None] = {}
+    def fire(self, path: str, kind: WatchKind) -> list[_Slot]:
+        """Removes and returns the slots whose watch fires, in the order of their reads."""
+        slots: dict[_Slot, None] = {}
         if kind is not WatchKind.CHILDREN:
-            told |= self._data.pop(path, {})
+            slots |= self._data.pop(path, {})
         if kind in (WatchKind.CHILDREN, WatchKind.DELETED):
-            told |= self._children.pop(path, {})
-        return [*told]
+            slots |= self._children.pop(path, {})
+        return [*slots]

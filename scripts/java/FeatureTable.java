@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Prints what one release of Kafka knows about features, as one JSON document. It reaches Kafka's
- * classes by reflection alone, so one compilation serves every release from 3.3 on.
+ * Prints the feature levels of one release of Kafka as one JSON document. It calls Kafka's classes
+ * by reflection only, so one compilation works with every release from 3.3 on.
  */
 public final class FeatureTable {
     private static final String COMMON = "org.apache.kafka.server.common.";
@@ -26,25 +26,25 @@ public final class FeatureTable {
     }
 
     private static List<Object> metadataLevels(Class<?> versions) throws Exception {
-        List<Object> found = new ArrayList<>();
+        List<Object> levels = new ArrayList<>();
         Object[] all = versions.getEnumConstants();
         for (Object version : all) {
             if (level(version) < 1) {
                 continue;
             }
-            Map<String, Object> one = new TreeMap<>();
-            one.put("level", level(version));
-            one.put("name", call(version, "version"));
-            one.put("release", call(version, "shortVersion"));
-            one.put("changes_metadata", call(version, "didMetadataChange"));
-            one.put("floor", floor(versions, all, version));
-            one.put("gates", gates(version));
-            found.add(one);
+            Map<String, Object> entry = new TreeMap<>();
+            entry.put("level", level(version));
+            entry.put("name", call(version, "version"));
+            entry.put("release", call(version, "shortVersion"));
+            entry.put("changes_metadata", call(version, "didMetadataChange"));
+            entry.put("floor", floor(versions, all, version));
+            entry.put("gates", gates(version));
+            levels.add(entry);
         }
-        return found;
+        return levels;
     }
 
-    /** The lowest level that Kafka's own rule calls a downgrade without loss. */
+    /** The lowest level to which a downgrade is lossless by Kafka's own rule. */
     private static int floor(Class<?> versions, Object[] all, Object from) throws Exception {
         Method changed = versions.getDeclaredMethod("checkIfMetadataChanged", versions, versions);
         changed.setAccessible(true);
@@ -58,24 +58,24 @@ public final class FeatureTable {
         return lowest;
     }
 
-    /** What is asked of a metadata.version elsewhere: questions, and versions of requests. */
+    /** The methods of a metadata.version that other classes call: flags and request versions. */
     private static Map<String, Object> gates(Object version) throws Exception {
-        Map<String, Object> found = new TreeMap<>();
+        Map<String, Object> gates = new TreeMap<>();
         for (Method method : version.getClass().getMethods()) {
-            boolean question = method.getReturnType() == boolean.class
+            boolean isFlag = method.getReturnType() == boolean.class
                 && method.getName().matches("is\\w+(Supported|Required\\w*)");
-            boolean number = method.getReturnType() == short.class
+            boolean isVersion = method.getReturnType() == short.class
                 && method.getName().endsWith("Version");
-            if (method.getParameterCount() > 0 || !(question || number)) {
+            if (method.getParameterCount() > 0 || !(isFlag || isVersion)) {
                 continue;
             }
             try {
-                found.put(method.getName(), method.invoke(version));
+                gates.put(method.getName(), method.invoke(version));
             } catch (InvocationTargetException e) {
-                found.put(method.getName(), null);  // "... is not supported in MetadataVersion ..."
+                gates.put(method.getName(), null);  // "... is not supported in MetadataVersion ..."
             }
         }
-        return found;
+        return gates;
     }
 
     private static Map<String, Object> advertised(boolean unstable) throws Exception {
@@ -84,32 +84,32 @@ public final class FeatureTable {
             if (method.getName().matches("default(Supported)?FeatureMap")) {
                 Object map = method.getParameterCount() == 0
                     ? method.invoke(null) : method.invoke(null, unstable);
-                Map<String, Object> found = new TreeMap<>();
+                Map<String, Object> ranges = new TreeMap<>();
                 for (Map.Entry<?, ?> entry : ((Map<?, ?>) map).entrySet()) {
                     Object range = entry.getValue();
-                    found.put((String) entry.getKey(),
+                    ranges.put((String) entry.getKey(),
                         List.of(call(range, "min"), call(range, "max")));
                 }
-                return found;
+                return ranges;
             }
         }
         throw new IllegalStateException("QuorumFeatures has no default map of features");
     }
 
     private static Map<String, Object> features() throws Exception {
-        Map<String, Object> found = new TreeMap<>();
+        Map<String, Object> levelsByFeature = new TreeMap<>();
         Class<?> all;
         try {
             all = Class.forName(COMMON + "Feature");
-        } catch (ClassNotFoundException none) {
+        } catch (ClassNotFoundException missing) {
             try {
                 all = Class.forName(COMMON + "Features");
-            } catch (ClassNotFoundException noneYet) {
-                return found;
+            } catch (ClassNotFoundException alsoMissing) {
+                return levelsByFeature;
             }
         }
         if (!all.isEnum()) {
-            return found;  // before 3.8 a class of that name held the finalized levels
+            return levelsByFeature;  // before 3.8 a class of that name held the finalized levels
         }
         for (Object feature : all.getEnumConstants()) {
             String name = (String) call(feature, "featureName");
@@ -118,23 +118,23 @@ public final class FeatureTable {
             }
             List<Object> levels = new ArrayList<>();
             for (Object version : (Object[]) call(feature, "featureVersions")) {
-                Map<String, Object> one = new TreeMap<>();
-                one.put("level", level(version));
-                one.put("name", version.toString());
-                one.put("bootstrap", level(call(version, "bootstrapMetadataVersion")));
-                one.put("dependencies", new TreeMap<>((Map<?, ?>) call(version, "dependencies")));
-                levels.add(one);
+                Map<String, Object> entry = new TreeMap<>();
+                entry.put("level", level(version));
+                entry.put("name", version.toString());
+                entry.put("bootstrap", level(call(version, "bootstrapMetadataVersion")));
+                entry.put("dependencies", new TreeMap<>((Map<?, ?>) call(version, "dependencies")));
+                levels.add(entry);
             }
-            found.put(name, levels);
+            levelsByFeature.put(name, levels);
         }
-        return found;
+        return levelsByFeature;
     }
 
-    private static Object constant(Class<?> type, String name, String otherwise) throws Exception {
+    private static Object constant(Class<?> type, String name, String fallback) throws Exception {
         try {
             return type.getField(name).get(null);
         } catch (NoSuchFieldException e) {
-            return type.getField(otherwise).get(null);
+            return type.getField(fallback).get(null);
         }
     }
 
@@ -151,7 +151,7 @@ public final class FeatureTable {
     private static String json(Object value) {
         if (value instanceof Map<?, ?> map) {
             List<String> parts = new ArrayList<>();
-            map.forEach((key, one) -> parts.add(json(key) + ":" + json(one)));
+            map.forEach((key, item) -> parts.add(json(key) + ":" + json(item)));
             return "{" + String.join(",", parts) + "}";
         }
         if (value instanceof List<?> list) {

@@ -13,7 +13,11 @@ from featurewatch.cli.errors import UsageError
 from featurewatch.cli.main import app
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import random_id
-from featurewatch.deploy.kafka.server_properties import Addresses, node_properties, text
+from featurewatch.deploy.kafka.server_properties import (
+    Addresses,
+    format_properties,
+    node_properties,
+)
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
 from tests.streams.kraft.directory.test_directory import Directory, leader_change
@@ -196,7 +200,7 @@ def test_format_is_kafkas_own(
     node, data = NodeSpec(1, release, Roles.CONTROLLER), tmp_path / "data"
     addresses = {1: Addresses(broker=None, controller=9093)}
     file = tmp_path / "server.properties"
-    file.write_text(text(node_properties(ClusterSpec([node]), node, addresses, data)))
+    file.write_text(format_properties(node_properties(ClusterSpec([node]), node, addresses, data)))
     cluster = random_id()
 
     def tool(*arguments: str) -> tuple[int, str]:

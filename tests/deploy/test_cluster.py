@@ -1,4 +1,4 @@
-"""Real clusters: start, roll, kill, fail."""
+"""Real clusters: start, roll, kill and failed starts."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ MakeCluster = Callable[[ClusterSpec], Cluster]
 
 
 def broker_ids(cluster: Cluster) -> set[int]:
-    """What a Kafka client sees."""
+    """The ids of the brokers that a Kafka client lists."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     return set(admin.list_topics(timeout=10).brokers)
 
@@ -31,14 +31,15 @@ def broker_ids(cluster: Cluster) -> set[int]:
 def test_three_combined_nodes_are_seen_by_clients(
     name: str, request: pytest.FixtureRequest
 ) -> None:
-    """A started cluster is whole: any client sees all brokers at once."""
+    """Once a cluster has started, any client sees all brokers at once."""
     cluster: Cluster = request.getfixturevalue(name)
     assert broker_ids(cluster) == {1, 2, 3}
     assert cluster.leader().id in {1, 2, 3}
 
 
 def test_rolling_upgrade_node_by_node(make_cluster: MakeCluster) -> None:
-    """Nodes of 3.9.1 go to 4.3.0 one by one with directories and ports kept; one is killed."""
+    """Nodes of 3.9.1 are upgraded to 4.3.0 one by one, with the same directories and ports; one is
+    killed."""
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
     before = cluster.bootstrap_servers
     for node in cluster.nodes:
@@ -59,7 +60,7 @@ def test_rolling_upgrade_node_by_node(make_cluster: MakeCluster) -> None:
 
 
 def test_mixed_releases_and_roles(make_cluster: MakeCluster) -> None:
-    """Controllers of two releases and a broker stand in one cluster at a level that all know."""
+    """Controllers of two releases and a broker form one cluster, at a level that all support."""
     nodes = [
         NodeSpec(1, "3.9.1", Roles.CONTROLLER),
         NodeSpec(2, "4.3.0", Roles.CONTROLLER),
@@ -82,8 +83,8 @@ def test_dynamic_voters(make_cluster: MakeCluster, release: str) -> None:
     assert '"data_version":1' in quorum_state
 
 
-def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
-    """A node that ends while it starts gives Kafka's own reason in one line."""
+def test_a_failed_start_gives_the_reason(stack_cache: Cache, tmp_path: Path) -> None:
+    """The error of a node that ends during its start has Kafka's own reason in one line."""
     spec = ClusterSpec([NodeSpec(1, properties={"num.io.threads": "0"})])
     cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
     with pytest.raises(StartError, match=r"node 1 .*num\.io\.threads") as caught, cluster:
@@ -92,15 +93,15 @@ def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
     assert not (tmp_path / "cluster").exists()
 
 
-def test_impossible_level_is_refused_by_format(stack_cache: Cache, tmp_path: Path) -> None:
-    """A metadata version that the release does not know is refused with the tool's reason."""
+def test_an_unknown_level_is_rejected_by_format(stack_cache: Cache, tmp_path: Path) -> None:
+    """A metadata version that the release does not know is rejected with the tool's reason."""
     spec = combined(["3.9.1"], "4.3-IV0")
     cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
     with pytest.raises(StartError, match=r"could not be formatted: .*4\.3-IV0"), cluster:
         pass
 
 
-def test_misuse_is_told(quorum_430: Cluster) -> None:
+def test_misuse_raises(quorum_430: Cluster) -> None:
     """Unknown nodes and double starts are errors, and change nothing."""
     with pytest.raises(StackError, match="there is no node 9; the nodes are 1, 2, 3"):
         quorum_430.node(9)
@@ -123,7 +124,8 @@ time.sleep(600)
 
 
 def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
-    """kill -9 of the process that started a cluster: all JVMs and the directory go in seconds."""
+    """After kill -9 of the process that started a cluster, all JVMs and the directory are gone in
+    seconds."""
     directory = tmp_path / "cluster"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
     with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:

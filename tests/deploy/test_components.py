@@ -1,4 +1,4 @@
-"""The stack's small parts, without a process of Kafka."""
+"""The stack's small parts, without a Kafka process."""
 
 import socket
 import time
@@ -12,7 +12,11 @@ from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.java.runtime import java, version_of
 from featurewatch.deploy.kafka.cluster import random_id
 from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.deploy.kafka.server_properties import Addresses, controllers, node_properties
+from featurewatch.deploy.kafka.server_properties import (
+    Addresses,
+    controller_addresses,
+    node_properties,
+)
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
 from featurewatch.deploy.process.polling import Deadline, attempts
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
@@ -22,7 +26,7 @@ from featurewatch.deploy.zookeeper.specs import EnsembleSpec, ServerPorts, Tls, 
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A ``java`` that only says its version."""
+    """A ``java`` that only prints its version."""
     path = home / "bin" / "java"
     path.parent.mkdir(parents=True)
     path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
@@ -31,15 +35,15 @@ def fake_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("said", "version"), [("17.0.15", 17), ("1.8.0_392", 8), ("25", 25), ("21-ea", 21)]
+    ("text", "version"), [("17.0.15", 17), ("1.8.0_392", 8), ("25", 25), ("21-ea", 21)]
 )
-def test_java_versions_are_read(tmp_path: Path, said: str, version: int) -> None:
-    """Old and new ways of writing a version."""
-    assert version_of(fake_java(tmp_path, said)) == version
+def test_java_versions_are_read(tmp_path: Path, text: str, version: int) -> None:
+    """Old and new version formats are parsed."""
+    assert version_of(fake_java(tmp_path, text)) == version
 
 
 def test_java_home_wins_and_must_be_good(tmp_path: Path) -> None:
-    """JAVA_HOME is taken before PATH; one that is too old or empty is an error of its own."""
+    """JAVA_HOME is preferred over PATH; an old or empty one raises its own error."""
     good = fake_java(tmp_path / "good", "21.0.1")
     old = fake_java(tmp_path / "old", "11.0.2")
     assert java({"JAVA_HOME": str(tmp_path / "good"), "PATH": str(old.parent)}) == good
@@ -50,7 +54,7 @@ def test_java_home_wins_and_must_be_good(tmp_path: Path) -> None:
 
 
 def test_java_on_path(tmp_path: Path) -> None:
-    """PATH is next."""
+    """Without JAVA_HOME, PATH is searched."""
     good = fake_java(tmp_path, "17.0.1")
     assert java({"PATH": str(good.parent)}) == good
 
@@ -58,7 +62,7 @@ def test_java_on_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
         ("a\nb\n", "b"),
         (
             "INFO x\n2026 [main] ERROR a - broken\n\tat x.Y\nINFO bye",
@@ -72,46 +76,47 @@ def test_java_on_path(tmp_path: Path) -> None:
     ],
 )
 def test_reason_of_an_end(output: str, expected: str) -> None:
-    """The innermost exception with a text, else an error line, else the last line."""
+    """The reason is the innermost exception with a text, else an error line, else the last line."""
     assert last_error_line(output) == expected
 
 
-def test_ports_are_not_given_twice() -> None:
-    """Two holders get different ports, and none that somebody listens on."""
-    one, other = Ports(), Ports()
-    taken = {one.take() for _ in range(20)} | {other.take() for _ in range(20)}
-    assert len(taken) == 40
-    assert max(taken) < 32_768  # below the kernel's range for outgoing connections
-    one.release()
-    other.release()
+def test_ports_are_not_reserved_twice() -> None:
+    """Two holders get different ports, on which nobody listens."""
+    first, second = Ports(), Ports()
+    reserved = {first.reserve() for _ in range(20)} | {second.reserve() for _ in range(20)}
+    assert len(reserved) == 40
+    assert max(reserved) < 32_768  # below the kernel's range for outgoing connections
+    first.release()
+    second.release()
 
 
 def test_silence_is_a_wire_error() -> None:
-    """A port where nobody listens, and one where nobody speaks Kafka, are told apart."""
+    """A closed port and a port that does not speak Kafka raise different errors."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(WireError, match="gave no answer: timed out"):
+        with pytest.raises(WireError, match="did not respond: timed out"):
             quorum_leader(LOOPBACK, port, timeout_s=0.2)
     with pytest.raises(WireError, match="cannot be reached"):
         quorum_leader(LOOPBACK, port, timeout_s=0.2)
 
 
 def test_properties_of_each_role() -> None:
-    """Roles decide on listeners; the node's properties win over the cluster's and ours."""
+    """Roles determine the listeners; a node's properties override the cluster's, which override the
+    defaults."""
     nodes = [NodeSpec(1, roles=Roles.CONTROLLER), NodeSpec(2, properties={"a": "node"})]
     spec = ClusterSpec(nodes, properties={"a": "cluster", "num.io.threads": "3"})
     addresses = {1: Addresses(None, 101), 2: Addresses(202, 102)}
-    one = node_properties(spec, nodes[0], addresses, Path("/data"))
-    two = node_properties(spec, nodes[1], addresses, Path("/data"))
-    assert controllers(spec, addresses) == "127.0.0.1:101,127.0.0.1:102"
-    assert one["controller.quorum.voters"] == "1@127.0.0.1:101,2@127.0.0.1:102"
-    assert one["listeners"] == "CONTROLLER://127.0.0.1:101"
-    assert two["listeners"] == "PLAINTEXT://127.0.0.1:202,CONTROLLER://127.0.0.1:102"
-    assert (one["a"], two["a"], two["num.io.threads"]) == ("cluster", "node", "3")
+    controller = node_properties(spec, nodes[0], addresses, Path("/data"))
+    broker = node_properties(spec, nodes[1], addresses, Path("/data"))
+    assert controller_addresses(spec, addresses) == "127.0.0.1:101,127.0.0.1:102"
+    assert controller["controller.quorum.voters"] == "1@127.0.0.1:101,2@127.0.0.1:102"
+    assert controller["listeners"] == "CONTROLLER://127.0.0.1:101"
+    assert broker["listeners"] == "PLAINTEXT://127.0.0.1:202,CONTROLLER://127.0.0.1:102"
+    assert (controller["a"], broker["a"], broker["num.io.threads"]) == ("cluster", "node", "3")
 
 
 def test_impossible_clusters() -> None:
-    """Descriptions that cannot be are refused with the rule."""
+    """Descriptions of clusters that cannot exist are rejected with the rule."""
     with pytest.raises(StackError, match="different"):
         ClusterSpec([NodeSpec(1), NodeSpec(1)])
     with pytest.raises(StackError, match="at least one controller"):
@@ -121,7 +126,7 @@ def test_impossible_clusters() -> None:
 
 
 def test_common_level_of_mixed_releases() -> None:
-    """The oldest release decides at what level a mixed cluster is formatted."""
+    """A mixed cluster is formatted at the level of its oldest release."""
     assert combined(["4.3.0", "3.9.1"]).release_version == "3.9"
     assert combined(["4.3.0", "4.3.1"]).release_version is None
     assert combined(["4.3.0", "3.9.1"], "3.7-IV4").release_version == "3.7-IV4"
@@ -139,14 +144,15 @@ def test_the_cluster_id_of_a_directory_is_read_as_kafka_wrote_it(tmp_path: Path)
 
 
 def test_cluster_ids_are_kafkas() -> None:
-    """22 characters of URL-safe base64 that no command line takes for a flag."""
+    """Ids are 22 characters of URL-safe base64 that no command line mistakes for a flag."""
     ids = {random_id() for _ in range(500)}
     assert len(ids) == 500
     assert all(len(text) == 22 and not text.startswith("-") for text in ids)
 
 
 def test_properties_of_zookeeper_mode_and_of_a_migration() -> None:
-    """Roles and the migration decide who knows ZooKeeper, the quorum, or both (KIP-866)."""
+    """Roles and the migration determine who is configured with ZooKeeper, the quorum, or both
+    (KIP-866)."""
     connect = "127.0.0.1:2181/kafka"
     broker, controller = (
         NodeSpec(1, "3.9.1", Roles.ZOOKEEPER),
@@ -162,11 +168,11 @@ def test_properties_of_zookeeper_mode_and_of_a_migration() -> None:
     assert not plain.keys() & {"process.roles", "node.id", "controller.quorum.voters"}
     both = ClusterSpec([broker, controller], zookeeper=connect, migrating=True)
     for node in (broker, controller):
-        found = of(both, node)
-        assert found["zookeeper.metadata.migration.enable"] == "true"
-        assert found["zookeeper.connect"] == connect
-        assert found["controller.quorum.voters"] == "3@127.0.0.1:103"
-        assert found["inter.broker.listener.name"] == "PLAINTEXT"
+        properties = of(both, node)
+        assert properties["zookeeper.metadata.migration.enable"] == "true"
+        assert properties["zookeeper.connect"] == connect
+        assert properties["controller.quorum.voters"] == "3@127.0.0.1:103"
+        assert properties["inter.broker.listener.name"] == "PLAINTEXT"
     moved = replace(broker, roles=Roles.BROKER)
     after = of(replace(both, nodes=[moved, controller]), moved)
     assert (after["process.roles"], after["node.id"]) == ("broker", "1")
@@ -174,7 +180,7 @@ def test_properties_of_zookeeper_mode_and_of_a_migration() -> None:
 
 
 def test_properties_of_an_ensemble(tmp_path: Path) -> None:
-    """One server stands alone; of three each knows all; TLS has a port of its own."""
+    """A standalone server lists no peers, each of three lists all; TLS has its own port."""
     ports = [ServerPorts(n, 10 + n, 20 + n, 30 + n) for n in (1, 2, 3)]
     alone = server_properties(EnsembleSpec(), ports[:1], 1, tmp_path)
     assert not any(name.startswith(("server.", "ssl.", "secure")) for name in alone)
@@ -190,7 +196,7 @@ def test_properties_of_an_ensemble(tmp_path: Path) -> None:
 
 
 def test_attempts_end_with_their_time() -> None:
-    """There is one attempt without any time, and none is begun after the time is over."""
+    """A timeout of zero gives one attempt, and no attempt begins after the timeout."""
     assert len(list(attempts(0.0))) == 1
     started = time.monotonic()
     assert 2 <= len(list(attempts(0.1, 0.01))) <= 11

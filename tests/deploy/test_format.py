@@ -1,4 +1,4 @@
-"""Kafka's storage tool as the stack runs it, and what it leaves in a node's directory."""
+"""Kafka's storage tool as the stack runs it, and the files that it writes to a node's directory."""
 
 import subprocess
 from dataclasses import dataclass
@@ -9,7 +9,11 @@ import pytest
 from featurewatch.deploy.java.class_archive import archive_options
 from featurewatch.deploy.java.jars import Cache, java_command
 from featurewatch.deploy.kafka.cluster import random_id
-from featurewatch.deploy.kafka.server_properties import Addresses, node_properties, text
+from featurewatch.deploy.kafka.server_properties import (
+    Addresses,
+    format_properties,
+    node_properties,
+)
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.snapshot import read_snapshot
@@ -23,7 +27,7 @@ LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30}
 
 @dataclass
 class Formatter:
-    """The storage tool of one release, and a node's directory that is not formatted yet."""
+    """The storage tool of one release, and a node's unformatted directory."""
 
     release: str
     cache: Cache
@@ -41,7 +45,7 @@ class Formatter:
         return self.directory / "server.properties"
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run ``kafka-storage format`` with these arguments."""
+        """Runs ``kafka-storage format`` with these arguments."""
         command = java_command(
             self.cache.class_path(self.release),
             "kafka.tools.StorageTool",
@@ -52,7 +56,7 @@ class Formatter:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def format(self, *arguments: str) -> str:
-        """Format with these arguments beside the needed ones; gives what the tool said."""
+        """Formats with these arguments beside the required ones; returns the tool's output."""
         needed = ("--config", str(self.properties), "--cluster-id", self.cluster_id)
         done = self.run(*needed, *arguments)
         assert done.returncode == 0, done.stderr
@@ -73,7 +77,7 @@ class Formatter:
 
     @property
     def meta(self) -> dict[str, str]:
-        """What stands in ``meta.properties``."""
+        """The content of ``meta.properties``."""
         lines = (self.data / "meta.properties").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
@@ -81,26 +85,26 @@ class Formatter:
 @pytest.fixture(params=LATEST_PRODUCTION)
 def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path) -> Formatter:
     """A controller's directory for each tested release."""
-    made = Formatter(request.param, stack_cache, tmp_path, random_id())
-    node = NodeSpec(1, made.release, Roles.CONTROLLER)
+    tool = Formatter(request.param, stack_cache, tmp_path, random_id())
+    node = NodeSpec(1, tool.release, Roles.CONTROLLER)
     addresses = {1: Addresses(broker=None, controller=9093)}
-    made.data.mkdir()
-    made.properties.write_text(
-        text(node_properties(ClusterSpec([node]), node, addresses, made.data))
+    tool.data.mkdir()
+    tool.properties.write_text(
+        format_properties(node_properties(ClusterSpec([node]), node, addresses, tool.data))
     )
-    return made
+    return tool
 
 
 def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) -> None:
-    """Without a level the tool takes its own release's newest production level (M-26)."""
+    """Without a level the tool uses its own release's newest production level (M-26)."""
     formatter.format()
     assert formatter.levels["metadata.version"] == LATEST_PRODUCTION[formatter.release]
 
 
-def test_the_initial_level_is_kept_in_the_directory(formatter: Formatter) -> None:
-    """The level stands in ``bootstrap.checkpoint`` (M-27: the KIP has it in meta.properties)."""
-    said = formatter.format("--release-version", "3.7-IV4")
-    assert "metadata.version 3.7-IV4" in said or "metadata.version 19" in said
+def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> None:
+    """The level is in ``bootstrap.checkpoint`` (M-27: the KIP has it in meta.properties)."""
+    output = formatter.format("--release-version", "3.7-IV4")
+    assert "metadata.version 3.7-IV4" in output or "metadata.version 19" in output
     assert formatter.levels["metadata.version"] == 19
     assert formatter.meta["cluster.id"] == formatter.cluster_id
     assert formatter.meta["node.id"] == "1"
@@ -108,15 +112,16 @@ def test_the_initial_level_is_kept_in_the_directory(formatter: Formatter) -> Non
 
 
 def test_the_arguments_of_format(formatter: Formatter) -> None:
-    """Each in its long and short form, level by ``--release-version`` or ``-r`` (M-25)."""
+    """Each argument works in its long and short form, the level as ``--release-version`` or ``-r``
+    (M-25)."""
     config, cluster_id = str(formatter.properties), formatter.cluster_id
     done = formatter.run("-c", config, "-t", cluster_id, "-r", "3.8")
     assert done.returncode == 0, done.stderr
     assert formatter.levels["metadata.version"] == 20
     before = formatter.meta
-    again = formatter.run("-c", config, "-t", cluster_id)
-    assert again.returncode != 0
-    assert "already formatted" in again.stderr
+    repeated = formatter.run("-c", config, "-t", cluster_id)
+    assert repeated.returncode != 0
+    assert "already formatted" in repeated.stderr
     for ignore in ("-g", "--ignore-formatted"):
         assert formatter.run("-c", config, "-t", cluster_id, ignore).returncode == 0
     assert (formatter.meta, formatter.levels["metadata.version"]) == (before, 20)
@@ -127,10 +132,10 @@ def test_the_arguments_of_format(formatter: Formatter) -> None:
 
 
 @pytest.mark.parametrize("missing", ["--config", "--cluster-id"])
-def test_format_without_a_needed_argument_is_refused(formatter: Formatter, missing: str) -> None:
+def test_format_requires_configuration_and_cluster_id(formatter: Formatter, missing: str) -> None:
     """Configuration and cluster id have no default; nothing is formatted without them (M-25)."""
-    given = {"--config": str(formatter.properties), "--cluster-id": formatter.cluster_id}
-    rest = [word for flag, value in given.items() if flag != missing for word in (flag, value)]
+    arguments = {"--config": str(formatter.properties), "--cluster-id": formatter.cluster_id}
+    rest = [word for flag, value in arguments.items() if flag != missing for word in (flag, value)]
     done = formatter.run(*rest)
     assert done.returncode != 0
     assert missing in done.stderr

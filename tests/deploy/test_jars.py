@@ -1,4 +1,4 @@
-"""The cache of jars: complete, offline, repaired; and what is said when it cannot be had."""
+"""The cache of jars: complete, offline and repaired, and the errors if jars are not available."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def filled(directory: Path, sizes: dict[str, int]) -> Cache:
 
 
 def without_network(cache: Path) -> subprocess.CompletedProcess[str]:
-    """Asks for a class path where every connection is refused."""
+    """Requests a class path while every connection is refused."""
     code = (
         "import sys\nfrom pathlib import Path\n"
         "from featurewatch.deploy.java.jars import Cache\n"
@@ -49,15 +49,15 @@ def without_network(cache: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_complete_cache_needs_no_network(tmp_path: Path) -> None:
-    """A class path that is complete is given without a connection or a word."""
+    """A complete class path is returned without a connection and without output."""
     filled(tmp_path, {"a/a.jar": 3, "b/b.jar": 4})
     result = without_network(tmp_path)
     assert (result.stdout, result.stderr) == ("2\n", "")
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone"])
+@pytest.mark.parametrize("damage", ["cut", "missing"])
 def test_incomplete_cache_is_not_used(tmp_path: Path, damage: str) -> None:
-    """A jar that is cut off or gone is fetched again; without a network one line says so."""
+    """A truncated or missing jar is fetched again; without a network the error is one line."""
     cache = filled(tmp_path, {"a/a.jar": 3, "b/b.jar": 4})
     jar = cache.repository / "b/b.jar"
     if damage == "cut":
@@ -78,28 +78,28 @@ def test_incomplete_cache_is_not_used(tmp_path: Path, damage: str) -> None:
     [("4.4.0", "from 3.3 to 4.3"), ("3.2.3", "from 3.3 to 4.3"), ("4", "like 4.3.0"), ("", "like")],
 )
 def test_unknown_releases(release: str, words: str) -> None:
-    """What is no supported release is refused before anything is fetched."""
+    """An unsupported release is rejected before anything is fetched."""
     with pytest.raises(ArtifactError, match=words):
         parse_release(release)
 
 
 def test_cache_directory(tmp_path: Path) -> None:
-    """FEATUREWATCH_CACHE wins over XDG_CACHE_HOME."""
+    """FEATUREWATCH_CACHE overrides XDG_CACHE_HOME."""
     xdg = {"XDG_CACHE_HOME": str(tmp_path)}
     assert default_cache(xdg) == tmp_path / "featurewatch"
     assert default_cache(xdg | {"FEATUREWATCH_CACHE": "/elsewhere"}) == Path("/elsewhere")
 
 
 def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
-    """A cache below a file is one line with the way out."""
+    """A cache below a file raises a one-line error with the remedy."""
     (tmp_path / "file").touch()
     with pytest.raises(ArtifactError, match="FEATUREWATCH_CACHE"):
         Cache(tmp_path / "file" / "cache").class_path(RELEASE)
 
 
 @pytest.mark.stack
-def test_damaged_jar_is_repaired(stack_cache: Cache, tmp_path: Path) -> None:
-    """From Maven Central itself: one missing jar comes back, with the same bytes."""
+def test_a_missing_jar_is_fetched_again(stack_cache: Cache, tmp_path: Path) -> None:
+    """A missing jar is fetched again from Maven Central, with the same bytes."""
     original = stack_cache.class_path(RELEASE)
     victim = next(path for path in original if path.name.startswith("slf4j-simple"))
     before = victim.read_bytes()
@@ -109,8 +109,8 @@ def test_damaged_jar_is_repaired(stack_cache: Cache, tmp_path: Path) -> None:
         if path.is_file() and path != victim:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.hardlink_to(path)
-    again = copy.class_path(RELEASE)
-    assert {path.name for path in again} == {path.name for path in original}
+    fetched = copy.class_path(RELEASE)
+    assert {path.name for path in fetched} == {path.name for path in original}
     assert (copy.repository / victim.relative_to(stack_cache.repository)).read_bytes() == before
 
 
@@ -119,7 +119,7 @@ def test_damaged_jar_is_repaired(stack_cache: Cache, tmp_path: Path) -> None:
     ("release", "package"), [("3.9.1", "kafka"), ("4.3.0", "org.apache.kafka")]
 )
 def test_tools_run(stack_cache: Cache, release: str, package: str) -> None:
-    """The tools' class path runs Kafka's own log dumper of that release."""
+    """The tools' class path runs the release's own log dumper."""
     main = f"{package}.tools.DumpLogSegments"
     command = tool_command(release, main, "--version", cache=stack_cache)
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

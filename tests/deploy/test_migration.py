@@ -35,9 +35,9 @@ def log_states(cluster: Cluster, cache: Cache) -> list[int]:
         heap_mb=128,
         options=archive_options(cache, "3.9.1"),
     )
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.findall(r'payload: (\{"type":"ZK_MIGRATION_STATE_RECORD".*\})', said)
-    return [json.loads(record)["data"]["zkMigrationState"] for record in found]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    records = re.findall(r'payload: (\{"type":"ZK_MIGRATION_STATE_RECORD".*\})', output)
+    return [json.loads(record)["data"]["zkMigrationState"] for record in records]
 
 
 def topics(cluster: Cluster) -> set[str]:
@@ -49,7 +49,8 @@ def topics(cluster: Cluster) -> set[str]:
 def test_every_phase_of_a_migration(
     make_ensemble: MakeEnsemble, make_cluster: MakeCluster, stack_cache: Cache
 ) -> None:
-    """ZooKeeper mode, pre-migration, dual write, KRaft brokers, and the end: told by each side."""
+    """ZooKeeper mode, pre-migration, dual write, KRaft brokers and the end are visible on each
+    side."""
     zookeeper = f"{make_ensemble().connect_string}/kafka"
     protocol = {"inter.broker.protocol.version": "3.8"}
     cluster = make_cluster(zookeeper_mode(1, zookeeper, properties=protocol))
@@ -91,7 +92,7 @@ def test_every_phase_of_a_migration(
 
 
 def test_a_kraft_cluster_does_not_migrate(quorum_391: Cluster) -> None:
-    """A cluster that has no broker in ZooKeeper mode is refused, and stays what it was."""
+    """A cluster without brokers in ZooKeeper mode is rejected and stays unchanged."""
     with pytest.raises(StackError, match="nodes are all in ZooKeeper mode"):
         ClusterMigration(quorum_391).add_controllers()
     assert quorum_391.spec == combined(["3.9.1"] * 3)

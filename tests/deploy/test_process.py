@@ -27,7 +27,7 @@ def alive(pid: int) -> bool:
 
 
 def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
-    """Whether it becomes true in time."""
+    """Whether a condition holds before the deadline."""
     end = time.monotonic() + deadline_s
     while time.monotonic() < end:
         if condition():
@@ -38,7 +38,7 @@ def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) ->
 
 @pytest.fixture
 def owner() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], list[int]]]]:
-    """Runs Python code as an owner; the first line that it prints is process ids."""
+    """Runs Python code as an owner process; the first line that it prints is process ids."""
     started: list[subprocess.Popen[str]] = []
 
     def run(code: str) -> tuple[subprocess.Popen[str], list[int]]:
@@ -66,27 +66,27 @@ import sys, time, os, threading
 from pathlib import Path
 from featurewatch.deploy.process.process import Process
 home = Path({home!r})
-made = []
-thread = threading.Thread(target=lambda: made.append(
+started = []
+thread = threading.Thread(target=lambda: started.append(
     Process(["sleep", "600"], home.parent.parent / "log", {remove})))
 thread.start(); thread.join()
 {then}
-print(made[0].pid, *{more}, flush=True)
+print(started[0].pid, *{extra_pids}, flush=True)
 time.sleep(600)
 """
 
 
-def sleeper(tmp_path: Path, then: str = "", more: str = "[]") -> str:
-    """An owner's code: a guarded ``sleep``, started by a thread that then ends."""
+def sleeper(tmp_path: Path, then: str = "", extra_pids: str = "[]") -> str:
+    """The code of an owner: a guarded ``sleep``, started by a thread that then ends."""
     home = tmp_path / "outer" / "home"
     home.mkdir(parents=True)
-    return SLEEPER.format(home=str(home), remove="home", then=then, more=more)
+    return SLEEPER.format(home=str(home), remove="home", then=then, extra_pids=extra_pids)
 
 
 def test_killed_owner_takes_the_command_and_its_directory_along(
     owner: Callable[[str], tuple[subprocess.Popen[str], list[int]]], tmp_path: Path
 ) -> None:
-    """kill -9 of the owner ends the command at once and removes the directory named for it."""
+    """kill -9 of the owner ends the command at once and removes its directory."""
     process, (pid,) = owner(sleeper(tmp_path))
     assert alive(pid)
     process.kill()
@@ -119,16 +119,16 @@ def test_killed_guard_takes_the_command_along(tmp_path: Path) -> None:
 
 
 def test_exit_codes_and_output(tmp_path: Path) -> None:
-    """The command's exit code comes through, and what it says is in the log."""
+    """The command's exit code is returned, and its output is in the log."""
     log = tmp_path / "log"
-    process = Process(["sh", "-c", "echo said; echo wrong >&2; exit 7"], log)
+    process = Process(["sh", "-c", "echo out; echo wrong >&2; exit 7"], log)
     assert process.wait(DEADLINE_S) == 7
-    assert log.read_text() == "said\nwrong\n"
+    assert log.read_text() == "out\nwrong\n"
     process.terminate()  # nothing to do, and no error
 
 
 def test_terminate_then_kill(tmp_path: Path) -> None:
-    """A command that ignores SIGTERM runs on until it is killed."""
+    """A command that ignores SIGTERM runs until it is killed."""
     log = tmp_path / "log"
     process = Process(["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"], log)
     assert eventually(lambda: log.read_text() == "up\n")
@@ -138,8 +138,8 @@ def test_terminate_then_kill(tmp_path: Path) -> None:
     assert process.wait(DEADLINE_S) == 128 + signal.SIGKILL
 
 
-def test_unknown_command_is_said_in_the_log(tmp_path: Path) -> None:
-    """A command that does not exist ends with 127 and its name in the log."""
+def test_an_unknown_command_is_logged(tmp_path: Path) -> None:
+    """An unknown command ends with 127 and its name in the log."""
     log = tmp_path / "log"
     process = Process(["/does/not/exist"], log)
     assert process.wait(DEADLINE_S) == 127

@@ -1,4 +1,4 @@
-"""``featurewatch stack``, as a person runs it."""
+"""``featurewatch stack`` from the command line."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.deploy.stack import stack_file
-from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZooKeeperFile
+from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.znodes import read_json
 from featurewatch.deploy.zookeeper.specs import ServerPorts
 from tests.deploy.test_process import ROOT, alive, eventually
@@ -29,14 +29,14 @@ MAIN = [sys.executable, "-c", "from featurewatch.cli.main import main; main()", 
 
 @pytest.fixture
 def environment(stack_cache: Cache) -> dict[str, str]:
-    """A child's environment that has the shared cache and finds our packages."""
+    """A child's environment with the shared cache, in which this project is importable."""
     own = {"FEATUREWATCH_CACHE": str(stack_cache.directory), "PYTHONPATH": str(ROOT)}
     return dict(os.environ) | own
 
 
 @pytest.fixture
 def stack(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
-    """Runs ``featurewatch stack ... --directory D``; takes the stack down afterwards."""
+    """Runs ``featurewatch stack ... --directory D``; stops the stack afterwards."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*MAIN, *arguments, "--directory", str(tmp_path / "stack")]
@@ -54,7 +54,7 @@ def pids(status: dict[str, Any]) -> list[int]:
 
 
 def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
-    """A stack outlives its command, a node of it can be rolled, and down leaves no process."""
+    """A stack outlives its command, one of its nodes can be rolled, and down leaves no process."""
     assert stack("status").returncode == 3
     up = stack("up", "--releases", "3.9.1,4.3.0", "--metadata-version", "3.7-IV4", "--json")
     assert up.returncode == 0, up.stderr
@@ -77,20 +77,20 @@ def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
     assert [node.release for node in described.spec.nodes] == ["4.3.0", "4.3.0"]
 
 
-def test_taken_up_again_with_light_brokers(stack: Command, tmp_path: Path) -> None:
-    """A stack whose supervisor was killed leaves no JVM, and comes up again as it was."""
+def test_a_stack_with_light_brokers_resumes(stack: Command, tmp_path: Path) -> None:
+    """A stack whose supervisor was killed leaves no JVM, and resumes as it was."""
     first = json.loads(stack("up", "--nodes", "1", "--light-brokers", "20", "--json").stdout)
     os.kill(first["supervisor_pid"], signal.SIGKILL)
     assert eventually(lambda: not any(map(alive, pids(first))), 5.0)
-    gone = stack("status")
-    assert gone.returncode == 3
-    assert "ended unexpectedly" in gone.stderr
+    status = stack("status")
+    assert status.returncode == 3
+    assert "ended unexpectedly" in status.stderr
     refused = stack("up", "--nodes", "2")
     assert refused.returncode == 2
     assert "holds a stack already" in refused.stderr
-    again = stack("up", "--json")
-    assert again.returncode == 0, again.stderr
-    second = json.loads(again.stdout)
+    resumed = stack("up", "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    second = json.loads(resumed.stdout)
     assert second["cluster_id"] == first["cluster_id"]
     assert second["bootstrap_servers"] == first["bootstrap_servers"]
     assert stack("up").returncode == 1
@@ -99,7 +99,7 @@ def test_taken_up_again_with_light_brokers(stack: Command, tmp_path: Path) -> No
 
 
 def test_ensemble_alone(stack: Command) -> None:
-    """Three ZooKeeper servers: one is killed, seen to be down, and started again."""
+    """Of three ZooKeeper servers one is killed, reported as down, and started again."""
     up = stack("up", "--zookeeper", "3")
     assert up.returncode == 0, up.stderr
     assert re.search(r"^zookeeper   (127\.0\.0\.1:\d+,){2}127\.0\.0\.1:\d+$", up.stdout, re.M)
@@ -120,8 +120,8 @@ def test_ensemble_alone(stack: Command) -> None:
     )
 
 
-def test_zookeeper_mode_taken_up_again(stack: Command, tmp_path: Path) -> None:
-    """Kafka in ZooKeeper mode comes back after down with its cluster id and both addresses."""
+def test_a_stack_in_zookeeper_mode_resumes(stack: Command, tmp_path: Path) -> None:
+    """Kafka in ZooKeeper mode resumes after down with its cluster id and both addresses."""
     up = stack("up", "--zookeeper-kafka", "1", "--json")
     assert up.returncode == 0, up.stderr
     first = json.loads(up.stdout)
@@ -132,10 +132,10 @@ def test_zookeeper_mode_taken_up_again(stack: Command, tmp_path: Path) -> None:
     assert stack("node", "start", "zookeeper-1", "--release", "4.3.0").returncode == 1
     assert stack("down").returncode == 0
     assert not any(map(alive, pids(first)))
-    again = stack("up")
-    assert again.returncode == 0, again.stderr
+    resumed = stack("up")
+    assert resumed.returncode == 0, resumed.stderr
     for line in (f"cluster     {first['cluster_id']}", f"zookeeper   {connect}"):
-        assert line in again.stdout.splitlines()
+        assert line in resumed.stdout.splitlines()
     assert stack("down", "--remove").returncode == 0
     assert not (tmp_path / "stack").exists()
 
@@ -144,23 +144,23 @@ MAIN_CLASSES = (b"kafka.Kafka", b"QuorumPeerMain")
 
 
 def jvms_of(directory: Path) -> list[int]:
-    """Processes whose command line names a directory and a main class of Kafka or ZooKeeper."""
-    found = []
+    """The processes whose command line has a directory and a main class of Kafka or ZooKeeper."""
+    jvm_pids = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = entry.read_bytes()
         except OSError:
             continue
         if str(directory).encode() in line and any(name in line for name in MAIN_CLASSES):
-            found.append(int(entry.parent.name))
-    return found
+            jvm_pids.append(int(entry.parent.name))
+    return jvm_pids
 
 
 @pytest.mark.parametrize("flags", [[], ["--foreground"], ["--zookeeper-kafka", "1"]])
 def test_killed_up_leaves_nothing(
     flags: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """kill -9 of ``stack up`` while servers start, or in the foreground, leaves no process."""
+    """kill -9 of ``stack up`` during the start, or in the foreground, leaves no process."""
     directory = tmp_path / "stack"
     command = [*MAIN, "up", *flags, "--directory", str(directory)]
     with popen(command, env=environment, stdout=subprocess.DEVNULL) as up:
@@ -170,7 +170,7 @@ def test_killed_up_leaves_nothing(
 
 
 def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
-    """What cannot be is exit code 2 and one line, and writes nothing."""
+    """An impossible request gives exit code 2 and one line, and writes nothing."""
     for flags in (
         ["--releases", "4.3.0", "--nodes", "3"],
         ["--release", "2.8.0"],
@@ -187,9 +187,9 @@ def test_wrong_usage(stack: Command, tmp_path: Path) -> None:
 
 
 def test_stack_file_round_trip(tmp_path: Path) -> None:
-    """What is written is read back equal, for its owner's eyes only."""
+    """A written stack file is read back equal, and only its owner may read it."""
     nodes = [NodeSpec(1, "3.9.1", Roles.CONTROLLER, {"a": "b"}), NodeSpec(2)]
-    servers = ZooKeeperFile(1, (ServerPorts(1, 2, 3),))
+    servers = ZookeeperFile(1, (ServerPorts(1, 2, 3),))
     reference = ReferenceFile(5, ("--features", "a=1-2"))
     written = StackFile(ClusterSpec(nodes, "3.9", {"c": "d"}), servers, reference, 7)
     written.write(tmp_path)
@@ -197,7 +197,7 @@ def test_stack_file_round_trip(tmp_path: Path) -> None:
     assert (tmp_path / stack_file.FILE).stat().st_mode & 0o077 == 0
 
 
-def test_a_reference_cluster_stands_on_an_ensemble(stack: Command) -> None:
+def test_a_reference_cluster_runs_on_an_ensemble(stack: Command) -> None:
     """Three of its brokers have processes that can be killed and started; the others are znodes."""
     up = stack("up", "--zookeeper", "1", "--reference-brokers", "20", "--json")
     assert up.returncode == 0, up.stderr
@@ -208,7 +208,7 @@ def test_a_reference_cluster_stands_on_an_ensemble(stack: Command) -> None:
     assert all(read_json(connect, f"/brokers/ids/{number}") for number in range(1, 21))
     assert stack("node", "kill", "reference-2").returncode == 0
     assert stack("status").returncode == 3
-    again = stack("node", "start", "reference-2")
-    assert again.returncode == 0, again.stderr
+    started = stack("node", "start", "reference-2")
+    assert started.returncode == 0, started.stderr
     assert stack("status").returncode == 0
     assert eventually(lambda: read_json(connect, "/controller") is not None)

@@ -1,4 +1,4 @@
-"""Real ZooKeeper servers: start, fail over, keep their data, and go."""
+"""Real ZooKeeper servers: start, failover, durability, stop."""
 
 import signal
 import subprocess
@@ -16,8 +16,8 @@ from kazoo.security import make_acl
 
 from featurewatch.deploy.errors import StackError, StartError
 from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letters
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letter_command
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from tests.conftest import Certificates
 from tests.deploy.test_process import ROOT, alive, eventually
 from tests.processes import popen
@@ -40,7 +40,7 @@ def session(hosts: str, start_s: float = 15.0, **options: Any) -> Iterator[Kazoo
 
 
 def test_three_servers_serve_one_tree(ensemble: Ensemble) -> None:
-    """A started ensemble has one leader, and what one server took another one gives."""
+    """A started ensemble has one leader, and a write to one server is read from another."""
     assert sorted(server.mode() for server in ensemble.servers) == ["follower"] * 2 + ["leader"]
     assert ensemble.secure_connect_string == ""
     with session(ensemble.connect_string) as client:
@@ -52,7 +52,8 @@ def test_three_servers_serve_one_tree(ensemble: Ensemble) -> None:
 
 
 def test_leader_killed_and_restarted(make_ensemble: MakeEnsemble) -> None:
-    """kill -9 of the leader: another leads, the session goes on, and the old one comes back."""
+    """After kill -9 of the leader another one leads, the session survives, and the old one
+    returns."""
     ensemble = make_ensemble(EnsembleSpec(3))
     with session(ensemble.connect_string, timeout=10.0) as client:
         client.create("/mine", b"1", ephemeral=True)
@@ -60,7 +61,7 @@ def test_leader_killed_and_restarted(make_ensemble: MakeEnsemble) -> None:
         old = ensemble.leader()
         old.kill()
         assert not old.running
-        assert "gives no answer" in (old.not_ready() or "")
+        assert "does not respond" in (old.not_ready_reason() or "")
         assert ensemble.leader().number != old.number
         assert client.retry(client.get, "/mine")[0] == b"1"
         assert client.client_id == before
@@ -73,21 +74,21 @@ def test_leader_killed_and_restarted(make_ensemble: MakeEnsemble) -> None:
 
 
 def test_no_majority_no_service(make_ensemble: MakeEnsemble) -> None:
-    """With two of three servers down the third says that it serves nobody."""
+    """With two of three servers down, the third reports that it does not serve."""
     ensemble = make_ensemble(EnsembleSpec(3))
     for number in (1, 2):
         ensemble.server(number).stop()
-    last = ensemble.server(3)
-    assert eventually(lambda: "not currently serving" in last.mode())
+    survivor = ensemble.server(3)
+    assert eventually(lambda: "not currently serving" in survivor.mode())
     with pytest.raises(StackError, match="no ZooKeeper server leads"):
         ensemble.leader(timeout_s=0.3)
     ensemble.server(1).start()
-    assert last.not_ready() is None
+    assert survivor.not_ready_reason() is None
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_one_server_keeps_its_data(make_ensemble: MakeEnsemble, how: str) -> None:
-    """What was written is there after a stop and after kill -9, at the same address."""
+    """Data survives a stop and kill -9, at the same address."""
     ensemble = make_ensemble()
     address = ensemble.connect_string
     with session(address) as client:
@@ -102,15 +103,15 @@ def test_one_server_keeps_its_data(make_ensemble: MakeEnsemble, how: str) -> Non
 
 
 def test_properties_reach_the_server(make_ensemble: MakeEnsemble) -> None:
-    """Given properties win over the stack's own."""
+    """Given properties override the stack's own."""
     ensemble = make_ensemble(EnsembleSpec(properties={"4lw.commands.whitelist": "srvr,conf"}))
     port = ensemble.server(1).ports.client
-    assert f"clientPort={port}" in four_letters(port, "conf")
-    assert "not in the whitelist" in four_letters(port, "ruok")
+    assert f"clientPort={port}" in four_letter_command(port, "conf")
+    assert "not in the whitelist" in four_letter_command(port, "ruok")
 
 
-def test_misuse_is_told(ensemble: Ensemble) -> None:
-    """An even number, an unknown server and a second start are errors of one line."""
+def test_misuse_raises(ensemble: Ensemble) -> None:
+    """An even number, an unknown server and a second start raise one-line errors."""
     with pytest.raises(StackError, match=r"1, 3, 5, \.\.\. servers, not 2"):
         EnsembleSpec(2)
     with pytest.raises(StackError, match="no ZooKeeper server 4; the last one is 3"):
@@ -119,8 +120,8 @@ def test_misuse_is_told(ensemble: Ensemble) -> None:
         ensemble.server(1).start()
 
 
-def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
-    """A server that ends while it starts gives its own reason, and leaves no directory."""
+def test_a_failed_start_gives_the_reason(stack_cache: Cache, tmp_path: Path) -> None:
+    """The error of a server that ends during its start has its own reason; no directory is left."""
     spec = EnsembleSpec(properties={"tickTime": "never"})
     ensemble = Ensemble(tmp_path / "ensemble", spec, cache=stack_cache, temporary=True)
     with pytest.raises(StartError, match=r"server 1 ended .*never") as caught, ensemble:
@@ -130,7 +131,7 @@ def test_failed_start_says_why(stack_cache: Cache, tmp_path: Path) -> None:
 
 
 def test_tls(make_ensemble: MakeEnsemble, certificates: Certificates) -> None:
-    """Whoever trusts the authority gets a session over TLS; whoever does not gets none."""
+    """A client that trusts the authority gets a session over TLS; another gets none."""
     ensemble = make_ensemble(EnsembleSpec(tls=certificates.tls()))
     hosts = ensemble.secure_connect_string
     with session(hosts, use_ssl=True, ca=str(certificates.ca)) as client:
@@ -142,7 +143,7 @@ def test_tls(make_ensemble: MakeEnsemble, certificates: Certificates) -> None:
 def test_tls_with_client_certificates(
     make_ensemble: MakeEnsemble, certificates: Certificates
 ) -> None:
-    """An ensemble that demands client certificates serves nobody without one."""
+    """An ensemble that requires client certificates rejects clients without one."""
     ensemble = make_ensemble(EnsembleSpec(tls=certificates.tls(clients=True)))
     hosts, ca = ensemble.secure_connect_string, str(certificates.ca)
     own = str(certificates.client)
@@ -155,8 +156,8 @@ def test_tls_with_client_certificates(
 # kazoo's own thread dies of a refused login, aloud.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_digest_login(make_ensemble: MakeEnsemble) -> None:
-    """With DIGEST-MD5 a user with the password reads and writes; anybody else gets no session."""
-    ensemble = make_ensemble(digest({"watcher": "secret"}))
+    """With DIGEST-MD5 a user with the password reads and writes; others get no session."""
+    ensemble = make_ensemble(digest_spec({"watcher": "secret"}))
     login = {"mechanism": "DIGEST-MD5", "username": "watcher", "password": "secret"}
     with session(ensemble.connect_string, sasl_options=login) as client:
         client.create("/mine", acl=[make_acl("sasl", "watcher", all=True)])
@@ -174,7 +175,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
                     temporary=True)
@@ -185,7 +186,8 @@ time.sleep(600)
 
 
 def test_killed_owner_leaves_no_server(stack_cache: Cache, tmp_path: Path) -> None:
-    """kill -9 of the process that started an ensemble: servers and directory go in seconds."""
+    """After kill -9 of the process that started an ensemble, servers and directory are gone in
+    seconds."""
     directory = tmp_path / "ensemble"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
     with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:

@@ -1,4 +1,4 @@
-"""Kafka 3.9.1 in ZooKeeper mode: start, roll, kill, and what the brokers leave in ZooKeeper."""
+"""Kafka 3.9.1 in ZooKeeper mode: start, roll, kill, and the brokers' znodes."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def zookeeper(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The connect string, with a chroot that nobody made, of one server."""
+    """The connect string of one server, with a chroot that does not exist yet."""
     directory = tmp_path_factory.mktemp("zookeeper") / "server"
     with Ensemble(directory, cache=stack_cache, temporary=True) as ensemble:
         yield f"{ensemble.connect_string}/clusters/one"
@@ -36,8 +36,8 @@ def cluster(
         yield brokers
 
 
-def test_brokers_stand_below_the_chroot(cluster: Cluster, zookeeper: str) -> None:
-    """Clients see the brokers; ids, controller, cluster id and features stand in ZooKeeper."""
+def test_brokers_register_below_the_chroot(cluster: Cluster, zookeeper: str) -> None:
+    """Clients see the brokers; ids, controller, cluster id and features are in ZooKeeper."""
     assert broker_ids(cluster) == {1, 2}
     assert cluster.controllers == ""
     assert read_json(zookeeper, "/cluster/id")["id"] == cluster.cluster_id
@@ -57,21 +57,21 @@ def test_a_broker_in_zookeeper_mode_advertises_no_features(
 
 
 def test_roll_with_another_protocol(cluster: Cluster) -> None:
-    """Brokers are rolled one by one to a newer inter.broker.protocol.version; ports stay."""
+    """Brokers are rolled one by one to a newer inter.broker.protocol.version; the ports stay."""
     before = cluster.bootstrap_servers
     for node in cluster.nodes:
         log_size = node.log.stat().st_size
         node.stop()
         node.start(properties={"inter.broker.protocol.version": "3.9"})
-        said = node.log.read_bytes()[log_size:].decode()
-        assert re.search(r"inter\.broker\.protocol\.version = 3\.9\b", said)
+        log = node.log.read_bytes()[log_size:].decode()
+        assert re.search(r"inter\.broker\.protocol\.version = 3\.9\b", log)
     cluster.wait_ready()
     assert cluster.bootstrap_servers == before
     assert broker_ids(cluster) == {1, 2}
 
 
 def test_killed_broker_comes_back(cluster: Cluster, zookeeper: str) -> None:
-    """A killed broker is started again at once: the start waits for its old session to end."""
+    """A killed broker is started again at once: the start waits until its old session expires."""
     before = read_json(zookeeper, "/brokers/ids/1")["timestamp"]
     cluster.node(1).kill()
     assert read_json(zookeeper, "/brokers/ids/1") is not None  # its session lasts
@@ -81,20 +81,20 @@ def test_killed_broker_comes_back(cluster: Cluster, zookeeper: str) -> None:
 
 
 def test_an_id_that_another_broker_holds(cluster: Cluster, zookeeper: str) -> None:
-    """Waiting for an id that a live broker keeps ends in one clear line."""
+    """Waiting for an id that a live broker holds ends in one clear line."""
     with pytest.raises(StartError, match=r"another broker 2 is registered at 127.*/clusters/one"):
         wait_until_unregistered(zookeeper, 2, timeout_s=0.3)
 
 
-def test_no_zookeeper_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no ZooKeeper listens, the error names the address."""
+def test_an_unreachable_zookeeper_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no ZooKeeper listens, the error has the address."""
     monkeypatch.setattr("featurewatch.deploy.wire.znodes._CONNECT_S", 0.5)
-    with pytest.raises(WireError, match=r"ZooKeeper at 127\.0\.0\.1:9/chroot gives no answer"):
+    with pytest.raises(WireError, match=r"ZooKeeper at 127\.0\.0\.1:9/chroot does not respond"):
         read_json("127.0.0.1:9/chroot", "/controller")
 
 
 def test_impossible_clusters() -> None:
-    """ZooKeeper mode without an ensemble, beside a quorum, or with Kafka 4 is refused."""
+    """ZooKeeper mode without an ensemble, beside a quorum, or with Kafka 4 is rejected."""
     old, quorum = NodeSpec(1, "3.9.1", Roles.ZOOKEEPER), NodeSpec(2, "3.9.1", Roles.CONTROLLER)
     with pytest.raises(StackError, match="needs the connect string"):
         ClusterSpec([old])
@@ -104,8 +104,8 @@ def test_impossible_clusters() -> None:
         zookeeper_mode(3, "127.0.0.1:2181", "4.3.0")
 
 
-def test_nodes_cannot_be_taken_away(tmp_path: Path, stack_cache: Cache) -> None:
-    """A cluster can be described anew with more nodes or other roles, never with fewer nodes."""
+def test_nodes_cannot_be_removed(tmp_path: Path, stack_cache: Cache) -> None:
+    """A new description may add nodes or change roles, but not remove nodes."""
     cluster = Cluster(zookeeper_mode(2, "127.0.0.1:9"), tmp_path / "cluster", cache=stack_cache)
     cluster.change(zookeeper_mode(3, "127.0.0.1:9"))
     assert [node.id for node in cluster.nodes] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""A tiny client of the drafts of KIP-584: what their texts let a client ask, over a connection."""
+"""A minimal client of the drafts of KIP-584 over one connection."""
 
 import asyncio
 from types import TracebackType
@@ -15,26 +15,27 @@ from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
 
-Answer = tuple[int, str | None]
+CodeAndMessage = tuple[int, str | None]
 """An error code, 0 for none, and an error message."""
 
 
 class DraftClient:
-    """Speaks one draft with one node; ``async with await DraftClient.at(address, speech)``."""
+    """A client of one draft at one node; ``async with await DraftClient.at(address,
+    api_dialect)``."""
 
-    def __init__(self, connection: Connection, speech: ApiDialect, version: int) -> None:
+    def __init__(self, connection: Connection, api_dialect: ApiDialect, version: int) -> None:
         self._connection = connection
-        self._speech = speech
+        self._api_dialect = api_dialect
         self._version = version
-        self.last: Any = None
+        self.last_response: Any = None
         """The last answer to an update, as it came."""
 
     @classmethod
-    async def at(cls, address: str, speech: ApiDialect, version: int = 1) -> Self:
-        """Connects; ``version`` is that of the updates and deletions that it sends."""
-        where = Address.parse(address)
-        reader, writer = await asyncio.open_connection(where.host, where.port)
-        return cls(Connection(where, reader, writer), speech, version)
+    async def at(cls, address: str, api_dialect: ApiDialect, version: int = 1) -> Self:
+        """Connects; ``version`` is the API version of its updates and deletions."""
+        parsed = Address.parse(address)
+        reader, writer = await asyncio.open_connection(parsed.host, parsed.port)
+        return cls(Connection(parsed, reader, writer), api_dialect, version)
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,50 +48,56 @@ class DraftClient:
     ) -> None:
         await self._connection.close()
 
-    async def update(self, *items: tuple[str, int, int]) -> Answer:
-        """Sends UPDATE_FEATURES; an item is a name, a level and the type or whether to allow."""
-        classes = draft_messages.update_features(self._speech, self._version)
-        level = draft_messages.level_field(self._speech)
+    async def update(self, *items: tuple[str, int, int]) -> CodeAndMessage:
+        """Sends UPDATE_FEATURES; an item is a name, a level and its mode: the type, or whether to
+        allow a downgrade."""
+        classes = draft_messages.update_features(self._api_dialect, self._version)
+        level = draft_messages.level_field(self._api_dialect)
         updates = tuple(
             classes.update(
-                **self._how(how), feature=(classes.feature(**{"name": name, level: wanted}),)
+                **self._mode_field(mode), feature=(classes.feature(**{"name": name, level: value}),)
             )
-            for name, wanted, how in items
+            for name, value, mode in items
         )
-        return await self._ask(classes, classes.request(feature_update=updates))
+        return await self._request(classes, classes.request(feature_update=updates))
 
-    async def delete(self, *names: str) -> Answer:
+    async def delete(self, *names: str) -> CodeAndMessage:
         """Sends DELETE_FEATURES."""
         classes = draft_messages.delete_features(self._version)
         features = tuple(classes.feature(name=name) for name in names)
-        return await self._ask(classes, classes.request(feature=features))
+        return await self._request(classes, classes.request(feature=features))
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
-        """Asks ApiVersions v3; supported ranges, finalized levels, epoch."""
-        classes = draft_messages.api_versions(self._speech)
-        asked = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
-        answer = await self._connection.request(asked, classes.response, TIMEOUT_S)
-        level = draft_messages.level_field(self._speech)
+        """Sends ApiVersions v3; returns supported ranges, finalized levels and epoch."""
+        classes = draft_messages.api_versions(self._api_dialect)
+        request = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
+        response = await self._connection.request(request, classes.response, TIMEOUT_S)
+        level = draft_messages.level_field(self._api_dialect)
         return (
-            {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
-            {each.name: getattr(each, level) for each in answer.finalized_features},
-            answer.finalized_features_epoch,
+            {
+                feature.name: (feature.min_version, feature.max_version)
+                for feature in response.supported_features
+            },
+            {feature.name: getattr(feature, level) for feature in response.finalized_features},
+            response.finalized_features_epoch,
         )
 
     async def controller(self) -> tuple[int, str]:
-        """Asks Metadata; the controller's id and address."""
-        answer = await self._connection.request(
+        """Sends Metadata; returns the controller's id and address."""
+        response = await self._connection.request(
             MetadataRequest(topics=()), MetadataResponse, TIMEOUT_S
         )
-        where = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
-        return answer.controller_id, where.get(answer.controller_id, "")
+        addresses = {broker.node_id: f"{broker.host}:{broker.port}" for broker in response.brokers}
+        return response.controller_id, addresses.get(response.controller_id, "")
 
-    def _how(self, how: int) -> dict[str, Any]:
-        if self._speech is ApiDialect.LATER_DRAFT:
-            return {"allow_downgrade": bool(how)}
-        return {"feature_update_type": how}
+    def _mode_field(self, mode: int) -> dict[str, Any]:
+        if self._api_dialect is ApiDialect.LATER_DRAFT:
+            return {"allow_downgrade": bool(mode)}
+        return {"feature_update_type": mode}
 
-    async def _ask(self, classes: draft_messages.MessageClasses, request: Any) -> Answer:
-        answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
-        self.last = answer
-        return answer.error_code, answer.error_message
+    async def _request(
+        self, classes: draft_messages.MessageClasses, request: Any
+    ) -> CodeAndMessage:
+        response: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
+        self.last_response = response
+        return response.error_code, response.error_message

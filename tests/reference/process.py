@@ -1,5 +1,5 @@
-"""``python -m featurewatch.reference`` as a process of its own, for tests that kill it or see how
-it ends."""
+"""Runs ``python -m featurewatch.reference`` as a process, for tests that kill it or check its
+exit."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ END_TIMEOUT_S = 30.0
 
 
 class ReferenceProcess:
-    """Started at once; `ready` waits until it says so."""
+    """Starts at once; `ready` waits for the line ``ready``."""
 
     def __init__(self, connect: str, *arguments: str) -> None:
         command = [
@@ -37,7 +37,7 @@ class ReferenceProcess:
             reader.start()
 
     def ready(self) -> dict[int, str]:
-        """The addresses of its whole nodes by id; `AssertionError` if it is not ready in time."""
+        """The addresses of its full nodes by id; `AssertionError` if it is not ready in time."""
         nodes: dict[int, str] = {}
         while (line := self._next()) != "ready":
             _, node_id, address = line.split()
@@ -45,7 +45,8 @@ class ReferenceProcess:
         return nodes
 
     def end(self) -> int:
-        """How it ended by itself; `subprocess.TimeoutExpired` if it does not."""
+        """Its exit code after it ended by itself; `subprocess.TimeoutExpired` if it does not
+        end."""
         code = self._process.wait(END_TIMEOUT_S)
         for reader in self._readers:
             reader.join(END_TIMEOUT_S)
@@ -53,7 +54,7 @@ class ReferenceProcess:
 
     @property
     def errors(self) -> str:
-        """What it wrote to stderr so far."""
+        """Its stderr so far."""
         return "".join(self._errors)
 
     def stop(self) -> int:
@@ -62,7 +63,7 @@ class ReferenceProcess:
         return self.end()
 
     def kill(self) -> None:
-        """Ends it as a power cut would."""
+        """Kills it, as a power failure would."""
         self._process.kill()
         self.end()
 
@@ -87,7 +88,7 @@ class ReferenceProcess:
 def reference_process(
     connect: str, *arguments: str, features: Sequence[str] = ()
 ) -> Iterator[ReferenceProcess]:
-    """One that is gone afterwards."""
+    """A process that is killed after the block."""
     listed = ["--features", *features] if features else []
     process = ReferenceProcess(connect, *arguments, *listed)
     try:

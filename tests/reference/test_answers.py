@@ -1,4 +1,4 @@
-"""What the machines answer, in each version of the wire."""
+"""The machines' responses in each version of the wire protocol."""
 
 from typing import Any
 
@@ -26,29 +26,31 @@ VIEW = ClusterView("id", 2, {2: Endpoint("h", 9), 1: Endpoint("g", 8, "r")})
 
 
 def call(key: int, version: int, **body: Any) -> WireRequest:
-    """A request of which only these fields matter."""
+    """A request with only the fields that matter here."""
     return WireRequest(key, version, 5, type("Body", (), body)())
 
 
-def features_of(version: int, speech: ApiDialect = RELEASED) -> Any:
-    """The answer to ApiVersions."""
-    return answers.api_versions(call(18, version), speech, FEATURES)
+def features_of(version: int, api_dialect: ApiDialect = RELEASED) -> Any:
+    """The response to ApiVersions."""
+    return answers.api_versions(call(18, version), api_dialect, FEATURES)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-@pytest.mark.parametrize("speech", list(ApiDialect))
-def test_old_answers_have_no_features(speech: ApiDialect, version: int) -> None:
-    """ApiVersions v0-v2 lists APIs and nothing else, in every dialect."""
-    answer = features_of(version, speech)
-    assert not hasattr(answer, "supported_features")
-    listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert listed == OFFERED[speech]
+@pytest.mark.parametrize("api_dialect", list(ApiDialect))
+def test_old_responses_have_no_features(api_dialect: ApiDialect, version: int) -> None:
+    """ApiVersions v0-v2 lists only APIs, in every dialect."""
+    response = features_of(version, api_dialect)
+    assert not hasattr(response, "supported_features")
+    listed = {
+        api_key.api_key: (api_key.min_version, api_key.max_version) for api_key in response.api_keys
+    }
+    assert listed == OFFERED[api_dialect]
 
 
 def test_ranges_from_zero_come_with_version_four() -> None:
-    """Before it a client could not read them, so they are left out (KAFKA-17492)."""
+    """Clients of earlier versions could not read them, so they are omitted (KAFKA-17492)."""
     three, four = features_of(3), features_of(4)
-    assert [each.name for each in three.supported_features] == ["a"]
+    assert [feature.name for feature in three.supported_features] == ["a"]
     assert [(f.name, f.min_version, f.max_version) for f in four.supported_features] == [
         ("a", 1, 3),
         ("zero", 0, 2),
@@ -58,15 +60,15 @@ def test_ranges_from_zero_come_with_version_four() -> None:
     assert (level.name, level.max_version_level, level.min_version_level) == ("a", 2, 2)
 
 
-@pytest.mark.parametrize(("speech", "key"), [(EARLY, "version"), (LATER, "version_level")])
-def test_the_drafts_features_stand_in_their_own_tags(speech: ApiDialect, key: str) -> None:
+@pytest.mark.parametrize(("api_dialect", "key"), [(EARLY, "version"), (LATER, "version_level")])
+def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
     of them; a level is called version or versionLevel (F-54, F-55)."""
-    answer = features_of(3, speech)
-    (level,) = answer.finalized_features
+    response = features_of(3, api_dialect)
+    (level,) = response.finalized_features
     assert (level.name, getattr(level, key)) == ("a", 2)
-    written = write_response(5, answer)
-    tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[speech]) - 4) :]
+    written = write_response(5, response)
+    tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[api_dialect]) - 4) :]
     number = "{:016x}".format
     assert tags == bytes.fromhex(
         "03"
@@ -77,36 +79,36 @@ def test_the_drafts_features_stand_in_their_own_tags(speech: ApiDialect, key: st
         + "924e" + "0c" + "02" + "0261" + number(2) + "00"
     )  # fmt: skip
     for version in (0, 1, 2):
-        assert not hasattr(features_of(version, speech), "finalized_features")
+        assert not hasattr(features_of(version, api_dialect), "finalized_features")
 
 
-def test_an_unknown_version_is_answered_in_the_oldest_form() -> None:
-    """With the versions that are known, so that the client can choose (KIP-511)."""
-    answer = answers.api_versions_error(Code.unsupported_version)
-    assert answer.__version__ == 0
-    assert answer.error_code is Code.unsupported_version
-    (known,) = answer.api_keys
-    assert (known.api_key, known.min_version, known.max_version) == (18, 0, 4)
+def test_an_unknown_version_gets_the_oldest_form() -> None:
+    """The response has the supported versions, so that the client can choose (KIP-511)."""
+    response = answers.api_versions_error(Code.unsupported_version)
+    assert response.__version__ == 0
+    assert response.error_code is Code.unsupported_version
+    (listed,) = response.api_keys
+    assert (listed.api_key, listed.min_version, listed.max_version) == (18, 0, 4)
     assert answers.api_versions_error(Code.invalid_request).api_keys == ()
 
 
 @pytest.mark.parametrize("version", range(13))
 def test_metadata_lists_brokers_and_controller(version: int) -> None:
-    """In every version what it has; a topic that is asked for is not known."""
+    """Every version lists them; a requested topic is unknown."""
     names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
-    answer = answers.metadata(call(3, version, topics=(topic,)), VIEW)
+    response = answers.metadata(call(3, version, topics=(topic,)), VIEW)
     read, _ = entity_reader(names.MetadataResponse)(
-        write_response(5, answer)[8 + (version >= 9) :], 0
+        write_response(5, response)[8 + (version >= 9) :], 0
     )
     assert [(b.node_id, b.host, b.port) for b in read.brokers] == [(1, "g", 8), (2, "h", 9)]
     assert getattr(read, "controller_id", 2) == 2
     assert getattr(read, "cluster_id", "id") == "id"
-    assert [each.error_code for each in read.topics] == [Code.unknown_topic_or_partition]
+    assert [topic.error_code for topic in read.topics] == [Code.unknown_topic_or_partition]
 
 
-def test_a_cluster_is_described_to_those_who_ask_for_brokers() -> None:
-    """Who asks a broker for controllers is told that it is none (KIP-919)."""
+def test_a_cluster_is_described_by_its_brokers() -> None:
+    """A request for controllers gets an error (KIP-919)."""
     good = answers.describe_cluster(call(60, 1, endpoint_type=1), VIEW)
     assert (good.error_code, good.controller_id, len(good.brokers)) == (Code.none, 2, 2)
     assert answers.describe_cluster(call(60, 0), VIEW).cluster_id == "id"
@@ -118,38 +120,38 @@ def test_a_cluster_is_described_to_those_who_ask_for_brokers() -> None:
 
 
 def test_a_controller_that_is_not_listed_is_none() -> None:
-    """As in AuthHelper: an id without an address only confuses."""
-    gone = ClusterView("id", 3, VIEW.brokers)
-    assert answers.describe_cluster(call(60, 1, endpoint_type=1), gone).controller_id == -1
+    """As in AuthHelper: an id without an address would only confuse."""
+    view = ClusterView("id", 3, VIEW.brokers)
+    assert answers.describe_cluster(call(60, 1, endpoint_type=1), view).controller_id == -1
 
 
-def test_results_are_told_item_by_item_before_version_two() -> None:
-    """UpdateFeatures v0-v1 tell each item's error, v2 only that of the whole (KIP-1022)."""
-    response = UpdateResponse(
-        results=(ItemResult("a"), ItemResult("b", ErrorCode.INVALID_REQUEST, "no"))
-    )
+def test_results_are_per_item_before_version_two() -> None:
+    """UpdateFeatures v0-v1 have each item's error, v2 only that of the whole (KIP-1022)."""
+    items = (ItemResult("a"), ItemResult("b", ErrorCode.INVALID_REQUEST, "no"))
     for version in (0, 1):
-        answer = answers.update_features(call(57, version), RELEASED, response)
-        told = [(r.feature, r.error_code, r.error_message) for r in answer.results]
-        assert told == [("a", Code.none, None), ("b", Code.invalid_request, "no")]
-    whole = UpdateResponse(ErrorCode.INVALID_REQUEST, "no")
-    answer = answers.update_features(call(57, 2), RELEASED, whole)
-    assert (answer.error_code, answer.error_message) == (Code.invalid_request, "no")
-    assert not hasattr(answer, "results")
+        response = answers.update_features(
+            call(57, version), RELEASED, UpdateResponse(results=items)
+        )
+        results = [(r.feature, r.error_code, r.error_message) for r in response.results]
+        assert results == [("a", Code.none, None), ("b", Code.invalid_request, "no")]
+    failure = UpdateResponse(ErrorCode.INVALID_REQUEST, "no")
+    response = answers.update_features(call(57, 2), RELEASED, failure)
+    assert (response.error_code, response.error_message) == (Code.invalid_request, "no")
+    assert not hasattr(response, "results")
 
 
-@pytest.mark.parametrize("speech", [EARLY, LATER])
+@pytest.mark.parametrize("api_dialect", [EARLY, LATER])
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_drafts_answer_a_code_and_a_text(speech: ApiDialect, version: int) -> None:
-    """ErrorCode int16 is 0, and ErrorMessage null, where there is no error (F-26)."""
+def test_the_drafts_return_a_code_and_a_text(api_dialect: ApiDialect, version: int) -> None:
+    """Without an error, ErrorCode int16 is 0 and ErrorMessage is null (F-26)."""
     header = b"\0\0\0\5" + b"\0" * version
-    for response, body in (
+    for outcome, body in (
         (UpdateResponse(), (b"\0\0" + b"\xff\xff", b"\0\0" + b"\0" + b"\0")),
         (
             UpdateResponse(ErrorCode.NOT_CONTROLLER, "no"),
             (b"\0\x29" + b"\0\2no", b"\0\x29" + b"\3no" + b"\0"),
         ),
     ):
-        answer = answers.update_features(call(48, version), speech, response)
-        assert isinstance(answer, drafts.update_features(speech, version).response)
-        assert write_response(5, answer)[4:] == header + body[version]
+        response = answers.update_features(call(48, version), api_dialect, outcome)
+        assert isinstance(response, drafts.update_features(api_dialect, version).response)
+        assert write_response(5, response)[4:] == header + body[version]

@@ -1,4 +1,4 @@
-"""How kazoo is made to speak in order."""
+"""Kazoo's callbacks come in connection order; the clock and the command line."""
 
 import socket
 import threading
@@ -10,11 +10,11 @@ from featurewatch.reference.__main__ import main
 from featurewatch.reference.zookeeper.client import InOrderHandler, monotonic_wall_clock
 
 
-def test_an_answer_that_is_there_at_once_is_handed_on_where_it_came_from() -> None:
-    """However late the asking thread goes on, what the connection reads next comes after it."""
+def test_an_immediate_response_is_delivered_in_the_connection_thread() -> None:
+    """However late the requesting thread continues, the connection's next event comes after it."""
     handler = InOrderHandler()
     handler.start()
-    handed: list[tuple[Any, str]] = []
+    delivered: list[tuple[Any, str]] = []
 
     def request() -> None:
         result = handler.async_result()
@@ -23,51 +23,51 @@ def test_an_answer_that_is_there_at_once_is_handed_on_where_it_came_from() -> No
         connection.join()
 
     handler.send(
-        request, lambda result: handed.append((result.value, threading.current_thread().name))
+        request, lambda result: delivered.append((result.value, threading.current_thread().name))
     )
-    assert handed == [(7, "connection")]
+    assert delivered == [(7, "connection")]
 
 
 def test_only_the_first_result_of_a_request_is_linked() -> None:
-    """Kazoo makes results of its own inside; and a later one belongs to nobody."""
+    """Kazoo creates further results internally; a later one has no callback."""
     handler = InOrderHandler()
     handler.start()
-    handed: list[Any] = []
-    made = []
+    delivered: list[Any] = []
+    results = []
 
     def request() -> None:
-        made.extend([handler.async_result(), handler.async_result()])
+        results.extend([handler.async_result(), handler.async_result()])
 
-    handler.send(request, handed.append)
+    handler.send(request, delivered.append)
     later = handler.async_result()
-    for result in (later, *reversed(made)):
+    for result in (later, *reversed(results)):
         result.set(None)
-    assert handed == made[:1]
+    assert delivered == results[:1]
 
 
 def test_a_failing_watcher_does_not_end_the_connection(caplog: pytest.LogCaptureFixture) -> None:
-    """It is said, and the thread that called it goes on."""
+    """The failure is logged, and the calling thread continues."""
 
     def fails() -> None:
         raise RuntimeError("broken")
 
     InOrderHandler().completion_queue.put(fails)
-    assert "could not be handed on" in caplog.text
+    assert "handling a response of kazoo's failed" in caplog.text
 
 
 def test_sockets_are_waited_for() -> None:
-    """Those that can be read, those that can be written, or none in time."""
+    """Readable sockets, writable sockets, or none before the timeout."""
     handler = InOrderHandler()
-    here, there = socket.socketpair()
-    with here, there:
-        assert handler.select([here], [], [], 0.0) == ([], [], [])
-        assert handler.select([], [here], [], 0.0) == ([], [here], [])
-        there.send(b"x")
-        assert handler.select([here, there], [], [], 5.0) == ([here], [], [])
+    client, server = socket.socketpair()
+    with client, server:
+        assert handler.select([client], [], [], 0.0) == ([], [], [])
+        assert handler.select([], [client], [], 0.0) == ([], [client], [])
+        server.send(b"x")
+        assert handler.select([client, server], [], [], 5.0) == ([client], [], [])
 
 
 def test_the_clock_never_goes_back() -> None:
-    """And is near the time of day, in milliseconds."""
+    """It is near the time of day, in milliseconds."""
     clock = monotonic_wall_clock()
     times = [clock() for _ in range(1000)]
     assert times == sorted(times)
@@ -75,7 +75,7 @@ def test_the_clock_never_goes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "--zookeeper"),
         (["--zookeeper", "h:1", "--features", "f"], "write NAME=MIN-MAX"),
@@ -84,11 +84,11 @@ def test_the_clock_never_goes_back() -> None:
         (["--zookeeper", "h:1", "--dialect", "latin"], "invalid choice"),
     ],
 )
-def test_wrong_usage_is_told(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_usage(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit code 2 and what to write instead."""
+    """The exit code is 2, and the message shows the correct form."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

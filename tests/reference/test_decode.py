@@ -1,4 +1,4 @@
-"""Requests are read as kio writes them, and nothing that a stranger sends does any harm."""
+"""Requests are decoded as kio encodes them, and no bytes from a client do harm."""
 
 import io
 import struct
@@ -49,21 +49,21 @@ def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebo
     return buffer.getvalue()
 
 
-def draft_update(speech: ApiDialect, version: int) -> Any:
+def draft_update(api_dialect: ApiDialect, version: int) -> Any:
     """An update of a draft with two items, one of which names two features."""
-    classes = draft_messages.update_features(speech, version)
-    level = draft_messages.level_field(speech)
+    classes = draft_messages.update_features(api_dialect, version)
+    level = draft_messages.level_field(api_dialect)
 
-    def feature(name: str, wanted: int) -> Any:
-        return classes.feature(**{"name": name, level: wanted})
+    def feature(name: str, value: int) -> Any:
+        return classes.feature(**{"name": name, level: value})
 
-    how = "allow_downgrade" if speech is LATER else "feature_update_type"
+    mode = "allow_downgrade" if api_dialect is LATER else "feature_update_type"
     return classes.request(
         feature_update=(
-            classes.update(**{how: 0 if how[0] == "f" else False, "feature": (feature("a", 1),)}),
+            classes.update(**{mode: 0 if mode[0] == "f" else False, "feature": (feature("a", 1),)}),
             classes.update(
                 **{
-                    how: 1 if how[0] == "f" else True,
+                    mode: 1 if mode[0] == "f" else True,
                     "feature": (feature("b", 2**40), feature("ü", 0)),
                 }
             ),
@@ -115,51 +115,58 @@ REQUESTS = [
             include_cluster_authorized_operations=True, endpoint_type=i8(2)
         ),
     ),
-    *((speech, draft_update(speech, version)) for speech in (EARLY, LATER) for version in (0, 1)),
+    *(
+        (api_dialect, draft_update(api_dialect, version))
+        for api_dialect in (EARLY, LATER)
+        for version in (0, 1)
+    ),
     *((EARLY, draft_deletion(version)) for version in (0, 1)),
 ]
 
 
-@pytest.mark.parametrize(("speech", "request_"), REQUESTS)
-def test_a_request_is_read_as_it_was_written(speech: ApiDialect, request_: Any) -> None:
-    """What kio writes is read again, equal in every field."""
-    call = read_request(frame(request_, 9), speech)
+@pytest.mark.parametrize(("api_dialect", "request_"), REQUESTS)
+def test_a_request_is_read_as_it_was_written(api_dialect: ApiDialect, request_: Any) -> None:
+    """A request that kio encodes is decoded with equal fields."""
+    call = read_request(frame(request_, 9), api_dialect)
     assert call == WireRequest(request_.__api_key__, request_.__version__, 9, request_)
 
 
 @pytest.mark.parametrize("client_id", [None, "", "ä client"])
-def test_the_header_is_stepped_over(client_id: str | None) -> None:
+def test_the_header_is_skipped(client_id: str | None) -> None:
     """A client may have any name, or none."""
-    speech, request_ = REQUESTS[-1]
-    assert read_request(frame(request_, client_id=client_id), speech).body == request_
+    api_dialect, request_ = REQUESTS[-1]
+    assert read_request(frame(request_, client_id=client_id), api_dialect).body == request_
 
 
-@pytest.mark.parametrize("speech", SPEECHES)
-def test_every_version_that_is_offered_has_a_class(speech: ApiDialect) -> None:
-    """A listener can read all that ApiVersions lists."""
-    for key, (low, high) in OFFERED[speech].items():
+@pytest.mark.parametrize("api_dialect", SPEECHES)
+def test_every_version_that_is_offered_has_a_class(api_dialect: ApiDialect) -> None:
+    """A listener can decode everything that ApiVersions lists."""
+    for key, (low, high) in OFFERED[api_dialect].items():
         for version in range(low, high + 1):
-            kind = request_class(speech, key, version)
-            assert (kind.__api_key__, kind.__version__) == (key, version) or key == 18
+            message_class = request_class(api_dialect, key, version)
+            assert (message_class.__api_key__, message_class.__version__) == (
+                key,
+                version,
+            ) or key == 18
 
 
-def test_what_follows_a_message_is_let_be() -> None:
-    """As in Kafka: librdkafka's Metadata of version 12 ends in a rest."""
-    speech, request_ = REQUESTS[0]
-    assert read_request(frame(request_) + b"\0\0\0", speech).body == request_
+def test_trailing_bytes_are_ignored() -> None:
+    """As in Kafka: librdkafka's Metadata of version 12 has some."""
+    api_dialect, request_ = REQUESTS[0]
+    assert read_request(frame(request_) + b"\0\0\0", api_dialect).body == request_
 
 
-def test_tags_that_are_not_known_are_stepped_over() -> None:
+def test_unknown_tags_are_skipped() -> None:
     """A client may be newer than the listener (KIP-482)."""
-    speech, request_ = REQUESTS[5]
+    api_dialect, request_ = REQUESTS[5]
     written = frame(request_)
     assert written[-1:] == b"\0"
     tagged = written[:-1] + b"\x01\x90\x4e\x03abc"
-    assert read_request(tagged, speech).body == request_
+    assert read_request(tagged, api_dialect).body == request_
 
 
 @pytest.mark.parametrize(
-    ("bytes_", "said"),
+    ("bytes_", "message"),
     [
         (b"", "too short"),
         (b"GET / HTTP/1.1\r\n\r\n", "API key 18245 is not served here"),
@@ -173,16 +180,16 @@ def test_tags_that_are_not_known_are_stepped_over() -> None:
         (struct.pack(">hhih", 57, 1, 1, -1) + b"\xff" * 6, "longer than five bytes"),
     ],
 )
-def test_each_kind_of_garbage_is_told_in_one_line(bytes_: bytes, said: str) -> None:
-    """No length is believed that the bytes do not bear out."""
+def test_each_kind_of_garbage_has_a_one_line_error(bytes_: bytes, message: str) -> None:
+    """No length is trusted beyond the bytes that are there."""
     with pytest.raises(MalformedRequestError) as raised:
         read_request(bytes_, RELEASED)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
-    """It is to be answered, not to be closed (KIP-511)."""
+    """It gets a response; the connection stays open (KIP-511)."""
     call = read_request(struct.pack(">hhih", 18, 9, 5, -1) + b"whatever", RELEASED)
     assert call == WireRequest(18, 9, 5, None)
 
@@ -196,13 +203,13 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
 def test_broken_requests_never_break_the_reader(
     which: tuple[ApiDialect, Any], cut: int, changes: list[tuple[int, bytes]]
 ) -> None:
-    """Bytes changed at random and cut off anywhere give a request or the one error."""
-    speech, request_ = which
+    """Randomly changed or truncated bytes give a request or the one error."""
+    api_dialect, request_ = which
     broken = bytearray(frame(request_))
     for place, new in changes:
         broken[place : place + len(new)] = new
     try:
-        call = read_request(bytes(broken[: len(broken) - cut]), speech)
+        call = read_request(bytes(broken[: len(broken) - cut]), api_dialect)
     except MalformedRequestError:
         return
     assert call.body is not None

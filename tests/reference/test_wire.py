@@ -1,4 +1,4 @@
-"""The server: one answer after the other, and what is no request ends its own connection only."""
+"""The server responds in order, and an invalid request ends only its own connection."""
 
 import asyncio
 import logging
@@ -20,35 +20,35 @@ SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
 
 
-class Answers:
-    """Answers ApiVersions when it is let to."""
+class Responder:
+    """Responds to ApiVersions when the test permits it."""
 
     def __init__(self) -> None:
-        self.let = asyncio.Event()
-        self.let.set()
-        self.asked: list[int] = []
+        self.permitted = asyncio.Event()
+        self.permitted.set()
+        self.correlation_ids: list[int] = []
         self.closes = False
 
     async def __call__(self, call: WireRequest) -> Any:
-        """The answer of a node without features."""
-        self.asked.append(call.correlation_id)
-        await self.let.wait()
+        """The response of a node without features."""
+        self.correlation_ids.append(call.correlation_id)
+        await self.permitted.wait()
         return None if self.closes else responses.api_versions(call, SPEECH, FeaturesResponse())
 
 
 @pytest.fixture
-def node() -> Answers:
-    """What answers."""
-    return Answers()
+def node() -> Responder:
+    """The handler of the server."""
+    return Responder()
 
 
 @pytest.fixture
-async def server(node: Answers) -> AsyncIterator[WireServer]:
+async def server(node: Responder) -> AsyncIterator[WireServer]:
     """A server on a port of its own."""
-    made = WireServer(SPEECH, node)
-    await made.start()
-    yield made
-    await made.close()
+    wire_server = WireServer(SPEECH, node)
+    await wire_server.start()
+    yield wire_server
+    await wire_server.close()
 
 
 class Peer:
@@ -59,24 +59,29 @@ class Peer:
 
     def send(self, *correlation_ids: int) -> None:
         """Sends requests, all at once."""
-        self.write(b"".join(framed(frame(ApiVersionsRequest(), each)) for each in correlation_ids))
+        self.write(
+            b"".join(
+                framed(frame(ApiVersionsRequest(), correlation_id))
+                for correlation_id in correlation_ids
+            )
+        )
 
     def write(self, data: bytes) -> None:
         """Sends bytes."""
         self._writer.write(data)
 
-    async def answer(self) -> int | None:
-        """The correlation id of the next answer; none: the connection is closed."""
+    async def response(self) -> int | None:
+        """The correlation id of the next response; None if the connection is closed."""
         async with asyncio.timeout(DEADLINE_S):
             try:
                 (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-                answer = await self._reader.readexactly(size)
+                content = await self._reader.readexactly(size)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-        return int(struct.unpack_from(">i", answer)[0])
+        return int(struct.unpack_from(">i", content)[0])
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._writer.close()
 
 
@@ -86,97 +91,100 @@ async def peer(server: WireServer) -> Peer:
 
 
 def framed(request: bytes) -> bytes:
-    """With its length before it."""
+    """The bytes with their length first."""
     return struct.pack(">i", len(request)) + request
 
 
-async def test_answers_come_in_the_order_of_the_requests(server: WireServer, node: Answers) -> None:
-    """Requests that are sent without waiting are answered one after the other."""
-    node.let.clear()
+async def test_responses_come_in_the_order_of_the_requests(
+    server: WireServer, node: Responder
+) -> None:
+    """Pipelined requests get their responses one after the other."""
+    node.permitted.clear()
     client = await peer(server)
     client.send(*range(50))
-    other = await peer(server)
+    second = await peer(server)
     async with asyncio.timeout(DEADLINE_S):
-        while not node.asked:
+        while not node.correlation_ids:
             await asyncio.sleep(0)
-    assert node.asked == [0]
-    node.let.set()
-    assert [await client.answer() for _ in range(50)] == [*range(50)]
-    other.send(99)
-    assert await other.answer() == 99
+    assert node.correlation_ids == [0]
+    node.permitted.set()
+    assert [await client.response() for _ in range(50)] == [*range(50)]
+    second.send(99)
+    assert await second.response() == 99
 
 
 async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
-    """Where the network cuts a request does not matter."""
+    """The network may split a request anywhere."""
     client = await peer(server)
-    whole = framed(frame(ApiVersionsRequest(), 3))
-    for place in range(len(whole)):
-        client.write(whole[place : place + 1])
+    data = framed(frame(ApiVersionsRequest(), 3))
+    for index in range(len(data)):
+        client.write(data[index : index + 1])
         await asyncio.sleep(0)
-    assert await client.answer() == 3
+    assert await client.response() == 3
 
 
 @pytest.mark.parametrize(
-    ("garbage", "said"),
+    ("garbage", "message"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "a request of 1195725856 bytes"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", "is it a Kafka client without TLS?"),
         (struct.pack(">i", -5), "a request of -5 bytes"),
-        (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are taken"),
+        (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are accepted"),
         (framed(b"abc"), "a request of 3 bytes is too short"),
         (framed(struct.pack(">hhih", 0, 3, 1, -1)), "API key 0 (produce) is not served here"),
         (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items are said to follow"),
     ],
 )
 async def test_garbage_ends_its_connection_with_one_line(
-    server: WireServer, caplog: pytest.LogCaptureFixture, garbage: bytes, said: str
+    server: WireServer, caplog: pytest.LogCaptureFixture, garbage: bytes, message: str
 ) -> None:
-    """The log says who sent what; requests before it are answered, other connections live on."""
-    client, other = await peer(server), await peer(server)
+    """The log names the sender and the problem; earlier requests get responses, other connections
+    stay."""
+    client, second = await peer(server), await peer(server)
     with caplog.at_level(logging.INFO):
         client.send(1)
         client.write(garbage)
-        assert await client.answer() == 1
-        assert await client.answer() is None
+        assert await client.response() == 1
+        assert await client.response() is None
     (line,) = [record.getMessage() for record in caplog.records if record.name == "reference"]
-    assert said in line
+    assert message in line
     assert "closing the connection of 127.0.0.1:" in line
-    other.send(2)
-    assert await other.answer() == 2
+    second.send(2)
+    assert await second.response() == 2
 
 
-async def test_who_hangs_up_in_the_middle_is_no_news(
+async def test_a_client_that_disconnects_is_not_logged(
     server: WireServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Half a request and then nothing is a client that went away."""
+    """A partial request at the end of a connection is a client that went away."""
     client = await peer(server)
     with caplog.at_level(logging.INFO):
         client.write(b"\0\0\0\x10\0\x12")
         client.close()
-        other = await peer(server)
-        other.send(2)
-        assert await other.answer() == 2
+        second = await peer(server)
+        second.send(2)
+        assert await second.response() == 2
         await server.close()
     assert not [record for record in caplog.records if record.name == "reference"]
 
 
 async def test_a_node_that_has_ended_closes_the_connection(
-    server: WireServer, node: Answers
+    server: WireServer, node: Responder
 ) -> None:
-    """No answer is better than a wrong one: the client takes the outcome for unknown."""
+    """The client then treats the outcome as unknown, which is better than a wrong response."""
     node.closes = True
     client = await peer(server)
     client.send(1)
-    assert await client.answer() is None
+    assert await client.response() is None
 
 
-async def test_closing_ends_requests_under_way(server: WireServer, node: Answers) -> None:
-    """A server that closes does not wait for answers that may never come."""
-    node.let.clear()
+async def test_closing_ends_requests_in_flight(server: WireServer, node: Responder) -> None:
+    """A server that closes does not wait for responses that may never come."""
+    node.permitted.clear()
     client = await peer(server)
     client.send(1)
     async with asyncio.timeout(DEADLINE_S):
-        while not node.asked:
+        while not node.correlation_ids:
             await asyncio.sleep(0)
         await server.close()
-    assert await client.answer() is None
+    assert await client.response() is None

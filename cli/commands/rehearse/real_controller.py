@@ -188,7 +188,7 @@ def _set_up(real: RealController, live: ControllerState, setting: ControllerSetu
         if real.register_broker(broker.id, _plain(broker.ranges)).code == 0
     ]
     fenced = {broker.id for broker in taken if broker.fenced}
-    real.lose(fenced)
+    real.stop_brokers(fenced)
     for controller in live.controllers:
         if controller.id != live.id:
             real.register_controller(controller.id, _plain(controller.ranges))
@@ -279,7 +279,7 @@ def _ask(
     """Whether there was something to ask, and the answer; a node that stops gets none."""
     step = outcome.step
     if isinstance(step, StopNode) and step.node.role is Role.BROKER:
-        real.lose([step.node.node_id])
+        real.stop_brokers([step.node.node_id])
         return True, None
     if outcome.answer is None:
         return False, None

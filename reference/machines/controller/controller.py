@@ -1,10 +1,10 @@
-"""The reference controller of KIP-584: elected through ZooKeeper, the only one that finalizes.
+"""The reference controller of KIP-584: elected through ZooKeeper, it alone finalizes levels.
 
-It is elected as ``KafkaController`` is: one transaction makes the ephemeral ``/controller`` and
-raises ``/controller_epoch``. Every write of the finalized features is a transaction too, which
-checks the version of ``/controller_epoch``: who has been deposed cannot write, whether or not it
-knows. Nothing is decided between a write and its outcome, so that a broker that joins meanwhile is
-judged by what the write left.
+The election follows ``KafkaController``: one transaction creates the ephemeral ``/controller`` and
+increments ``/controller_epoch``. Every write of the finalized features is a transaction that checks
+the version of ``/controller_epoch``, so a deposed controller cannot write, even if it does not know
+yet. The controller decides nothing between a write and its outcome, so a broker that joins
+meanwhile is checked against the written levels.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,10 @@ IN_PROGRESS: Final = UpdateResponse(
 
 
 class ReferenceController:
-    """One candidate for the controller; start it when its broker is registered."""
+    """A machine that is one candidate for the controller; start it when its broker is registered.
+
+    ``supported`` are the controller's own ranges, both ends inclusive.
+    """
 
     def __init__(
         self, broker_id: int, dialect: Dialect, supported: Mapping[str, SupportedRange]
@@ -72,212 +75,218 @@ class ReferenceController:
         )
         self._out: list[Effect] = []
         self._now_ms = 0
-        self._serial = TaskQueue(self._emit)
-        self._answering = PendingRequests(self._emit)
+        self._tasks = TaskQueue(self._emit)
+        self._pending = PendingRequests(self._emit)
         self._election = ControllerElection(broker_id, dialect, self._emit)
-        self._finalized = FinalizedFeatureStore(dialect, supported, self._emit)
-        self._members = BrokerMembership(dialect, self._emit)
-        self._looking = self._campaigning = False
+        self._store = FinalizedFeatureStore(dialect, supported, self._emit)
+        self._membership = BrokerMembership(dialect, self._emit)
+        self._is_catch_up_queued = self._is_election_queued = False
         self._processing: set[int] = set()
         self.active = False
-        """Elected, and through with its start-up; what it decides is written only if still so."""
+        """Whether it is elected and has completed its start-up; each write checks that again."""
 
     @property
     def controller_id(self) -> int | None:
-        """Who is the controller, as last seen; None: nobody, or not known."""
+        """The id of the controller as last read; None: there is none, or not known."""
         return self._election.controller_id
 
     @property
     def epoch(self) -> int:
-        """The controller epoch that it was elected with last; -1: never."""
+        """The controller epoch of its last election; -1: it was never elected."""
         return self._election.epoch
 
     @property
     def accepted(self) -> dict[int, dict[str, SupportedRange]]:
-        """The live set: broker ids and their ranges."""
-        groups = self._members.live.accepted.items()
+        """The live set: broker ids and their supported ranges."""
+        groups = self._membership.live.accepted.items()
         return {
-            broker_id: {str(name): span for name, span in known.ranges.items()}
-            for known, group in groups
+            broker_id: {str(name): span for name, span in capabilities.ranges.items()}
+            for capabilities, group in groups
             for broker_id in group
         }
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """The finalized levels as this controller knows them."""
-        return self._finalized.levels
+        """The finalized levels as this controller last read or wrote them."""
+        return self._store.levels
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event."""
+        """Processes one event and returns its effects."""
         self._out, self._now_ms = [], now_ms
         match event:
             case SessionStarted(session_id):
-                self._election.new_session(session_id)
-                self._serial.connected()
-                self._campaign()
+                self._election.on_session_started(session_id)
+                self._tasks.on_connected()
+                self._queue_election()
             case SessionLost():
-                self._serial.cancel_all()
-                self._looking = self._campaigning = False
+                self._tasks.cancel_all()
+                self._is_catch_up_queued = self._is_election_queued = False
                 self._processing.clear()
                 self._resign()
-                self._answering.fail_all()
+                self._pending.fail_all()
             case Disconnected():
-                self._serial.disconnected()
+                self._tasks.on_disconnected()
             case Reconnected():
-                self._serial.connected()
-                self._campaign()
-                self._look(everything=True)
+                self._tasks.on_connected()
+                self._queue_election()
+                self._queue_catch_up(everything=True)
             case OperationCompleted(token, outcome):
-                self._serial.answered(token, outcome)
+                self._tasks.on_completed(token, outcome)
             case WatchFired(path):
-                self._watch(path)
+                self._on_watch(path)
             case RequestReceived(request_id, request):
-                self._request(request_id, request)
+                self._on_request(request_id, request)
             case Tick():
-                self._answering.expire(now_ms)
-                self._serial.retry()
+                self._pending.expire(now_ms)
+                self._tasks.retry()
         return self._out
 
-    def _request(self, request_id: int, request: Request) -> None:
+    def _on_request(self, request_id: int, request: Request) -> None:
         match request:
             case ApiVersions(version):
-                known = self._finalized
-                answer = FeaturesResponse(self._supported, dict(known.levels), known.epoch)
-                self._emit(SendResponse(request_id, answer if version >= 3 else FeaturesResponse()))
+                store = self._store
+                response = FeaturesResponse(self._supported, dict(store.levels), store.epoch)
+                self._emit(
+                    SendResponse(request_id, response if version >= 3 else FeaturesResponse())
+                )
             case UpdateFeatures() | DeleteFeatures() if not self.active:
                 self._emit(SendResponse(request_id, NOT_CONTROLLER))
             case UpdateFeatures() if self._processing and not self._dialect.queues:
                 self._emit(SendResponse(request_id, IN_PROGRESS))
             case UpdateFeatures() | DeleteFeatures():
-                taken = self._answering.add(request_id, request, self._now_ms)
+                pending = self._pending.add(request_id, request, self._now_ms)
                 self._processing.add(request_id)
-                self._serial.add(self._process(taken))
+                self._tasks.add(self._process(pending))
 
-    # -- standing ----------------------------------------------------------------------------------
+    # -- election ----------------------------------------------------------------------------------
 
-    def _campaign(self) -> None:
-        if not self._campaigning:
-            self._campaigning = True
-            self._serial.add(self._stand())
+    def _queue_election(self) -> None:
+        if not self._is_election_queued:
+            self._is_election_queued = True
+            self._tasks.add(self._run_election())
 
-    def _stand(self) -> Task[None]:
-        """Be elected, or learn who is; once elected, start up before anything is served."""
-        self._campaigning = False
+    def _run_election(self) -> Task[None]:
+        """Becomes the controller or reads its id; completes the start-up before serving."""
+        self._is_election_queued = False
         while True:
             if self.active and (yield from self._election.is_controller()):
                 return
             self._resign()
             if not (yield from self._election.elect(lambda: self._now_ms)):
                 return
-            fate = yield from self._finalized.initialize(self._election.epoch_version)
-            if fate is WriteResult.DEPOSED:
+            result = yield from self._store.initialize(self._election.epoch_version)
+            if result is WriteResult.DEPOSED:
                 continue
-            if fate is not WriteResult.WRITTEN:
+            if result is not WriteResult.WRITTEN:
                 return
-            yield from self._members.read_all(self._finalized.levels)
+            yield from self._membership.read_all(self._store.levels)
             self.active = True
-            self._push(self._members.joined)
+            self._push(self._membership.joined)
             self._emit(WriteLog(f"elected as the controller, epoch {self.epoch}"))
             return
 
     def _resign(self) -> None:
         self.active = False
-        self._members.forget()
-        self._finalized.forget()
+        self._membership.reset()
+        self._store.reset()
 
     # -- watching ----------------------------------------------------------------------------------
 
-    def _watch(self, path: str) -> None:
+    def _on_watch(self, path: str) -> None:
         if path == encoding.CONTROLLER:
-            self._campaign()
+            self._queue_election()
         elif path == self._dialect.path:
-            self._finalized.stale = True
-            self._look()
-        elif self._members.on_watch(path):
-            self._look()
+            self._store.stale = True
+            self._queue_catch_up()
+        elif self._membership.on_watch(path):
+            self._queue_catch_up()
 
-    def _look(self, *, everything: bool = False) -> None:
+    def _queue_catch_up(self, *, everything: bool = False) -> None:
         if everything:
-            self._finalized.stale = True
-            self._members.all_stale()
-        if not self._looking:
-            self._looking = True
-            self._serial.add(self._catch_up())
+            self._store.stale = True
+            self._membership.mark_all_stale()
+        if not self._is_catch_up_queued:
+            self._is_catch_up_queued = True
+            self._tasks.add(self._catch_up())
 
     def _catch_up(self) -> Task[None]:
-        """Read what watches said has changed."""
-        self._looking = False
-        if self.active and self._finalized.stale:
-            yield from self._finalized.read()
-            self._members.reevaluate(self._finalized.levels)
+        """Reads what has changed according to the fired watches."""
+        self._is_catch_up_queued = False
+        if self.active and self._store.stale:
+            yield from self._store.read()
+            self._membership.reevaluate(self._store.levels)
         if self.active:
-            yield from self._members.read_changes(self._finalized.levels)
-            self._push(self._members.joined)
+            yield from self._membership.read_changes(self._store.levels)
+            self._push(self._membership.joined)
 
     # -- updates -----------------------------------------------------------------------------------
 
-    def _process(self, taken: PendingRequest) -> Task[None]:
-        """Decide, write if nobody was elected since, read back, answer."""
-        while self._answering.is_pending(taken) and not self._refused(taken):
-            here = UpdateContext(
-                self._dialect, self._finalized.levels, self._members.live.accepted, self._local
+    def _process(self, pending: PendingRequest) -> Task[None]:
+        """Decides, writes unless deposed, reads back and responds."""
+        while self._pending.is_pending(pending) and not self._reject_undecidable(pending):
+            context = UpdateContext(
+                self._dialect, self._store.levels, self._membership.live.accepted, self._local
             )
-            decision = decide(here, taken.request)
+            decision = decide(context, pending.request)
             if decision.levels is None:
-                self._answering.answer(taken, decision.response)
+                self._pending.answer(pending, decision.response)
                 break
-            taken.stage = RequestStage.WRITING
-            fate = yield from self._finalized.write(decision.levels, self._election.epoch_version)
-            if fate is WriteResult.WRITTEN:
-                taken.stage, taken.success = RequestStage.WRITTEN, decision.response
-            elif fate is WriteResult.OVERTAKEN:
-                taken.stage = RequestStage.WAITING
+            pending.stage = RequestStage.WRITING
+            result = yield from self._store.write(decision.levels, self._election.epoch_version)
+            if result is WriteResult.WRITTEN:
+                pending.stage, pending.success = RequestStage.WRITTEN, decision.response
+            elif result is WriteResult.OVERTAKEN:
+                pending.stage = RequestStage.WAITING
             else:
-                refusal = not_written(here, decision.response, str(fate.value))
-                self._failed(taken, fate, refusal)
+                response = not_written(context, decision.response, str(result.value))
+                self._on_write_failed(pending, result, response)
                 break
-            # Kafka answers after its own copy has the new epoch: who asks this node sees it.
-            yield from self._finalized.read()
-            self._members.reevaluate(self._finalized.levels)
-            if fate is WriteResult.WRITTEN:
-                told = self._push(self._everybody() if self._dialect.pushes else [])
-                self._answering.answer(taken, replace(decision.response, finalized=told))
-        self._processing.discard(taken.request_id)
+            # As in Kafka, respond after the own copy has the new epoch, so this node serves it.
+            yield from self._store.read()
+            self._membership.reevaluate(self._store.levels)
+            if result is WriteResult.WRITTEN:
+                pushed = self._push(self._live_broker_ids() if self._dialect.pushes else [])
+                self._pending.answer(pending, replace(decision.response, finalized=pushed))
+        self._processing.discard(pending.request_id)
 
-    def _everybody(self) -> list[int]:
-        return sorted(set[int]().union(*self._members.live.accepted.values()))
+    def _live_broker_ids(self) -> list[int]:
+        return sorted(set[int]().union(*self._membership.live.accepted.values()))
 
     def _push(self, broker_ids: list[int]) -> UpdateMetadata | None:
-        """UPDATE_METADATA, with the levels, to live brokers, in the dialect that has it so."""
-        self._members.joined = []
+        """Sends the levels to live brokers by UPDATE_METADATA, if the dialect pushes."""
+        self._membership.joined = []
         if not self._dialect.pushes:
             return None
-        message = UpdateMetadata(self._finalized.epoch, dict(self._finalized.levels))
+        message = UpdateMetadata(self._store.epoch, dict(self._store.levels))
         for broker_id in broker_ids:
             self._emit(SendUpdateMetadata(broker_id, message))
         return message
 
-    def _refused(self, taken: PendingRequest) -> bool:
-        """Whether it cannot be decided at all, and has been answered so."""
-        if self.active and self._finalized.readable:
+    def _reject_undecidable(self, pending: PendingRequest) -> bool:
+        """Responds with an error if the request cannot be decided; whether that is so."""
+        if self.active and self._store.is_readable:
             return False
-        self._answering.answer(taken, self._unreadable() if self.active else NOT_CONTROLLER)
+        self._pending.answer(
+            pending, self._unreadable_response() if self.active else NOT_CONTROLLER
+        )
         return True
 
-    def _failed(self, taken: PendingRequest, fate: WriteResult, refusal: UpdateResponse) -> None:
-        if fate in (WriteResult.DEPOSED, WriteResult.DEPOSED_UNKNOWN):
+    def _on_write_failed(
+        self, pending: PendingRequest, result: WriteResult, response: UpdateResponse
+    ) -> None:
+        if result in (WriteResult.DEPOSED, WriteResult.DEPOSED_UNKNOWN):
             self._resign()
-            self._campaign()
-        if fate is WriteResult.DEPOSED:
-            self._answering.answer(taken, NOT_CONTROLLER)
-        elif fate is WriteResult.REFUSED:
-            self._answering.answer(taken, refusal)
+            self._queue_election()
+        if result is WriteResult.DEPOSED:
+            self._pending.answer(pending, NOT_CONTROLLER)
+        elif result is WriteResult.REFUSED:
+            self._pending.answer(pending, response)
         else:
-            self._answering.answer(
-                taken, outcome_unknown("The connection was lost during the write")
+            self._pending.answer(
+                pending, outcome_unknown("The connection was lost during the write")
             )
 
-    def _unreadable(self) -> UpdateResponse:
+    def _unreadable_response(self) -> UpdateResponse:
         return UpdateResponse(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"The finalized features at {self._dialect.path} cannot be read; repair that znode.",

@@ -1,8 +1,8 @@
-"""Becoming the controller through ``/controller`` and ``/controller_epoch``.
+"""Elects the controller through ``/controller`` and ``/controller_epoch``.
 
-As ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``: one transaction makes the first
-and raises the second; whether a transaction of unknown outcome was ours is told by the owner of the
-one and the number in the other.
+Follows ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``: one transaction creates the
+first znode and increments the second. After a transaction of unknown outcome, the owner of the
+first and the number in the second show whether it succeeded.
 """
 
 from collections.abc import Callable
@@ -31,107 +31,113 @@ class _Epoch(NamedTuple):
 
 
 class ControllerElection:
-    """One candidate; ``epoch_version`` is what its writes check ``/controller_epoch`` against."""
+    """One candidate; its writes must check that ``/controller_epoch`` has ``epoch_version``."""
 
     def __init__(self, broker_id: int, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
         self._broker_id = broker_id
         self._dialect = dialect
         self._emit = emit
-        self._session = 0
-        self._tried = -1
+        self._session_id = 0
+        self._attempted_epoch = -1
         self.controller_id: int | None = None
         self.epoch = -1
         self.epoch_version = -1
 
-    def new_session(self, session_id: int) -> None:
-        """Nothing that was tried in another session counts."""
-        self._session, self._tried, self.controller_id = session_id, -1, None
+    def on_session_started(self, session_id: int) -> None:
+        """Discards the attempts of earlier sessions."""
+        self._session_id, self._attempted_epoch, self.controller_id = session_id, -1, None
 
     def is_controller(self) -> Task[bool]:
-        """Whether ``/controller`` is ours; leaves a watch where it is."""
-        found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
-        return isinstance(found, GetDataResult) and found.stat.owner == self._session
+        """Whether this session owns ``/controller``; leaves a watch if the znode exists."""
+        result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
+        return isinstance(result, GetDataResult) and result.stat.owner == self._session_id
 
     def elect(self, now_ms: Callable[[], int]) -> Task[bool]:
-        """Stand for election → whether elected; if not, a watch on ``/controller`` is left."""
+        """Tries to become the controller; returns whether that succeeded.
+
+        If not, a watch on ``/controller`` is left. ``now_ms`` returns the time for the znode.
+        """
         while True:
-            found = yield from perform(GetData(encoding.CONTROLLER, watch=True))
-            match found:
-                case GetDataResult(data, stat) if stat.owner == self._session:
-                    mine = yield from self._mine()
-                    if mine is not False:
+            result = yield from perform(GetData(encoding.CONTROLLER, watch=True))
+            match result:
+                case GetDataResult(data, stat) if stat.owner == self._session_id:
+                    is_ours = yield from self._is_ours()
+                    if is_ours is not False:
                         self.controller_id = self._broker_id
-                        return mine is True
+                        return is_ours is True
                 case GetDataResult(data):
                     self.controller_id = encoding.decode_controller(data)
                     return False
                 case NoNode():
                     self.controller_id = None
-                    if not (yield from self._try(now_ms)):
+                    if not (yield from self._attempt(now_ms)):
                         return False
-                case other:
+                case failure:
                     self._emit(
-                        WriteLog(f"cannot read {encoding.CONTROLLER}: {other}", warning=True)
+                        WriteLog(f"cannot read {encoding.CONTROLLER}: {failure}", warning=True)
                     )
                     return False
 
-    def _mine(self) -> Task[bool | None]:
-        """``/controller`` is ours: by the transaction that we tried last, or without an epoch.
+    def _is_ours(self) -> Task[bool | None]:
+        """Checks an owned ``/controller``; True if the last attempt created it at this epoch.
 
-        Somebody else raised the epoch since, so that we could write nothing: then it is given up,
-        unless it is another's by now, who would have raised the epoch once more. None: it cannot be
-        told, and was said.
+        False: another candidate has incremented the epoch since, which fences this one. The znode
+        is deleted then, unless the epoch has changed once more. None: the epoch is unreadable,
+        which is logged.
         """
-        found = yield from self._epoch()
-        if not isinstance(found, _Epoch):
-            return found
-        if found.epoch == self._tried:
-            self.epoch, self.epoch_version = found.epoch, found.version
+        current = yield from self._read_epoch()
+        if not isinstance(current, _Epoch):
+            return current
+        if current.epoch == self._attempted_epoch:
+            self.epoch, self.epoch_version = current.epoch, current.version
             return True
-        fence = CheckVersion(encoding.CONTROLLER_EPOCH, found.version)
+        fence = CheckVersion(encoding.CONTROLLER_EPOCH, current.version)
         yield from perform(Multi((fence, Delete(encoding.CONTROLLER))))
         return False
 
-    def _try(self, now_ms: Callable[[], int]) -> Task[bool]:
-        """→ whether to look again; nothing follows from the outcome alone."""
-        found = yield from self._epoch()
-        if found is None:
+    def _attempt(self, now_ms: Callable[[], int]) -> Task[bool]:
+        """Sends the election's transaction; returns whether to check ``/controller`` again.
+
+        The transaction's outcome alone does not decide the election.
+        """
+        current = yield from self._read_epoch()
+        if current is None:
             return False
-        if not isinstance(found, _Epoch):
-            made = yield from perform(
+        if not isinstance(current, _Epoch):
+            result = yield from perform(
                 Create(encoding.CONTROLLER_EPOCH, encoding.encode_controller_epoch(0))
             )
-            return self._goes_on(made)
-        self._tried = found.epoch + 1
-        mine = encoding.encode_controller(self._dialect, self._broker_id, now_ms())
-        raised = encoding.encode_controller_epoch(self._tried)
-        done = yield from perform(
+            return self._should_check_again(result)
+        self._attempted_epoch = current.epoch + 1
+        content = encoding.encode_controller(self._dialect, self._broker_id, now_ms())
+        next_epoch = encoding.encode_controller_epoch(self._attempted_epoch)
+        result = yield from perform(
             Multi(
                 (
-                    Create(encoding.CONTROLLER, mine, ephemeral=True),
-                    SetData(encoding.CONTROLLER_EPOCH, raised, found.version),
+                    Create(encoding.CONTROLLER, content, ephemeral=True),
+                    SetData(encoding.CONTROLLER_EPOCH, next_epoch, current.version),
                 )
             )
         )
-        return self._goes_on(done)
+        return self._should_check_again(result)
 
-    def _epoch(self) -> Task[_Epoch | Literal[False] | None]:
-        """The controller epoch; False: there is none yet; None: it cannot be read, and was said."""
-        found = yield from perform(GetData(encoding.CONTROLLER_EPOCH))
-        if isinstance(found, NoNode):
+    def _read_epoch(self) -> Task[_Epoch | Literal[False] | None]:
+        """Reads the controller epoch; False: there is none yet; None: unreadable, and logged."""
+        result = yield from perform(GetData(encoding.CONTROLLER_EPOCH))
+        if isinstance(result, NoNode):
             return False
-        reason = str(found)
-        if isinstance(found, GetDataResult):
+        reason = str(result)
+        if isinstance(result, GetDataResult):
             try:
-                epoch = encoding.decode_controller_epoch(found.data)
+                epoch = encoding.decode_controller_epoch(result.data)
             except encoding.ZnodeDecodeError as error:
                 reason = str(error)
             else:
-                return _Epoch(epoch, found.stat.version)
+                return _Epoch(epoch, result.stat.version)
         self._emit(WriteLog(f"cannot read {encoding.CONTROLLER_EPOCH}: {reason}", warning=True))
         return None
 
-    def _goes_on(self, outcome: object) -> bool:
+    def _should_check_again(self, outcome: object) -> bool:
         if not isinstance(outcome, OperationRefused):
             return True
         self._emit(WriteLog(f"cannot stand for election: {outcome.reason}", warning=True))

@@ -1,4 +1,4 @@
-"""The brokers that a controller sees, and which of them it takes into its live set."""
+"""The registered brokers of a controller, and the live set of those that support all levels."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,68 +9,71 @@ from featurewatch.tables.image.nodes import Capabilities
 
 
 class LiveBroker(NamedTuple):
-    """A broker's znode: its ranges, and the transaction that made it (the broker epoch)."""
+    """A broker's znode: its ranges, and the transaction that created it (the broker epoch)."""
 
-    known: Capabilities
+    capabilities: Capabilities
     czxid: int
 
 
 class LiveBrokers:
-    """Every broker whose znode is there; ``accepted`` groups those in the live set by ranges.
+    """Every registered broker; ``accepted`` groups the live set by ranges.
 
-    Brokers of one release have one `Capabilities` object, so that ten thousand of them are a few
-    groups, and a verdict over all of them costs a few look-ups.
+    Brokers of one release share one `Capabilities` object, so ten thousand brokers are a few
+    groups, and a check of all of them costs a few lookups.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self.seen: dict[int, LiveBroker] = {}
+        self.brokers: dict[int, LiveBroker] = {}
         self.accepted: dict[Capabilities, set[int]] = {}
         self.excluded: set[int] = set()
 
-    def put(self, broker_id: int, seen: LiveBroker, levels: Mapping[str, int]) -> bool:
-        """See a broker's znode; false where it is new in this form and kept out of the live set."""
-        if self.seen.get(broker_id) == seen:
+    def put(self, broker_id: int, broker: LiveBroker, levels: Mapping[str, int]) -> bool:
+        """Stores a broker's znode; False if it is new or changed and excluded from the live set."""
+        if self.brokers.get(broker_id) == broker:
             return True
         self.remove(broker_id)
-        self.seen[broker_id] = seen
-        return self._place(broker_id, levels)
+        self.brokers[broker_id] = broker
+        return self._admit(broker_id, levels)
 
     def remove(self, broker_id: int) -> None:
-        """A broker's znode is gone."""
-        before = self.seen.pop(broker_id, None)
+        """Removes a broker whose znode no longer exists."""
+        broker = self.brokers.pop(broker_id, None)
         self.excluded.discard(broker_id)
-        group = None if before is None else self.accepted.get(before.known)
-        if before is not None and group is not None:
+        group = None if broker is None else self.accepted.get(broker.capabilities)
+        if broker is not None and group is not None:
             group.discard(broker_id)
             if not group:
-                del self.accepted[before.known]
+                del self.accepted[broker.capabilities]
 
     def reevaluate(self, levels: Mapping[str, int]) -> list[int]:
-        """Judge all anew after the levels changed; → who leaves the live set, in order.
+        """Checks all brokers against changed levels; returns those that leave the live set, sorted.
 
-        The cost is that of the groups and of those kept out, whatever the size of the cluster.
+        The cost depends on the numbers of groups and of excluded brokers, not on the cluster's
+        size.
         """
-        outside, self.excluded = self.excluded, set()
+        previously_excluded, self.excluded = self.excluded, set()
         leaving: set[int] = set()
-        for known in [*self.accepted]:
-            if any(incompatible_levels(self._dialect, known, levels)):
-                leaving |= self.accepted.pop(known)
-        for broker_id in outside:
-            self._place(broker_id, levels)
+        for capabilities in [*self.accepted]:
+            if any(incompatible_levels(self._dialect, capabilities, levels)):
+                leaving |= self.accepted.pop(capabilities)
+        for broker_id in previously_excluded:
+            self._admit(broker_id, levels)
         self.excluded |= leaving
         return sorted(leaving)
 
     def clear(self) -> None:
-        """Forget everything."""
-        self.seen.clear()
+        """Removes all brokers."""
+        self.brokers.clear()
         self.accepted.clear()
         self.excluded.clear()
 
-    def _place(self, broker_id: int, levels: Mapping[str, int]) -> bool:
-        known = self.seen[broker_id].known
-        if known not in self.accepted and any(incompatible_levels(self._dialect, known, levels)):
+    def _admit(self, broker_id: int, levels: Mapping[str, int]) -> bool:
+        capabilities = self.brokers[broker_id].capabilities
+        if capabilities not in self.accepted and any(
+            incompatible_levels(self._dialect, capabilities, levels)
+        ):
             self.excluded.add(broker_id)
             return False
-        self.accepted.setdefault(known, set()).add(broker_id)
+        self.accepted.setdefault(capabilities, set()).add(broker_id)
         return True

@@ -1,4 +1,4 @@
-"""The brokers as a controller learns of them: their names, and the znode of each, all watched."""
+"""Reads and watches the list of brokers and each broker's znode, for a controller."""
 
 from collections.abc import Callable, Mapping
 
@@ -23,97 +23,99 @@ class BrokerMembership:
 
     def __init__(self, dialect: Dialect, emit: Callable[[Effect], None]) -> None:
         self._emit = emit
-        self._names_stale = False
-        self._stale: set[int] = set()
+        self._is_list_stale = False
+        self._stale_ids: set[int] = set()
         self.live = LiveBrokers(dialect)
         self.joined: list[int] = []
-        """Who was taken into the live set since this was emptied last."""
+        """The brokers that joined the live set since this list was last emptied."""
 
-    def forget(self) -> None:
-        """Know of no broker any more."""
+    def reset(self) -> None:
+        """Removes all brokers."""
         self.live.clear()
-        self._stale.clear()
+        self._stale_ids.clear()
         self.joined.clear()
-        self._names_stale = False
+        self._is_list_stale = False
 
     def on_watch(self, path: str) -> bool:
-        """A watch fired; → whether it was one of these."""
+        """Marks what a fired watch has changed; returns whether the path belongs to brokers."""
         if path == encoding.BROKER_IDS:
-            self._names_stale = True
+            self._is_list_stale = True
             return True
         parent, _, name = path.rpartition("/")
         if parent != encoding.BROKER_IDS or not name.isdecimal():
             return False
-        self._stale.add(int(name))
+        self._stale_ids.add(int(name))
         return True
 
-    def all_stale(self) -> None:
-        """Every watch is gone."""
-        self._names_stale = True
-        self._stale |= self.live.seen.keys()
+    def mark_all_stale(self) -> None:
+        """Marks everything as changed, because all watches are gone."""
+        self._is_list_stale = True
+        self._stale_ids |= self.live.brokers.keys()
 
     def read_all(self, levels: Mapping[str, int]) -> Task[None]:
-        """Read everything anew."""
-        self.forget()
-        self._names_stale = True
+        """Reads the list and all brokers from scratch."""
+        self.reset()
+        self._is_list_stale = True
         yield from self.read_changes(levels)
 
     def read_changes(self, levels: Mapping[str, int]) -> Task[None]:
-        """Read what watches said has changed, and say who is kept out for it."""
-        if self._names_stale:
-            self._names_stale = False
-            names = yield from self._names()
+        """Reads what is marked as changed, and logs the brokers that are excluded."""
+        if self._is_list_stale:
+            self._is_list_stale = False
+            names = yield from self._read_names()
             if names is not None:
-                self._stale |= names - self.live.seen.keys()
-                for broker_id in self.live.seen.keys() - names:
+                self._stale_ids |= names - self.live.brokers.keys()
+                for broker_id in self.live.brokers.keys() - names:
                     self.live.remove(broker_id)
-                    self._stale.discard(broker_id)
-        wanted = sorted(self._stale)
-        self._stale.clear()
-        reads = tuple(GetData(encoding.broker_path(broker_id), watch=True) for broker_id in wanted)
-        found = yield reads
-        kept_out = []
-        for broker_id, outcome in zip(wanted, found, strict=True):
+                    self._stale_ids.discard(broker_id)
+        stale_ids = sorted(self._stale_ids)
+        self._stale_ids.clear()
+        reads = tuple(
+            GetData(encoding.broker_path(broker_id), watch=True) for broker_id in stale_ids
+        )
+        results = yield reads
+        excluded = []
+        for broker_id, outcome in zip(stale_ids, results, strict=True):
             if not isinstance(outcome, GetDataResult):
                 self.live.remove(broker_id)
-            elif self.live.put(broker_id, self._seen(broker_id, outcome), levels):
+            elif self.live.put(broker_id, self._live_broker(broker_id, outcome), levels):
                 self.joined.append(broker_id)
             else:
-                kept_out.append(broker_id)
-        self._say(kept_out)
+                excluded.append(broker_id)
+        self._log_excluded(excluded)
 
     def reevaluate(self, levels: Mapping[str, int]) -> None:
-        """The levels are others: judge every broker anew."""
-        self._say(self.live.reevaluate(levels))
+        """Checks every broker against changed levels, and logs those that are excluded."""
+        self._log_excluded(self.live.reevaluate(levels))
 
-    def _names(self) -> Task[set[int] | None]:
+    def _read_names(self) -> Task[set[int] | None]:
         while True:
-            found = yield from perform(GetChildren(encoding.BROKER_IDS, watch=True))
-            match found:
+            result = yield from perform(GetChildren(encoding.BROKER_IDS, watch=True))
+            match result:
                 case GetChildrenResult(names):
                     return {int(name) for name in names if name.isdecimal()}
                 case NoNode():
                     yield from perform(Create(encoding.BROKER_IDS, b""))
                 case _:
                     self._emit(
-                        WriteLog(f"cannot list {encoding.BROKER_IDS}: {found}", warning=True)
+                        WriteLog(f"cannot list {encoding.BROKER_IDS}: {result}", warning=True)
                     )
                     return None
 
-    def _seen(self, broker_id: int, found: GetDataResult) -> LiveBroker:
-        """An unreadable znode supports nothing for sure."""
+    def _live_broker(self, broker_id: int, result: GetDataResult) -> LiveBroker:
+        """Decodes a broker's znode; an unreadable one has unknown ranges."""
         try:
-            known = encoding.decode_ranges(broker_id, found.data)
+            capabilities = encoding.decode_ranges(broker_id, result.data)
         except encoding.ZnodeDecodeError as error:
             self._emit(
                 WriteLog(f"cannot read the znode of broker {broker_id}: {error}", warning=True)
             )
-            known = intern_capabilities({}, complete=False)
-        return LiveBroker(known, found.stat.czxid)
+            capabilities = intern_capabilities({}, complete=False)
+        return LiveBroker(capabilities, result.stat.czxid)
 
-    def _say(self, kept_out: list[int]) -> None:
-        if kept_out:
-            ids = ",".join(map(str, kept_out))
+    def _log_excluded(self, excluded: list[int]) -> None:
+        if excluded:
+            ids = ",".join(map(str, excluded))
             self._emit(
                 WriteLog(
                     "Ignoring registration of new brokers due to incompatibilities with"

@@ -1,4 +1,4 @@
-"""The requests that a controller has taken and not answered: each is answered once, in time."""
+"""The pending requests of a controller; each gets exactly one response, before its deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from featurewatch.reference.machines.requests import (
 
 
 class RequestStage(Enum):
-    """How far a request has come."""
+    """The progress of a request."""
 
     WAITING = auto()
     WRITING = auto()
-    """The write is on its way: until its outcome is known, it may or may not have happened."""
+    """The write is in flight and may or may not have happened."""
     WRITTEN = auto()
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request; ``success`` is the answer once it is written."""
+    """A request; ``success`` is its response once the write has succeeded."""
 
     request_id: int
     request: UpdateFeatures | DeleteFeatures
@@ -35,7 +35,7 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """All open requests, by id."""
+    """All pending requests, by id."""
 
     def __init__(self, emit: Callable[[Effect], None]) -> None:
         self._emit = emit
@@ -44,54 +44,57 @@ class PendingRequests:
     def add(
         self, request_id: int, request: UpdateFeatures | DeleteFeatures, now_ms: int
     ) -> PendingRequest:
-        """A new request; its time begins."""
-        taken = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
-        self._open[request_id] = taken
-        return taken
+        """Adds a request; its timeout starts at ``now_ms``."""
+        pending = PendingRequest(request_id, request, now_ms + max(0, request.timeout_ms))
+        self._open[request_id] = pending
+        return pending
 
-    def is_pending(self, taken: PendingRequest) -> bool:
-        """Whether nobody has answered it."""
-        return taken.request_id in self._open
+    def is_pending(self, pending: PendingRequest) -> bool:
+        """Whether the request has no response yet."""
+        return pending.request_id in self._open
 
-    def answer(self, taken: PendingRequest, response: UpdateResponse) -> None:
-        """Answer it, unless its time ran out before and it has been."""
-        if self._open.pop(taken.request_id, None) is not None:
-            self._emit(SendResponse(taken.request_id, response))
+    def answer(self, pending: PendingRequest, response: UpdateResponse) -> None:
+        """Sends the response, unless the request already has one because it timed out."""
+        if self._open.pop(pending.request_id, None) is not None:
+            self._emit(SendResponse(pending.request_id, response))
 
     def expire(self, now_ms: int) -> None:
-        """Answer those whose time has run out."""
-        for taken in [*self._open.values()]:
-            if now_ms >= taken.deadline_ms:
-                self.answer(taken, _without_waiting(taken, _timed_out(taken)))
+        """Responds to the requests whose timeout has passed."""
+        for pending in [*self._open.values()]:
+            if now_ms >= pending.deadline_ms:
+                self.answer(pending, _without_waiting(pending, _timed_out(pending)))
 
     def fail_all(self) -> None:
-        """The session is gone: answer all by what is known of them, none as a success by guess."""
-        for taken in [*self._open.values()]:
+        """Responds to all, because the session has expired; a lost write is reported as unknown."""
+        for pending in [*self._open.values()]:
             self.answer(
-                taken,
-                _without_waiting(taken, NOT_CONTROLLER),
+                pending,
+                _without_waiting(pending, NOT_CONTROLLER),
             )
 
 
-def outcome_unknown(why: str) -> UpdateResponse:
-    """Neither success nor failure (KIP-584, guarantees): whoever asked must read the state."""
+def outcome_unknown(reason: str) -> UpdateResponse:
+    """The response if the write may or may not have happened (KIP-584, guarantees).
+
+    The client must read the state then.
+    """
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
-        f"{why}: the update may or may not have been applied; read the features again.",
+        f"{reason}: the update may or may not have been applied; read the features again.",
         unknown=True,
     )
 
 
-def _timed_out(taken: PendingRequest) -> UpdateResponse:
+def _timed_out(pending: PendingRequest) -> UpdateResponse:
     return UpdateResponse(
         ErrorCode.REQUEST_TIMED_OUT,
-        f"The request was not begun within {taken.request.timeout_ms} ms; nothing was changed.",
+        f"The request was not begun within {pending.request.timeout_ms} ms; nothing was changed.",
     )
 
 
-def _without_waiting(taken: PendingRequest, if_not_begun: UpdateResponse) -> UpdateResponse:
-    if taken.stage is RequestStage.WRITTEN and taken.success is not None:
-        return taken.success
-    if taken.stage is RequestStage.WRITING:
+def _without_waiting(pending: PendingRequest, if_not_started: UpdateResponse) -> UpdateResponse:
+    if pending.stage is RequestStage.WRITTEN and pending.success is not None:
+        return pending.success
+    if pending.stage is RequestStage.WRITING:
         return outcome_unknown("The outcome of the write is not known")
-    return if_not_begun
+    return if_not_started

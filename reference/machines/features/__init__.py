@@ -1,1 +1,1 @@
-"""How the reference controller decides on, and writes, finalized features."""
+"""Decides on updates of finalized features, and writes them, for the reference controller."""

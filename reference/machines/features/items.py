@@ -1,4 +1,4 @@
-"""One item of a request, judged, and the situation that it is judged in."""
+"""The decision on one item of an update, and the context of that decision."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from featurewatch.tables.image.nodes import Capabilities
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """What a controller knows when it decides.
+    """The state of a controller when it decides.
 
-    ``levels`` are finalized now, ``accepted`` is the live set grouped by ranges, ``local`` is what
-    the controller itself supports.
+    ``levels`` are the finalized levels, ``accepted`` is the live set grouped by ranges, ``local``
+    are the controller's own ranges.
     """
 
     dialect: Dialect
@@ -23,25 +23,25 @@ class UpdateContext:
     accepted: Mapping[Capabilities, Collection[int]]
     local: Capabilities
 
-    def incompatible(self, feature: str, level: int) -> list[int]:
-        """The live brokers that do not surely support a level, in order."""
+    def incompatible_brokers(self, feature: str, level: int) -> list[int]:
+        """The sorted ids of the live brokers that are not known to support a level."""
         return sorted(
             broker_id
-            for known, group in self.accepted.items()
-            if not is_compatible(self.dialect, known, feature, level)
+            for capabilities, group in self.accepted.items()
+            if not is_compatible(self.dialect, capabilities, feature, level)
             for broker_id in group
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ItemDecision:
-    """A judged item; ``level`` None removes the feature, if the result is without an error."""
+    """The decision on one item; without an error, ``level`` None removes the feature."""
 
     result: ItemResult
     level: int | None = None
 
-    def refused(self, error: ErrorCode, message: str) -> Self:
-        """The same item, refused."""
+    def rejected(self, error: ErrorCode, message: str) -> Self:
+        """The same item with an error."""
         return type(self)(ItemResult(self.result.feature, error, message))
 
 

@@ -1,9 +1,8 @@
-"""The rules of an item in released Kafka 2.7 to 3.9, with its texts (``KafkaController``).
+"""The rules for one item in released Kafka 2.7 to 3.9, with its texts (``KafkaController``).
 
-Kept as it is there: a level above the supported maximum is told to lie below the minimum, and an
-unsafe downgrade of a level is refused as if no downgrade had been asked for, while an unsafe
-deletion passes. One thing is not: there ``validate_only`` is not looked at, so that a dry run
-writes; here it does not.
+Kafka's oddities are kept: the error for a level above the supported maximum speaks of the minimum,
+and an unsafe downgrade of a level is rejected like an upgrade request, while an unsafe deletion is
+accepted. One is not: Kafka ignores ``validate_only``, so that a dry run writes; here it does not.
 """
 
 from featurewatch.reference.machines.compatibility import is_compatible
@@ -12,7 +11,7 @@ from featurewatch.reference.machines.requests import ErrorCode, ItemResult, Rele
 from featurewatch.streams.types import UpgradeType
 
 
-def check_released_update(here: UpdateContext, update: Update, version: int) -> ItemDecision:
+def check_released_update(context: UpdateContext, update: Update, version: int) -> ItemDecision:
     """``KafkaController.validateFeatureUpdate``."""
     if not isinstance(update, ReleasedUpdate):
         return reject(update.name, "The item is of another form of UpdateFeatures.")
@@ -21,11 +20,11 @@ def check_released_update(here: UpdateContext, update: Update, version: int) -> 
         return reject(feature, "Feature name can not be empty.")
     if kind is UpgradeType.UNKNOWN:
         return reject(feature, "Received unknown upgrade type.")
-    existing = here.levels.get(feature)
+    existing = context.levels.get(feature)
     if level < 1:
         return _deletion(feature, level, existing, kind)
-    refusal = None if existing is None else _against(existing, level, kind)
-    return reject(feature, refusal) if refusal else _supported(here, feature, level)
+    error = None if existing is None else _direction_error(existing, level, kind)
+    return reject(feature, error) if error else _supported(context, feature, level)
 
 
 def _kind(update: ReleasedUpdate, version: int) -> UpgradeType:
@@ -46,10 +45,10 @@ def _deletion(feature: str, level: int, existing: int | None, kind: UpgradeType)
         )
     if existing is None:
         return reject(feature, "Can not delete non-existing finalized feature.")
-    return _applied(feature, None)
+    return _accept(feature, None)
 
 
-def _against(existing: int, level: int, kind: UpgradeType) -> str | None:
+def _direction_error(existing: int, level: int, kind: UpgradeType) -> str | None:
     if level == existing:
         verb = "downgrade" if kind is UpgradeType.SAFE_DOWNGRADE else "upgrade"
         return (
@@ -70,25 +69,25 @@ def _against(existing: int, level: int, kind: UpgradeType) -> str | None:
     return None
 
 
-def _supported(here: UpdateContext, feature: str, level: int) -> ItemDecision:
+def _supported(context: UpdateContext, feature: str, level: int) -> ItemDecision:
     """``newFinalizedVersionOrIncompatibilityError``."""
     prefix = "Could not apply finalized feature update because"
-    ranges = {str(name): span for name, span in here.local.ranges.items()}
+    ranges = {str(name): span for name, span in context.local.ranges.items()}
     if feature not in ranges:
         return reject(feature, f"{prefix} the provided feature is not supported.")
-    if not is_compatible(here.dialect, here.local, feature, level):
+    if not is_compatible(context.dialect, context.local, feature, level):
         return reject(
             feature,
             f"{prefix} the provided versionLevel:{level} is lower than the supported"
             f" minVersion:{ranges[feature][0]}.",
         )
-    if here.incompatible(feature, level):
+    if context.incompatible_brokers(feature, level):
         return reject(
             feature, f"{prefix} brokers were found to have incompatible versions for the feature."
         )
-    return _applied(feature, level)
+    return _accept(feature, level)
 
 
-def _applied(feature: str, level: int | None) -> ItemDecision:
-    """Its message is the name of the error that it has not (``new ApiError(Errors.NONE)``)."""
+def _accept(feature: str, level: int | None) -> ItemDecision:
+    """An accepted item; its message is ``NONE``, from Kafka's ``new ApiError(Errors.NONE)``."""
     return ItemDecision(ItemResult(feature, message=ErrorCode.NONE.name), level)

@@ -1,4 +1,4 @@
-"""The finalized features as a controller keeps them: set up, read, and written under its fence."""
+"""Creates, reads and writes the finalized features for a controller, fenced by its epoch."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -28,11 +28,11 @@ from featurewatch.streams.types import KRAFT_VERSION, SupportedRange
 from featurewatch.streams.znodes import FeaturesZnode
 
 FENCE: Final = 0
-"""The place of the check of the controller epoch in each transaction."""
+"""The index of the check of the controller epoch in each transaction."""
 
 
 class WriteResult(Enum):
-    """What became of a write."""
+    """The result of a write; the values are texts for responses."""
 
     WRITTEN = "it is written"
     DEPOSED = "another controller was elected; nothing is written"
@@ -43,7 +43,7 @@ class WriteResult(Enum):
 
 
 class FinalizedFeatureStore:
-    """``levels`` and ``epoch`` as last read or written; ``stale``: a watch has fired since."""
+    """The features znode as last read; ``stale`` means that its watch has fired since."""
 
     def __init__(
         self,
@@ -54,44 +54,45 @@ class FinalizedFeatureStore:
         self._dialect = dialect
         self._supported = supported
         self._emit = emit
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Know nothing any more."""
+    def reset(self) -> None:
+        """Discards the cached znode."""
         self.levels: Mapping[str, int] = {}
         self._stat: Stat | None = None
         self._znode: FeaturesZnode | None = None
         self.stale = False
 
     @property
-    def readable(self) -> bool:
-        """Whether it is known what is finalized."""
+    def is_readable(self) -> bool:
+        """Whether the znode was read and decoded."""
         return self._znode is not None
 
     @property
     def epoch(self) -> int:
-        """The znode's data version; -1 where it is not known to be there."""
+        """The znode's data version; -1 if it is not known to exist."""
         return -1 if self._stat is None else self._stat.version
 
     def initialize(self, fence: int) -> Task[WriteResult]:
-        """Make the znode if it is absent, turn it on if it is off; else leave it as it is.
+        """Creates an absent znode and enables a disabled one; leaves others unchanged.
 
-        Start-up waits for it (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An
-        unreadable znode is left alone, and said.
+        ``fence`` is the expected version of ``/controller_epoch``. The controller's start-up waits
+        for this (KIP-584, bootstrap; ``KafkaController.enableFeatureVersioning``). An unreadable
+        znode is logged and left unchanged.
         """
         while True:
             yield from self.read()
-            if self._stat is not None and not self._must_be_rewritten():
+            if self._stat is not None and not self._needs_rewrite():
                 return WriteResult.WRITTEN
-            made: WriteOperation
+            operation: WriteOperation
             if self._stat is None:
-                first = encoding.encode_features(self._dialect, self._default())
-                made = Create(self._dialect.path, first)
+                first = encoding.encode_features(self._dialect, self._default_levels())
+                operation = Create(self._dialect.path, first)
             else:
                 again = encoding.encode_features(self._dialect, self.levels)
-                made = SetData(self._dialect.path, again, self._stat.version)
+                operation = SetData(self._dialect.path, again, self._stat.version)
             outcome = yield from perform(
-                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), made))
+                Multi((CheckVersion(encoding.CONTROLLER_EPOCH, fence), operation))
             )
             match outcome:
                 case BadVersion(index) | NoNode(index) if index == FENCE:
@@ -105,27 +106,27 @@ class FinalizedFeatureStore:
                     return WriteResult.REFUSED
 
     def read(self) -> Task[None]:
-        """Read the znode and leave a watch, also where there is none."""
+        """Reads the znode and leaves a watch, also if it does not exist."""
         path = self._dialect.path
         while True:
             self.stale = False
-            found = yield from perform(GetData(path, watch=True))
-            if isinstance(found, GetDataResult):
-                self._take(found)
+            result = yield from perform(GetData(path, watch=True))
+            if isinstance(result, GetDataResult):
+                self._load(result)
                 return
-            self.forget()
-            if not isinstance(found, NoNode):
-                self._emit(WriteLog(f"cannot read {path}: {found}", warning=True))
+            self.reset()
+            if not isinstance(result, NoNode):
+                self._emit(WriteLog(f"cannot read {path}: {result}", warning=True))
                 return
-            again = yield from perform(Exists(path, watch=True))
-            if isinstance(again, NoNode):
+            existence = yield from perform(Exists(path, watch=True))
+            if isinstance(existence, NoNode):
                 return
 
     def write(self, levels: Mapping[str, int], fence: int) -> Task[WriteResult]:
-        """Write the levels if the znode is as last read and nobody was elected since.
+        """Writes the levels if the znode is as last read and no other controller was elected.
 
-        A write whose outcome is lost is asked for again. Its conditions let it happen once at most,
-        and what the second says, tells of the first.
+        A write of unknown outcome is repeated. Its conditions let it succeed at most once, and the
+        outcome of the second attempt shows that of the first.
         """
         before, znode = self._stat, self._znode
         if before is None or znode is None:
@@ -139,57 +140,68 @@ class FinalizedFeatureStore:
                 SetData(self._dialect.path, data, before.version),
             )
         )
-        lost = False
+        is_outcome_unknown = False
         while True:
             outcome = yield from perform(operation)
             match outcome:
                 case OutcomeUnknown():
-                    lost = True
+                    is_outcome_unknown = True
                 case OperationDone():
                     return WriteResult.WRITTEN
                 case BadVersion(index) | NoNode(index) if index == FENCE:
-                    return (yield from self._deposed(before)) if lost else WriteResult.DEPOSED
+                    return (
+                        (yield from self._resolve_deposed(before))
+                        if is_outcome_unknown
+                        else WriteResult.DEPOSED
+                    )
                 case BadVersion():
                     return (
-                        (yield from self._compare(before, data)) if lost else WriteResult.OVERTAKEN
+                        (yield from self._resolve_changed(before, data))
+                        if is_outcome_unknown
+                        else WriteResult.OVERTAKEN
                     )
                 case _:
-                    return WriteResult.UNKNOWN if lost else WriteResult.REFUSED
+                    return WriteResult.UNKNOWN if is_outcome_unknown else WriteResult.REFUSED
 
-    def _compare(self, before: Stat, data: bytes) -> Task[WriteResult]:
-        """Still the controller, and the znode is not as it was: by our own lost write?"""
-        found = yield from perform(GetData(self._dialect.path))
-        if not isinstance(found, GetDataResult):
+    def _resolve_changed(self, before: Stat, data: bytes) -> Task[WriteResult]:
+        """Still the controller and the znode has changed: checks whether the lost write did it."""
+        result = yield from perform(GetData(self._dialect.path))
+        if not isinstance(result, GetDataResult):
             return WriteResult.UNKNOWN
-        ours = (found.stat.czxid, found.stat.version) == (before.czxid, before.version + 1)
-        return WriteResult.WRITTEN if ours and found.data == data else WriteResult.UNKNOWN
+        is_next_version = (result.stat.czxid, result.stat.version) == (
+            before.czxid,
+            before.version + 1,
+        )
+        return (
+            WriteResult.WRITTEN if is_next_version and result.data == data else WriteResult.UNKNOWN
+        )
 
-    def _deposed(self, before: Stat) -> Task[WriteResult]:
-        """No longer the controller: what is still as it was, our write can no longer change."""
-        found = yield from perform(GetData(self._dialect.path))
-        same = isinstance(found, GetDataResult) and found.stat == before
-        return WriteResult.DEPOSED if same else WriteResult.DEPOSED_UNKNOWN
+    def _resolve_deposed(self, before: Stat) -> Task[WriteResult]:
+        """Deposed: an unchanged znode shows that the write did not happen, and never will."""
+        result = yield from perform(GetData(self._dialect.path))
+        is_unchanged = isinstance(result, GetDataResult) and result.stat == before
+        return WriteResult.DEPOSED if is_unchanged else WriteResult.DEPOSED_UNKNOWN
 
-    def _take(self, found: GetDataResult) -> None:
-        self.forget()
-        self._stat = found.stat
+    def _load(self, result: GetDataResult) -> None:
+        self.reset()
+        self._stat = result.stat
         try:
-            self._znode = encoding.decode_features(self._dialect, found.data)
+            self._znode = encoding.decode_features(self._dialect, result.data)
         except encoding.ZnodeDecodeError as error:
             self._emit(WriteLog(f"cannot read {self._dialect.path}: {error}", warning=True))
         else:
             self.levels = encoding.levels_of(self._znode)
 
-    def _must_be_rewritten(self) -> bool:
-        """Released Kafka turns status 0 on, with no levels, and brings the schema to its own."""
+    def _needs_rewrite(self) -> bool:
+        """Released Kafka enables status 0, without levels, and rewrites another schema version."""
         znode = self._znode
         return znode is not None and not (znode.enabled and znode.form is self._dialect.form)
 
-    def _default(self) -> dict[str, int]:
-        """The greatest level of each feature that this controller supports itself.
+    def _default_levels(self) -> dict[str, int]:
+        """The highest level of each feature that this controller supports.
 
-        Of ``kraft.version`` it is 0, as in ``BrokerFeatures.defaultFinalizedFeatures``, so that it
-        is left out. The early draft speaks of no default, and begins with none.
+        ``kraft.version`` is omitted, because its default is level 0
+        (``BrokerFeatures.defaultFinalizedFeatures``). The early draft has no defaults.
         """
         if not self._dialect.defaults:
             return {}

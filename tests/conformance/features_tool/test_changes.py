@@ -62,7 +62,7 @@ def scene(
 ) -> Iterator[tuple[Cluster, str, KafkaFeatures]]:
     """A cluster of one node, its listener with logins, and the release's own tool."""
     ports = Ports()
-    own, guarded = Addresses(ports.take(), ports.take()), ports.take()
+    own, guarded = Addresses(ports.reserve(), ports.reserve()), ports.reserve()
     spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, guarded))])
     directory = tmp_path_factory.mktemp("changed")
     with (

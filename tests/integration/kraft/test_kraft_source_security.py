@@ -44,8 +44,8 @@ def guarded(
 ) -> Iterator[tuple[Cluster, Address]]:
     """A cluster of one node whose controller has a listener with logins; and that listener."""
     with_ports = Ports()
-    own = Addresses(with_ports.take(), with_ports.take())
-    port = with_ports.take()
+    own = Addresses(with_ports.reserve(), with_ports.reserve())
+    port = with_ports.reserve()
     spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, port))])
     directory: Path = tmp_path_factory.mktemp("guarded") / "cluster"
     with Cluster(spec, directory, cache=stack_cache, temporary=True, addresses={1: own}) as cluster:

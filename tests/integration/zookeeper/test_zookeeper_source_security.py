@@ -5,7 +5,7 @@ import ssl
 import pytest
 from kazoo.security import make_acl
 
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest
+from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin
 from tests.integration.zookeeper.support import chroot, register, watching, writer
 
@@ -64,7 +64,7 @@ async def test_tls_that_cannot_be_trusted(make_ensemble, certificates):
 
 async def test_a_login_by_digest(make_ensemble):
     """With the password what is the login's own is read; a wrong one is said to be wrong."""
-    servers = make_ensemble(digest({"watcher": "secret"}))
+    servers = make_ensemble(digest_spec({"watcher": "secret"}))
     root = chroot()
     options = {"mechanism": "DIGEST-MD5", "username": "watcher", "password": "secret"}
     with writer(servers.connect_string, sasl_options=options) as zk:
@@ -83,6 +83,6 @@ async def test_a_login_by_digest(make_ensemble):
 
 async def test_servers_that_want_a_login(make_ensemble):
     """Without one the line says so."""
-    servers = make_ensemble(digest({"watcher": "secret"}))
+    servers = make_ensemble(digest_spec({"watcher": "secret"}))
     async with watching(servers.connect_string, **QUICK) as watched:
         assert "login" in await watched.stalled(servers.connect_string)

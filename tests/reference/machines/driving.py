@@ -1,4 +1,4 @@
-"""One machine over a ZooKeeper tree, an operation at a time."""
+"""Drives one machine over a ZooKeeper tree, one operation at a time."""
 
 from collections import deque
 from collections.abc import Callable
@@ -44,76 +44,80 @@ WRITES = (Create, SetData, Delete, Multi, CheckVersion)
 
 @dataclass(slots=True)
 class Driver:
-    """Runs a machine; operations wait in ``asked`` until they are served."""
+    """Runs a machine; its operations wait in ``pending`` until they are served."""
 
     machine: Machine
     history: History = field(default_factory=History)
     now_ms: int = 1000
     requests: int = 0
-    asked: deque[ZookeeperRequest] = field(default_factory=deque)
+    pending: deque[ZookeeperRequest] = field(default_factory=deque)
     served: list[Operation] = field(default_factory=list)
     replies: list[Any] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    log_lines: list[str] = field(default_factory=list)
     exits: list[ExitProcess] = field(default_factory=list)
 
     def give(self, event: Event) -> list[Effect]:
-        """Give the machine an event; what it asks for waits."""
+        """Passes an event to the machine and queues its requests."""
         effects = [*self.machine.receive(event, self.now_ms)]
         for effect in effects:
             match effect:
                 case ZookeeperRequest():
-                    self.asked.append(effect)
+                    self.pending.append(effect)
                 case SendResponse(_, response):
                     self.replies.append(response)
                 case WriteLog(line):
-                    self.said.append(line)
+                    self.log_lines.append(line)
                 case ExitProcess():
                     self.exits.append(effect)
         return effects
 
-    def ask(self, request: Request) -> None:
-        """A client asks."""
+    def request(self, request: Request) -> None:
+        """Passes a client's request to the machine."""
         self.requests += 1
         self.give(RequestReceived(self.requests, request))
 
     def serve(self, outcome: OperationResult | None = None) -> Operation:
-        """Carry out the next operation, or answer it with this and do nothing."""
-        asked = self.asked.popleft()
-        self.served.append(asked.operation)
+        """Performs the next operation, or completes it with ``outcome`` without performing it."""
+        request = self.pending.popleft()
+        self.served.append(request.operation)
         if outcome is None:
-            act = self.history.write if isinstance(asked.operation, WRITES) else None
+            act = self.history.write if isinstance(request.operation, WRITES) else None
             outcome = (
-                act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
+                act(SESSION, request.operation)
+                if act
+                else read(self.history.tree, request.operation)
             )
-        self.give(OperationCompleted(asked.token, outcome))
-        return asked.operation
+        self.give(OperationCompleted(request.token, outcome))
+        return request.operation
 
-    def until(self, wanted: Callable[[Operation], bool]) -> Operation:
-        """Serve until the next operation is a wanted one."""
-        while not wanted(self.asked[0].operation):
+    def until(self, matches: Callable[[Operation], bool]) -> Operation:
+        """Serves operations until the next one matches; returns it."""
+        while not matches(self.pending[0].operation):
             self.serve()
-        return self.asked[0].operation
+        return self.pending[0].operation
 
     def rest(self) -> None:
-        """Serve all."""
-        while self.asked:
+        """Serves all operations."""
+        while self.pending:
             self.serve()
 
     def start(self) -> None:
-        """Begin a session, and come to rest."""
+        """Starts a session and serves all operations."""
         self.give(SessionStarted(SESSION))
         self.rest()
 
-    def joins(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: tuple[int, int]) -> None:
-        """A broker registers, and the machine is told."""
+    def join(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: tuple[int, int]) -> None:
+        """Registers a broker and fires the watch of the list."""
         data = encode_broker(dialect, BrokerIdentity(broker_id), ranges, 5)
         self.history.write(100 + broker_id, Create(broker_path(broker_id), data, ephemeral=True))
         self.give(WatchFired("/brokers/ids", WatchKind.CHILDREN))
 
-    def deposed(self) -> None:
-        """Another is elected; the machine does not hear of it."""
+    def depose(self) -> None:
+        """Elects another controller without an event to the machine."""
         tree = self.history.tree
         epoch = tree["/controller_epoch"]
         raised = SetData("/controller_epoch", str(int(epoch.data) + 1).encode(), epoch.stat.version)
-        other = Create(CONTROLLER, b'{"version":1,"brokerid":99,"timestamp":"1"}', ephemeral=True)
-        self.history.write(99, Multi((Delete(CONTROLLER), other, raised)))
+        controller = Create(
+            CONTROLLER, b'{"version":1,"brokerid":99,"timestamp":"1"}', ephemeral=True
+        )
+        self.history.write(99, Multi((Delete(CONTROLLER), controller, raised)))

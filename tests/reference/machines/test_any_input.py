@@ -1,4 +1,4 @@
-"""Whatever comes, in whatever order, a machine raises nothing and answers each request once."""
+"""Any events in any order: a machine never raises and responds to each request once."""
 
 from typing import Any
 
@@ -107,7 +107,8 @@ STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS, is_broker=st.booleans())
 def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
-    """A machine is total: junk in znodes, answers that do not fit, requests at any time."""
+    """A machine handles everything: junk in znodes, results that do not fit, requests at any
+    time."""
     dialect = DIALECTS[name]
     machine: Any = ReferenceController(1, dialect, {"alpha": (1, 3)})
     if is_broker:
@@ -117,14 +118,14 @@ def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
     for step in [*steps, SessionLost()]:
         driver.now_ms += 20
         if isinstance(step, UpdateFeatures | DeleteFeatures | ApiVersions):
-            driver.ask(step)
+            driver.request(step)
         elif isinstance(step, SessionLost):
-            driver.asked.clear()
+            driver.pending.clear()
             driver.give(step)
             driver.give(SessionStarted(SESSION))
         elif step is not None and not isinstance(step, OperationResult):
             driver.give(step)
-        elif driver.asked:
+        elif driver.pending:
             driver.serve(step)
         if driver.exits:
             assert [end.code for end in driver.exits] == [1]

@@ -1,4 +1,4 @@
-"""The reference broker, an operation at a time."""
+"""The reference broker, one operation at a time."""
 
 from collections import deque
 
@@ -55,38 +55,38 @@ def broker(dialect: Dialect = LATER_DRAFT) -> tuple[ReferenceBroker, Driver]:
 
 
 def finalize(driver: Driver, dialect: Dialect, level: int, version: int | None = None) -> None:
-    """The features znode is made, or set, by somebody."""
+    """Another session creates or sets the features znode."""
     data = encode_features(dialect, {"alpha": level})
     write = Create(dialect.path, data) if version is None else SetData(dialect.path, data, version)
     driver.history.write(0, write)
 
 
 def test_it_reads_and_checks_before_it_registers() -> None:
-    """The read's answer comes before the broker's own znode is asked for (F-62)."""
+    """The broker creates its own znode only after the read has completed (F-62)."""
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
     reads = driver.served.index(GetData("/features", watch=True))
-    makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
+    makes = next(n for n, operation in enumerate(driver.served) if isinstance(operation, Create))
     assert reads < makes
-    assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
-        driver.served[makes]
-    ]
+    assert [
+        operation for operation in driver.served if isinstance(operation, Create | SetData | Delete)
+    ] == [driver.served[makes]]
 
 
 def test_an_excluded_broker_never_registers() -> None:
-    """It exits non-zero with the levels that exclude it (F-63)."""
+    """It exits with a non-zero code and names the levels that exclude it (F-63)."""
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 4)
     driver.start()
-    assert not any(isinstance(each, Create) for each in driver.served)
+    assert not any(isinstance(operation, Create) for operation in driver.served)
     (end,) = driver.exits
     assert end.code != 0
     assert "alpha is at level 4 and broker 4 supports 1-3" in end.reason
 
 
-def test_answers_come_from_memory() -> None:
-    """An answer asks ZooKeeper for nothing, and nobody else (F-56)."""
+def test_responses_come_from_the_cache() -> None:
+    """A response needs no request to ZooKeeper or to any node (F-56)."""
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
@@ -99,7 +99,8 @@ def test_answers_come_from_memory() -> None:
 
 
 def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
-    """What is newest is read, however often it changed; who is excluded exits (F-14, F-64)."""
+    """The newest levels are read, however often they changed; an excluded broker exits (F-14,
+    F-64)."""
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
@@ -118,7 +119,8 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
 
 
 def test_levels_that_a_controller_sends_are_checked_first() -> None:
-    """Who is excluded exits and adopts nothing; older ones than it holds are ignored (F-65)."""
+    """An excluded broker exits and adopts nothing; levels older than the cached ones are ignored
+    (F-65)."""
     machine, driver = broker(EARLY_DRAFT_STRUCK)
     finalize(driver, EARLY_DRAFT_STRUCK, 2)
     driver.start()
@@ -128,13 +130,13 @@ def test_levels_that_a_controller_sends_are_checked_first() -> None:
     assert driver.exits == []
     driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
     assert [end.code for end in driver.exits] == [1]
-    assert (machine.cached.epoch, driver.asked) == (1, deque())
+    assert (machine.cached.epoch, driver.pending) == (1, deque())
 
 
-def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
-    """It reads no partition, writes nothing but its own znode, and serves no change (F-66).
+def test_an_excluded_broker_that_does_not_know_yet_is_silent() -> None:
+    """It reads no partition, writes only its own znode, and serves no update (F-66).
 
-    So it is between its registration and the watch that tells it of the levels.
+    That is its state between its registration and the watch event with the levels.
     """
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
@@ -142,38 +144,42 @@ def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
     driver.until(lambda operation: isinstance(operation, Create))
     finalize(driver, LATER_DRAFT, 9, 0)
     driver.rest()
-    driver.ask(UpdateFeatures(()))
-    driver.ask(DeleteFeatures(("alpha",)))
+    driver.request(UpdateFeatures(()))
+    driver.request(DeleteFeatures(("alpha",)))
     driver.give(Tick())
     driver.rest()
     assert not any(reply.succeeded for reply in driver.replies)
-    paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
+    paths = {
+        (type(operation), operation.path)
+        for operation in driver.served
+        if not isinstance(operation, Multi)
+    }
     own = (Create, "/brokers/ids/4")
     assert own in paths
-    reads = {path for kind, path in paths - {own} if kind in (GetData, Exists)}
+    reads = {path for operation_type, path in paths - {own} if operation_type in (GetData, Exists)}
     assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
     driver.give(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
     assert [end.code for end in driver.exits] == [1]
 
 
-@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda each: each.name)
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED], ids=lambda dialect: dialect.name)
 def test_a_lower_epoch(dialect: Dialect) -> None:
-    """Released Kafka exits; in the drafts what is held stays, within the life of a znode."""
+    """Released Kafka exits; in the drafts the cached levels stay during the life of a znode."""
     machine, driver = broker(dialect)
     finalize(driver, dialect, 2)
     finalize(driver, dialect, 3, 0)
     driver.start()
     old = driver.history.at(1)[dialect.path]
     driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
-    asked = driver.asked.popleft()
-    driver.give(OperationCompleted(asked.token, GetDataResult(*old)))
+    request = driver.pending.popleft()
+    driver.give(OperationCompleted(request.token, GetDataResult(*old)))
     assert bool(driver.exits) is dialect.exits_at_lower_epoch
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
 
 
-def test_another_znode_begins_its_epochs_anew() -> None:
-    """In the drafts a znode that was made anew replaces what is held, though its epoch is lower."""
+def test_a_recreated_znode_restarts_the_epochs() -> None:
+    """In the drafts a recreated znode replaces the cached levels, though its epoch is lower."""
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     finalize(driver, LATER_DRAFT, 3, 0)
@@ -185,28 +191,29 @@ def test_another_znode_begins_its_epochs_anew() -> None:
     assert (machine.cached.epoch, machine.cached.levels) == (0, {"alpha": 1})
 
 
-def test_a_registration_of_unknown_outcome_is_its_own() -> None:
-    """The znode's owner tells; a znode of another session ends the broker."""
+def test_a_registration_of_unknown_outcome_is_resolved() -> None:
+    """The znode's owner decides: a znode of another session makes the broker exit."""
     machine, driver = broker()
     driver.give(SessionStarted(SESSION))
     driver.until(lambda operation: isinstance(operation, Create))
-    asked = driver.asked.popleft()
-    driver.history.write(SESSION, asked.operation)
-    driver.give(OperationCompleted(asked.token, OutcomeUnknown()))
+    request = driver.pending.popleft()
+    driver.history.write(SESSION, request.operation)
+    driver.give(OperationCompleted(request.token, OutcomeUnknown()))
     driver.give(Disconnected())
     driver.give(Reconnected())
     driver.rest()
     assert machine.registered
-    other = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
-    second = Driver(other, driver.history)
+    second_broker = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
+    second = Driver(second_broker, driver.history)
     second.give(SessionStarted(SESSION + 1))
     second.rest()
     assert [end.code for end in second.exits] == [1]
     assert "another session" in second.exits[0].reason
 
 
-def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
-    """Unknown levels are no levels that it supports; later it says so and keeps what it has."""
+def test_an_unreadable_znode_before_registering_ends_it() -> None:
+    """Unknown levels are not supported levels; after registering, the error is logged and the cache
+    stays."""
     _, driver = broker()
     driver.give(SessionStarted(SESSION))
     driver.serve(OperationRefused("no right to read"))
@@ -218,4 +225,4 @@ def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
     driver.serve(OperationRefused("no right to read"))
     assert not driver.exits
     assert machine.cached.levels == {"alpha": 2}
-    assert "no right to read" in driver.said[-1]
+    assert "no right to read" in driver.log_lines[-1]

@@ -1,4 +1,4 @@
-"""The reference controller, an operation at a time."""
+"""The reference controller, one operation at a time."""
 
 import pytest
 
@@ -46,16 +46,16 @@ def writes_features(operation: Operation) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in DIALECTS if name != "early-draft"])
-def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
-    """Nothing is served, and no broker looked for, before the first levels stand (F-16, F-17)."""
+def test_start_up_waits_until_the_znode_exists(name: str) -> None:
+    """Before the first levels are written, nothing is served and no broker is read (F-16, F-17)."""
     machine, driver = controller(DIALECTS[name])
     driver.give(SessionStarted(SESSION))
-    made = driver.until(writes_features)
-    assert isinstance(made, Multi)
-    assert isinstance(made.operations[1], Create)
-    driver.ask(RAISE)
+    creation = driver.until(writes_features)
+    assert isinstance(creation, Multi)
+    assert isinstance(creation.operations[1], Create)
+    driver.request(RAISE)
     assert driver.replies.pop().error is ErrorCode.NOT_CONTROLLER
-    assert not any("/brokers" in str(each) for each in driver.served)
+    assert not any("/brokers" in str(operation) for operation in driver.served)
     driver.serve(OutcomeUnknown())
     driver.give(Disconnected())
     driver.give(Reconnected())
@@ -66,44 +66,44 @@ def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
     assert machine.levels == {"alpha": 3}
 
 
-def test_a_refused_bootstrap_is_no_start() -> None:
-    """If ZooKeeper refuses the znode, the controller never begins to serve (F-17)."""
+def test_a_rejected_bootstrap_prevents_the_start() -> None:
+    """If ZooKeeper rejects the znode, the controller never begins to serve (F-17)."""
     machine, driver = controller()
     driver.give(SessionStarted(SESSION))
     driver.until(writes_features)
     driver.serve(OperationRefused("no right to create"))
     driver.rest()
     assert not machine.active
-    assert "no right to create" in driver.said[-1]
+    assert "no right to create" in driver.log_lines[-1]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_write_of_the_features_is_fenced(name: str) -> None:
-    """It checks the version of the controller epoch that this controller was elected with (F-13).
+    """Each write checks the version of the controller epoch of this controller's election (F-13).
 
-    Before it is elected it serves no update.
+    Before it is elected, it serves no update.
     """
     dialect = DIALECTS[name]
     machine, driver = controller(dialect)
-    driver.ask(RAISE)
+    driver.request(RAISE)
     assert driver.replies == [UpdateResponse(ErrorCode.NOT_CONTROLLER, driver.replies[0].message)]
     driver.start()
     epoch = driver.history.tree["/controller_epoch"]
     assert (machine.epoch, int(epoch.data)) == (1, 1)
-    writes = [each for each in driver.served if writes_features(each)]
+    writes = [operation for operation in driver.served if writes_features(operation)]
     assert writes
-    for each in writes:
-        assert isinstance(each, Multi)
-        assert each.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
+    for operation in writes:
+        assert isinstance(operation, Multi)
+        assert operation.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
 
 
-def test_a_deposed_controller_is_told_by_its_write() -> None:
-    """It changes nothing, answers NOT_CONTROLLER, and stands back (F-13, F-44)."""
+def test_a_deposed_controller_notices_at_its_write() -> None:
+    """It changes nothing, responds NOT_CONTROLLER, and resigns (F-13, F-44)."""
     machine, driver = controller()
     driver.start()
     before = driver.history.tree["/feature"]
-    driver.deposed()
-    driver.ask(RAISE)
+    driver.depose()
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
     assert driver.history.tree["/feature"] == before
@@ -111,25 +111,25 @@ def test_a_deposed_controller_is_told_by_its_write() -> None:
 
 
 def test_a_joiner_waits_for_the_outcome_of_a_write() -> None:
-    """While a write is under way nothing is read of brokers: one thing after the other (F-67)."""
+    """While a write is in flight, no broker is read (F-67)."""
     machine, driver = controller()
     driver.start()
-    driver.ask(RAISE)
-    driver.joins(2, alpha=(2, 3))
-    assert [writes_features(each.operation) for each in driver.asked] == [True]
+    driver.request(RAISE)
+    driver.join(2, alpha=(2, 3))
+    assert [writes_features(request.operation) for request in driver.pending] == [True]
     driver.rest()
     assert machine.levels == {"alpha": 1}
     assert machine.accepted == {}
-    assert "incompatibilities" in driver.said[-1]
+    assert "incompatibilities" in driver.log_lines[-1]
 
 
 def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
-    """A broker that changes its ranges, comes or goes is seen so (F-15)."""
+    """A broker that changes its ranges, joins or leaves is noticed (F-15)."""
     machine, driver = controller()
     driver.start()
-    driver.joins(2, alpha=(1, 3))
+    driver.join(2, alpha=(1, 3))
     driver.rest()
-    driver.joins(3, alpha=(1, 4))
+    driver.join(3, alpha=(1, 4))
     driver.rest()
     assert machine.accepted == {2: {"alpha": (1, 3)}, 3: {"alpha": (1, 4)}}
     path = "/brokers/ids/3"
@@ -144,12 +144,12 @@ def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
     assert [*machine.accepted] == [3]
 
 
-def test_time_runs_out_before_a_request_is_begun() -> None:
-    """Then nothing was changed, and nothing is any more; while it is written, nobody knows."""
+def test_a_request_times_out_before_it_is_started() -> None:
+    """Nothing was changed then, and nothing will be; during the write the outcome is unknown."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 2),), timeout_ms=10))
+    driver.request(RAISE)
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 2),), timeout_ms=10))
     driver.now_ms += 10
     driver.give(Tick())
     assert [reply.unknown for reply in driver.replies] == [False]
@@ -162,11 +162,11 @@ def test_time_runs_out_before_a_request_is_begun() -> None:
     assert driver.history.tree["/feature"].stat.version == 1
 
 
-def test_a_success_is_told_though_the_session_ends_before_the_read_back() -> None:
+def test_a_success_is_reported_if_the_session_ends_before_the_read_back() -> None:
     """Once ZooKeeper has acknowledged the write, it is done (F-42)."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.until(writes_features)
     driver.serve()
     driver.give(SessionLost())
@@ -177,64 +177,67 @@ def test_a_session_that_ends_during_the_write_leaves_the_outcome_unknown() -> No
     """Neither success nor failure is reported (F-45)."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.give(SessionLost())
     assert [(reply.succeeded, reply.unknown) for reply in driver.replies] == [(False, True)]
 
 
-def test_zookeeper_refuses_the_write() -> None:
-    """A server-side error: every valid item is told so, and the znode is as it was (F-44)."""
+def test_zookeeper_rejects_the_write() -> None:
+    """Every valid item gets a server-side error, and the znode is unchanged (F-44)."""
     for dialect, code in ((RELEASED, None), (LATER_DRAFT, ErrorCode.FEATURE_UPDATES_FAILED)):
         _, driver = controller(dialect)
         driver.start()
         item = LaterUpdate("alpha", 1, allow_downgrade=True)
-        driver.ask(RAISE if code is None else UpdateFeatures((item,)))
+        driver.request(RAISE if code is None else UpdateFeatures((item,)))
         before = driver.history.tree
         driver.serve(OperationRefused("no right to write"))
         driver.rest()
         (reply,) = driver.replies
-        found = reply.results[0].error if code is None else reply.error
-        assert found is (code or ErrorCode.FEATURE_UPDATE_FAILED)
+        error = reply.results[0].error if code is None else reply.error
+        assert error is (code or ErrorCode.FEATURE_UPDATE_FAILED)
         assert driver.history.tree is before
 
 
-def test_somebody_elses_change_is_seen_before_the_write() -> None:
-    """The write depends on the version that was decided on: it is decided anew."""
+def test_a_foreign_change_repeats_the_decision() -> None:
+    """The write requires the version of the decision; otherwise the decision is repeated."""
     machine, driver = controller()
     driver.start()
     by_hand = b'{"version":2,"status":1,"features":{"alpha":{"max_version_level":2}}}'
     driver.history.write(0, SetData("/feature", by_hand, 0))
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
     driver.rest()
     assert "to the same value" in driver.replies[0].results[0].message
     driver.give(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
     driver.history.write(0, SetData("/feature", by_hand, 1))
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
     driver.rest()
     assert driver.replies[1].succeeded
     assert machine.levels == {"alpha": 3}
 
 
-def test_a_controller_whose_epoch_was_raised_by_hand_stands_anew() -> None:
-    """It could write nothing: it gives ``/controller`` up and is elected with a new epoch."""
+def test_a_manually_raised_epoch_leads_to_a_new_election() -> None:
+    """The controller could write nothing, so it deletes ``/controller`` and is elected with a new
+    epoch."""
     machine, driver = controller()
     driver.start()
     driver.history.write(0, SetData("/controller_epoch", b"8", 1))
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
     assert (machine.active, machine.epoch) == (True, 9)
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[1].succeeded
 
 
 def test_a_watch_left_on_the_features_is_always_set_again() -> None:
-    """Each firing leads to one read that leaves a watch."""
+    """Each watch event leads to one read that sets a new watch."""
     _, driver = controller()
     driver.start()
     driver.served.clear()
     driver.give(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
-    assert [str(each) for each in driver.served] == ["GetData(path='/feature', watch=True)"]
+    assert [str(operation) for operation in driver.served] == [
+        "GetData(path='/feature', watch=True)"
+    ]

@@ -1,4 +1,4 @@
-"""The bytes that the reference system writes are read back by the source's own decoders."""
+"""The source's own decoders read back the bytes that the reference system writes."""
 
 import json
 
@@ -42,7 +42,7 @@ LEVELS = st.dictionaries(NAMES, st.integers(1, 32767))
 @settings(deadline=None)
 @given(LEVELS, st.sampled_from([*DIALECTS]))
 def test_levels_come_back(levels: dict[str, int], name: str) -> None:
-    """In each form, under any names."""
+    """Levels round-trip in each form, under any names."""
     dialect = DIALECTS[name]
     znode = decode_features(dialect, encode_features(dialect, levels))
     assert (levels_of(znode), znode.enabled, znode.form) == (levels, True, dialect.form)
@@ -50,22 +50,22 @@ def test_levels_come_back(levels: dict[str, int], name: str) -> None:
 
 @settings(deadline=None)
 @given(LEVELS, st.dictionaries(st.sampled_from("xyz"), st.integers() | st.text(), max_size=2))
-def test_the_drafts_keep_what_stands_beside_a_level(
+def test_the_drafts_keep_other_fields_beside_a_level(
     levels: dict[str, int], extra: dict[str, int | str]
 ) -> None:
-    """An update of one feature loses nothing that somebody said of another (F-10)."""
+    """An update of one feature loses no field of another (F-10)."""
     for dialect in (EARLY_DRAFT, LATER_DRAFT):
         metadata = {name: extra for name in levels if extra}
         try:
             znode = decode_features(dialect, encode_features(dialect, levels, metadata))
         except TypeError:  # an integer beyond 64 bits, which orjson does not write
-            assert any(isinstance(each, int) for each in extra.values())
+            assert any(isinstance(value, int) for value in extra.values())
             continue
         assert (levels_of(znode), metadata_of(znode)) == (levels, metadata)
 
 
 @pytest.mark.parametrize(
-    ("name", "whole"),
+    ("name", "expected"),
     [
         ("early-draft", {"version": 0, "data": {"features": {"alpha": {"version": 3}}}}),
         ("later-draft", {"version": 0, "features": {"alpha": {"version_level": 3}}}),
@@ -83,27 +83,27 @@ def test_the_drafts_keep_what_stands_beside_a_level(
         ),
     ],
 )
-def test_the_forms(name: str, whole: object) -> None:
-    """As each text writes them; the newest has no minimum level (F-06, F-07, F-09, M-14)."""
+def test_the_forms(name: str, expected: object) -> None:
+    """Each form is as its text says; the newest has no minimum level (F-06, F-07, F-09, M-14)."""
     dialect = DIALECTS[name]
-    assert json.loads(encode_features(dialect, {"alpha": 3})) == whole
+    assert json.loads(encode_features(dialect, {"alpha": 3})) == expected
     assert dialect.path == ("/features" if "draft" in name else "/feature")
 
 
 def test_the_struck_out_epoch_counts_the_writes() -> None:
-    """It stands in the znode's data and is what the znode's version will be (F-08)."""
+    """The epoch in the znode's data equals the znode's next version (F-08)."""
     machine = ReferenceController(1, EARLY_DRAFT_STRUCK, {"alpha": (0, 3)})
     driver = Driver(machine)
     driver.start()
     for level in (1, 2, 3):
-        driver.ask(UpdateFeatures((EarlyUpdate("alpha", level),)))
+        driver.request(UpdateFeatures((EarlyUpdate("alpha", level),)))
         driver.rest()
         node = driver.history.tree["/features"]
         assert decode_features(EARLY_DRAFT_STRUCK, node.data).epoch == node.stat.version == level
 
 
 def test_a_broker_writes_schema_5() -> None:
-    """All that schema 4 had, and its ranges under the names of its form (F-01, F-02)."""
+    """It has all fields of schema 4, and the ranges under the names of its form (F-01, F-02)."""
     listeners = {"IN": ("in.example", 9071, "PLAINTEXT"), "OUT": ("out.example", 9072, "SASL_SSL")}
     identity = BrokerIdentity(3, listeners, rack="r1")
     data = encode_broker(EARLY_DRAFT, identity, {"alpha": (0, 3)}, 1579041366882)
@@ -126,7 +126,7 @@ def test_a_broker_writes_schema_5() -> None:
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(9, 99)), max_size=4))
 def test_ranges_come_back(ranges: dict[str, tuple[int, int]]) -> None:
-    """With the addresses, in each form."""
+    """Ranges and addresses round-trip in each form."""
     for dialect in DIALECTS.values():
         data = encode_broker(dialect, BrokerIdentity(3), ranges, 5)
         assert decode_ranges(3, data).ranges == ranges
@@ -136,7 +136,7 @@ def test_ranges_come_back(ranges: dict[str, tuple[int, int]]) -> None:
 
 
 def test_the_controller_is_written_as_the_release_does() -> None:
-    """From Kafka 3.4 on with an epoch of KRaft, of which there is none."""
+    """From Kafka 3.4 on it has a KRaft epoch, here none."""
     new, old = encode_controller(RELEASED, 4, 17), encode_controller(RELEASED_1, 4, 17)
     assert json.loads(old) == {"version": 1, "brokerid": 4, "timestamp": "17"}
     assert json.loads(new) == json.loads(old) | {"version": 2, "kraftControllerEpoch": -1}
@@ -144,8 +144,8 @@ def test_the_controller_is_written_as_the_release_does() -> None:
     assert decode_controller_epoch(encode_controller_epoch(12)) == 12
 
 
-def test_what_cannot_be_read() -> None:
-    """Says why, in one line; no controller is read from junk."""
+def test_unreadable_znodes() -> None:
+    """The error gives the reason in one line; no controller is decoded from junk."""
     for data in (b"", b"{", b"[]", b'{"version":3,"status":1,"features":{}}'):
         with pytest.raises(ZnodeDecodeError):
             decode_features(RELEASED, data)

@@ -1,4 +1,4 @@
-"""The shells' own small machines: the directory, the light brokers, and who watches what."""
+"""The small machines of the shells: the directory, light brokers, and the watch registry."""
 
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.directory import CLUSTER_ID, BrokerDirectory, Endpoint
@@ -47,27 +47,27 @@ IDS = GetChildren(BROKER_IDS, watch=True)
 
 
 class Script:
-    """Gives a machine events and keeps what it asks for until it is answered."""
+    """Passes events to a machine and keeps its requests until they are completed."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.open: dict[Operation, int] = {}
-        self.said: list[str] = []
+        self.log_lines: list[str] = []
 
-    def tell(self, event: Event) -> list[Operation]:
-        """What it asks for at this event."""
-        asked = []
+    def send(self, event: Event) -> list[Operation]:
+        """Passes an event; returns the operations that the machine requests."""
+        operations = []
         for effect in self.machine.receive(event, 0):
             if isinstance(effect, ZookeeperRequest):
-                asked.append(effect.operation)
+                operations.append(effect.operation)
                 self.open[effect.operation] = effect.token
             elif isinstance(effect, WriteLog):
-                self.said.append(effect.line)
-        return asked
+                self.log_lines.append(effect.line)
+        return operations
 
-    def answer(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
-        """What it asks for at this answer."""
-        return self.tell(OperationCompleted(self.open.pop(operation), outcome))
+    def complete(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
+        """Completes an operation; returns the operations that the machine requests."""
+        return self.send(OperationCompleted(self.open.pop(operation), outcome))
 
 
 def broker(port: int) -> GetDataResult:
@@ -82,143 +82,144 @@ def watched(broker_id: int) -> GetData:
 
 
 def started() -> tuple[BrokerDirectory, Script]:
-    """A directory that knows brokers 1 and 2."""
+    """A directory that has read brokers 1 and 2."""
     directory = BrokerDirectory("new")
     script = Script(directory)
-    script.tell(SessionStarted(SESSION))
-    script.answer(GetData(CLUSTER_ID), GetDataResult(b'{"version":"1","id":"there"}', STAT))
-    assert script.answer(IDS, GetChildrenResult(("2", "1", "x"))) == [watched(1), watched(2)]
-    script.answer(watched(1), broker(11))
+    script.send(SessionStarted(SESSION))
+    script.complete(GetData(CLUSTER_ID), GetDataResult(b'{"version":"1","id":"there"}', STAT))
+    assert script.complete(IDS, GetChildrenResult(("2", "1", "x"))) == [watched(1), watched(2)]
+    script.complete(watched(1), broker(11))
     assert not directory.complete
-    script.answer(watched(2), broker(12))
+    script.complete(watched(2), broker(12))
     return directory, script
 
 
 def test_the_directory_reads_every_broker_once() -> None:
-    """It is complete when all that is listed is read; names that are no ids are passed over."""
+    """It is complete when all listed brokers are read; names that are not ids are ignored."""
     directory, script = started()
     assert directory.complete
     assert directory.cluster_id == "there"
     assert directory.brokers == {1: Endpoint("h", 11), 2: Endpoint("h", 12)}
-    script.tell(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
+    script.send(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
     assert not directory.complete
-    assert script.tell(Tick()) == [IDS]
-    assert script.answer(IDS, GetChildrenResult(("1", "2", "3"))) == [watched(3)]
-    script.answer(watched(3), NoNode())
+    assert script.send(Tick()) == [IDS]
+    assert script.complete(IDS, GetChildrenResult(("1", "2", "3"))) == [watched(3)]
+    script.complete(watched(3), NoNode())
     assert directory.complete
     assert sorted(directory.brokers) == [1, 2]
 
 
-def test_a_broker_that_comes_back_elsewhere_is_read_anew() -> None:
-    """Gone and back between two lists, it listens where it says now."""
+def test_a_broker_that_returns_elsewhere_is_read_again() -> None:
+    """A broker that left and returned between two lists has its new address."""
     directory, script = started()
-    script.tell(WatchFired(broker_path(1), WatchKind.DELETED))
+    script.send(WatchFired(broker_path(1), WatchKind.DELETED))
     assert sorted(directory.brokers) == [2]
-    script.tell(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
-    script.tell(Tick())
-    assert script.answer(IDS, GetChildrenResult(("1", "2"))) == [watched(1)]
-    script.answer(watched(1), broker(21))
+    script.send(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
+    script.send(Tick())
+    assert script.complete(IDS, GetChildrenResult(("1", "2"))) == [watched(1)]
+    script.complete(watched(1), broker(21))
     assert directory.brokers[1] == Endpoint("h", 21)
-    assert script.tell(WatchFired(broker_path(2), WatchKind.CHANGED)) == [watched(2)]
-    script.answer(watched(2), GetDataResult(b"{", STAT))
+    assert script.send(WatchFired(broker_path(2), WatchKind.CHANGED)) == [watched(2)]
+    script.complete(watched(2), GetDataResult(b"{", STAT))
     assert sorted(directory.brokers) == [1]
 
 
-def test_brokers_that_went_while_nobody_looked_are_gone() -> None:
-    """After a lost connection all is read again, and what is not listed any more is dropped."""
+def test_brokers_that_left_while_disconnected_are_removed() -> None:
+    """After a lost connection all is read again, and brokers that are no longer listed are
+    removed."""
     directory, script = started()
-    script.tell(Disconnected())
-    assert script.tell(Reconnected()) == [GetData(CLUSTER_ID), IDS]
-    assert script.answer(IDS, GetChildrenResult(("2",))) == [watched(2)]
-    script.answer(watched(2), broker(12))
+    script.send(Disconnected())
+    assert script.send(Reconnected()) == [GetData(CLUSTER_ID), IDS]
+    assert script.complete(IDS, GetChildrenResult(("2",))) == [watched(2)]
+    script.complete(watched(2), broker(12))
     assert sorted(directory.brokers) == [2]
 
 
-def test_a_cluster_without_an_id_is_given_one() -> None:
-    """Of two that give one at once the first is right."""
+def test_a_cluster_without_an_id_gets_one() -> None:
+    """If two nodes create an id at once, the first one counts."""
     directory = BrokerDirectory("mine")
     script = Script(directory)
-    script.tell(SessionStarted(SESSION))
-    (create,) = script.answer(GetData(CLUSTER_ID), NoNode())
+    script.send(SessionStarted(SESSION))
+    (create,) = script.complete(GetData(CLUSTER_ID), NoNode())
     assert create == Create(CLUSTER_ID, b'{"version":"1","id":"mine"}')
-    (again,) = script.answer(create, NodeExists())
-    script.answer(again, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
+    (read,) = script.complete(create, NodeExists())
+    script.complete(read, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
     assert directory.cluster_id == "theirs"
 
 
 def creation(broker_id: int) -> Create:
-    """How a light broker registers."""
+    """The request that registers a light broker."""
     return Create(broker_path(broker_id), b"%d" % broker_id, ephemeral=True)
 
 
 def light(count: int) -> tuple[LightBrokers, Script]:
-    """So many, not registered yet."""
-    brokers = LightBrokers({each: b"%d" % each for each in range(count)})
+    """Light brokers that are not registered yet."""
+    brokers = LightBrokers({broker_id: b"%d" % broker_id for broker_id in range(count)})
     return brokers, Script(brokers)
 
 
 def test_light_brokers_register_a_window_at_a_time() -> None:
-    """Each answer lets the next one go."""
+    """Each result lets the next registration start."""
     count = IN_FLIGHT + 2
     brokers, script = light(count)
-    assert len(script.tell(SessionStarted(SESSION))) == IN_FLIGHT
-    assert script.answer(creation(0), OperationDone((STAT,))) == [creation(IN_FLIGHT)]
-    for each in range(1, count - 1):
-        script.answer(creation(each), OperationDone((STAT,)))
+    assert len(script.send(SessionStarted(SESSION))) == IN_FLIGHT
+    assert script.complete(creation(0), OperationDone((STAT,))) == [creation(IN_FLIGHT)]
+    for broker_id in range(1, count - 1):
+        script.complete(creation(broker_id), OperationDone((STAT,)))
     assert not brokers.complete
-    script.answer(creation(count - 1), OperationDone((STAT,)))
+    script.complete(creation(count - 1), OperationDone((STAT,)))
     assert brokers.complete
 
 
-def test_a_registration_whose_answer_was_lost_is_found() -> None:
-    """It is there already, and of this session: ours."""
+def test_a_registration_whose_result_was_lost_is_recognized() -> None:
+    """The znode already exists and belongs to this session."""
     brokers, script = light(1)
-    script.tell(SessionStarted(SESSION))
-    script.answer(creation(0), OutcomeUnknown())
-    script.tell(Disconnected())
-    script.tell(Tick())
-    (again,) = script.tell(Reconnected())
-    (look,) = script.answer(again, NodeExists())
-    assert look == Exists(broker_path(0))
-    script.answer(look, OperationDone((STAT,)))
+    script.send(SessionStarted(SESSION))
+    script.complete(creation(0), OutcomeUnknown())
+    script.send(Disconnected())
+    script.send(Tick())
+    (repeated,) = script.send(Reconnected())
+    (check,) = script.complete(repeated, NodeExists())
+    assert check == Exists(broker_path(0))
+    script.complete(check, OperationDone((STAT,)))
     assert brokers.complete
 
 
-def test_one_of_an_old_session_is_waited_for() -> None:
-    """What stands of an earlier process goes with its session; then the place is free."""
+def test_a_znode_of_an_old_session_is_waited_for() -> None:
+    """The znode of an earlier process expires with its session; then the id is free."""
     brokers, script = light(1)
-    (first,) = script.tell(SessionStarted(SESSION))
-    (look,) = script.answer(first, NodeExists())
-    assert script.answer(look, OperationDone((Stat(0, 1, 1, SESSION - 1),))) == []
-    (again,) = script.tell(Tick())
-    script.answer(again, OperationDone((STAT,)))
+    (first,) = script.send(SessionStarted(SESSION))
+    (look,) = script.complete(first, NodeExists())
+    assert script.complete(look, OperationDone((Stat(0, 1, 1, SESSION - 1),))) == []
+    (repeated,) = script.send(Tick())
+    script.complete(repeated, OperationDone((STAT,)))
     assert brokers.complete
 
 
-def test_an_expired_session_takes_all_and_all_register_again() -> None:
-    """Ephemeral znodes are gone with their session."""
+def test_after_an_expired_session_all_register_again() -> None:
+    """Ephemeral znodes expire with their session."""
     brokers, script = light(2)
-    script.tell(SessionStarted(SESSION))
-    for each in (0, 1):
-        script.answer(creation(each), OperationDone((STAT,)))
-    script.tell(Disconnected())
-    script.tell(SessionLost())
-    assert script.tell(SessionStarted(SESSION + 1)) == [creation(0), creation(1)]
+    script.send(SessionStarted(SESSION))
+    for broker_id in (0, 1):
+        script.complete(creation(broker_id), OperationDone((STAT,)))
+    script.send(Disconnected())
+    script.send(SessionLost())
+    assert script.send(SessionStarted(SESSION + 1)) == [creation(0), creation(1)]
     assert not brokers.complete
 
 
-def test_a_refusal_is_said_and_not_repeated() -> None:
-    """Without the right to write nothing gets better by trying."""
+def test_a_rejection_is_logged_and_not_repeated() -> None:
+    """Without permission to write, retrying does not help."""
     brokers, script = light(1)
-    (create,) = script.tell(SessionStarted(SESSION))
-    script.answer(create, OperationRefused("no right"))
-    assert script.tell(Tick()) == []
-    assert brokers.refused == {0: "no right"}
-    assert script.said == ["light broker 0 is refused: no right"]
+    (create,) = script.send(SessionStarted(SESSION))
+    script.complete(create, OperationRefused("no right"))
+    assert script.send(Tick()) == []
+    assert brokers.rejected == {0: "no right"}
+    assert script.log_lines == ["light broker 0 is rejected: no right"]
 
 
-def test_a_watch_is_told_once_to_each_who_set_it() -> None:
-    """Data and children apart; a deletion ends both; what found nothing has left no watch."""
+def test_a_watch_fires_once_for_each_slot_that_set_it() -> None:
+    """Data and children are separate; a deletion fires both; a failed read sets no watch."""
     watches: WatchRegistry[str] = WatchRegistry()
     read = GetData("/a", watch=True)
     for seat in ("x", "y", "x"):

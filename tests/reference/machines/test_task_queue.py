@@ -14,19 +14,19 @@ from featurewatch.reference.machines.zookeeper import (
 
 
 class Rig:
-    """A serial that is connected, and what it asked for."""
+    """A connected task queue, and the operations that it requested."""
 
     def __init__(self) -> None:
-        self.asked: list[ZookeeperRequest] = []
+        self.requests: list[ZookeeperRequest] = []
         self.paths: list[str] = []
         self.done: list[Any] = []
-        self.serial = TaskQueue(self._emit)
-        self.serial.connected()
+        self.tasks = TaskQueue(self._emit)
+        self.tasks.on_connected()
 
     def _emit(self, effect: Effect) -> None:
         assert isinstance(effect, ZookeeperRequest)
         assert isinstance(effect.operation, GetData | Create)
-        self.asked.append(effect)
+        self.requests.append(effect)
         self.paths.append(effect.operation.path)
 
     def reader(self, path: str) -> Task[None]:
@@ -38,24 +38,24 @@ class Rig:
         self.done.append((yield from perform(Create(path, b""))))
 
     def both(self, *paths: str) -> Task[None]:
-        """A task whose reads go out together."""
+        """A task whose two reads are sent together."""
         self.done.append((yield tuple(GetData(path, watch=True) for path in paths)))
 
 
 def test_the_next_begins_when_the_last_has_ended() -> None:
-    """Never between."""
+    """Tasks never interleave."""
     rig = Rig()
-    rig.serial.add(rig.reader("/a"))
-    rig.serial.add(rig.reader("/b"))
+    rig.tasks.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/b"))
     assert rig.paths == ["/a"]
-    assert rig.serial.busy
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    assert rig.tasks.busy
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
     assert rig.paths == ["/a", "/b"]
-    rig.serial.answered(rig.asked[1].token, NoNode())
-    assert not rig.serial.busy
+    rig.tasks.on_completed(rig.requests[1].token, NoNode())
+    assert not rig.tasks.busy
 
 
-def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
+def test_a_thousand_tasks_without_operations_do_not_recurse() -> None:
     """They run in a loop."""
     rig = Rig()
 
@@ -63,60 +63,60 @@ def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
         rig.done.append(1)
         yield from ()
 
-    rig.serial.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/a"))
     for _ in range(5000):
-        rig.serial.add(nothing())
-    rig.serial.answered(rig.asked[0].token, NoNode())
+        rig.tasks.add(nothing())
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
     assert len(rig.done) == 5001
 
 
-def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
-    """Whose watches the lost connection took; an answer to the first attempt is of the past."""
+def test_lost_reads_are_repeated_with_those_beside_them() -> None:
+    """Their watches were lost with the connection; a result of the first attempt is ignored."""
     rig = Rig()
-    rig.serial.add(rig.both("/a", "/b"))
-    first, second = rig.asked
-    rig.serial.answered(first.token, NoNode())
-    rig.serial.answered(second.token, OutcomeUnknown())
-    rig.serial.disconnected()
-    assert len(rig.asked) == 2
-    rig.serial.connected()
+    rig.tasks.add(rig.both("/a", "/b"))
+    first, second = rig.requests
+    rig.tasks.on_completed(first.token, NoNode())
+    rig.tasks.on_completed(second.token, OutcomeUnknown())
+    rig.tasks.on_disconnected()
+    assert len(rig.requests) == 2
+    rig.tasks.on_connected()
     assert rig.paths == ["/a", "/b", "/a", "/b"]
-    rig.serial.answered(first.token, OperationDone())
-    for again in rig.asked[2:]:
-        rig.serial.answered(again.token, NoNode())
+    rig.tasks.on_completed(first.token, OperationDone())
+    for request in rig.requests[2:]:
+        rig.tasks.on_completed(request.token, NoNode())
     assert rig.done == [(NoNode(), NoNode())]
 
 
-def test_a_lost_write_is_told_when_a_server_is_reached_again() -> None:
-    """And is never repeated behind the task's back."""
+def test_a_lost_write_completes_after_the_reconnect() -> None:
+    """It is never repeated without the task."""
     rig = Rig()
-    rig.serial.add(rig.writer("/a"))
-    rig.serial.disconnected()
-    rig.serial.retry()
+    rig.tasks.add(rig.writer("/a"))
+    rig.tasks.on_disconnected()
+    rig.tasks.retry()
     assert rig.done == []
-    rig.serial.connected()
+    rig.tasks.on_connected()
     assert rig.done == [OutcomeUnknown()]
     assert rig.paths == ["/a"]
 
 
-def test_what_is_asked_without_a_connection_waits_for_it() -> None:
-    """Writes too: they were never sent."""
+def test_operations_without_a_connection_wait_for_it() -> None:
+    """Writes wait too, because they were never sent."""
     rig = Rig()
-    rig.serial.disconnected()
-    rig.serial.add(rig.writer("/a"))
+    rig.tasks.on_disconnected()
+    rig.tasks.add(rig.writer("/a"))
     assert rig.paths == []
-    rig.serial.connected()
+    rig.tasks.on_connected()
     assert rig.paths == ["/a"]
-    rig.serial.answered(rig.asked[0].token, OperationDone())
+    rig.tasks.on_completed(rig.requests[0].token, OperationDone())
     assert rig.done == [OperationDone()]
 
 
 def test_a_lost_session_ends_all_tasks() -> None:
-    """Later answers reach nobody."""
+    """Later results are ignored."""
     rig = Rig()
-    rig.serial.add(rig.reader("/a"))
-    rig.serial.add(rig.reader("/b"))
-    rig.serial.cancel_all()
-    rig.serial.connected()
-    rig.serial.answered(rig.asked[0].token, NoNode())
-    assert (rig.paths, rig.done, rig.serial.busy) == (["/a"], [], False)
+    rig.tasks.add(rig.reader("/a"))
+    rig.tasks.add(rig.reader("/b"))
+    rig.tasks.cancel_all()
+    rig.tasks.on_connected()
+    rig.tasks.on_completed(rig.requests[0].token, NoNode())
+    assert (rig.paths, rig.done, rig.tasks.busy) == (["/a"], [], False)

@@ -1,4 +1,4 @@
-"""What is decided of a request, in each form of KIP-584."""
+"""Decisions on requests, in each form of KIP-584."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,15 +37,15 @@ from tests.reference.machines.driving import Driver
 LEVELS = {"alpha": 2, "beta": 1}
 
 
-def known(**ranges: tuple[int, int]) -> Any:
+def capabilities_of(**ranges: tuple[int, int]) -> Any:
     """The capabilities object of these ranges."""
     return intern_capabilities({FeatureName(name): span for name, span in ranges.items()})
 
 
-def here(dialect: Dialect, **levels: int) -> UpdateContext:
+def context(dialect: Dialect, **levels: int) -> UpdateContext:
     """A controller and brokers 1 and 2 that support alpha 1-4 and beta 1-3; 3 lacks gamma."""
-    local = known(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
-    lacking = known(alpha=(1, 4), beta=(1, 3))
+    local = capabilities_of(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
+    lacking = capabilities_of(alpha=(1, 4), beta=(1, 3))
     return UpdateContext(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
 
 
@@ -107,24 +107,24 @@ def here(dialect: Dialect, **levels: int) -> UpdateContext:
     ],
 )
 def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
-    """Each refusal says what KafkaController 3.9 says (F-25, F-36)."""
-    (result,) = decide(here(RELEASED), UpdateFeatures((item,))).response.results
+    """Each rejection has the text of KafkaController 3.9 (F-25, F-36)."""
+    (result,) = decide(context(RELEASED), UpdateFeatures((item,))).response.results
     assert result.message == (message or "NONE")
     assert result.error is (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE)
 
 
 def test_version_0_has_a_flag_in_place_of_the_type() -> None:
-    """``allow_downgrade`` is a safe downgrade there, and the type is not looked at (F-24)."""
+    """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24)."""
     down = UpdateFeatures((ReleasedUpdate("alpha", 1, True, UpgradeType.UPGRADE),), version=0)
-    assert decide(here(RELEASED), down).levels == {"alpha": 1, "beta": 1}
+    assert decide(context(RELEASED), down).levels == {"alpha": 1, "beta": 1}
     not_down = UpdateFeatures((ReleasedUpdate("alpha", 1, False, 2),), version=0)
-    assert decide(here(RELEASED), not_down).levels is None
+    assert decide(context(RELEASED), not_down).levels is None
 
 
-def test_version_2_is_one_answer_for_all() -> None:
-    """Kafka 4.0 names the first feature's error, and gives no results (F-26, F-30)."""
+def test_version_2_has_one_result_for_all() -> None:
+    """Kafka 4.0 returns the first feature's error, without results (F-26, F-30)."""
     items = (ReleasedUpdate("beta", 2), ReleasedUpdate("alpha", 2), ReleasedUpdate("zeta", 1))
-    decision = decide(here(RELEASED), UpdateFeatures(items, version=2))
+    decision = decide(context(RELEASED), UpdateFeatures(items, version=2))
     assert decision.levels is None
     assert decision.response == UpdateResponse(
         ErrorCode.INVALID_REQUEST,
@@ -132,36 +132,36 @@ def test_version_2_is_one_answer_for_all() -> None:
             "Can not upgrade a finalized feature from existing versionLevel:2 to the same value."
         ),
     )
-    good = decide(here(RELEASED), UpdateFeatures(items[:1], version=2))
+    good = decide(context(RELEASED), UpdateFeatures(items[:1], version=2))
     assert (good.levels, good.response) == ({"alpha": 2, "beta": 2}, UpdateResponse())
 
 
 def test_the_later_draft_names_every_item_that_fails_and_every_broker() -> None:
-    """FEATURE_UPDATES_FAILED, with each reason; a success has no code and no text (F-26, F-31)."""
+    """FEATURE_UPDATES_FAILED has each reason; a success has no code and no text (F-26, F-31)."""
     items = (LaterUpdate("gamma", 2), LaterUpdate("beta", 2), LaterUpdate("alpha", 1))
-    decision = decide(here(LATER_DRAFT), UpdateFeatures(items))
+    decision = decide(context(LATER_DRAFT), UpdateFeatures(items))
     assert decision.response == UpdateResponse(
         ErrorCode.FEATURE_UPDATES_FAILED,
         "gamma: Level 2 is not supported by 1 brokers: 3."
         " alpha: Going from level 2 down to 1 must be allowed.",
     )
-    good = decide(here(LATER_DRAFT), UpdateFeatures(items[1:2]))
+    good = decide(context(LATER_DRAFT), UpdateFeatures(items[1:2]))
     assert (good.response.error, good.response.message) == (ErrorCode.NONE, None)
 
 
-def test_an_item_of_another_form_is_refused() -> None:
-    """As is DELETE_FEATURES where it does not exist."""
+def test_an_item_of_another_form_is_rejected() -> None:
+    """So is DELETE_FEATURES in dialects without it."""
     items: dict[Dialect, Update] = {
         RELEASED: LaterUpdate("alpha", 3),
         LATER_DRAFT: EarlyUpdate("alpha", 3),
         EARLY_DRAFT: ReleasedUpdate("alpha", 3),
     }
     for dialect, item in items.items():
-        assert not decide(here(dialect), UpdateFeatures((item,))).response.succeeded
+        assert not decide(context(dialect), UpdateFeatures((item,))).response.succeeded
     for dialect in (RELEASED, LATER_DRAFT):
-        assert decide(here(dialect), DeleteFeatures(("alpha",))).levels is None
+        assert decide(context(dialect), DeleteFeatures(("alpha",))).levels is None
     twice = (LaterUpdate("alpha", 3), LaterUpdate("alpha", 4))
-    assert not decide(here(LATER_DRAFT), UpdateFeatures(twice)).response.succeeded
+    assert not decide(context(LATER_DRAFT), UpdateFeatures(twice)).response.succeeded
 
 
 NAMES = st.sampled_from(["alpha", "beta", "gamma", "delta"])
@@ -177,26 +177,26 @@ ITEMS["released-1"] = ITEMS["released"]
 
 @settings(deadline=None)
 @given(st.data(), st.sampled_from([*DIALECTS]))
-def test_what_is_decided_holds_for_every_broker(data: st.DataObject, name: str) -> None:
+def test_decisions_hold_for_every_broker(data: st.DataObject, name: str) -> None:
     """Each level that a decision changes lies in all ranges of the live set (F-33, F-35, F-37).
 
-    No level goes down by itself, nothing that was not named changes, and where all must pass
-    nothing is written if one does not (F-30, F-36).
+    No level is lowered without permission, no unnamed feature changes, and if all items must be
+    valid, nothing is written if one is not (F-30, F-36).
     """
     dialect = DIALECTS[name]
     groups = data.draw(st.lists(RANGES, max_size=3))
-    accepted = {known(**ranges): {number} for number, ranges in enumerate(groups)}
+    accepted = {capabilities_of(**ranges): {number} for number, ranges in enumerate(groups)}
     levels = data.draw(st.dictionaries(NAMES, st.integers(max(1, dialect.lowest_level), 5)))
-    local = known(**data.draw(RANGES))
+    local = capabilities_of(**data.draw(RANGES))
     items = data.draw(st.lists(ITEMS[name], max_size=4, unique_by=_name))
     version = data.draw(st.integers(0, 2)) if dialect.per_item else 1
     decision = decide(
         UpdateContext(dialect, levels, accepted, local), UpdateFeatures((*items,), version=version)
     )
-    whole = not dialect.per_item or version == 2
+    is_atomic = not dialect.per_item or version == 2
     if decision.levels is None:
         return
-    assert decision.response.succeeded or not whole
+    assert decision.response.succeeded or not is_atomic
     for feature in {*levels, *decision.levels}:
         before, after = levels.get(feature), decision.levels.get(feature)
         if before == after:
@@ -225,9 +225,12 @@ def _downward(item: Update, version: int) -> bool:
 
 @settings(deadline=None)
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
-def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> None:
-    """What is finalized goes, whoever supports it; if one name is not, none goes (F-51, F-53)."""
-    situation = UpdateContext(EARLY_DRAFT, dict.fromkeys(finalized, 3), {known(): {1}}, known())
+def test_deletion_needs_no_range(finalized: set[str], named: set[str]) -> None:
+    """A finalized feature is deleted whoever supports it; if one name is not finalized, none is
+    deleted (F-51, F-53)."""
+    situation = UpdateContext(
+        EARLY_DRAFT, dict.fromkeys(finalized, 3), {capabilities_of(): {1}}, capabilities_of()
+    )
     decision = decide(situation, DeleteFeatures((*named,)))
     if named <= finalized:
         assert decision.levels == dict.fromkeys(finalized - named, 3)
@@ -240,20 +243,20 @@ def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> Non
 def test_broker_and_controller_agree(
     ranges: dict[str, tuple[int, int]], levels: dict[str, int], name: str
 ) -> None:
-    """Whom the levels exclude, three ask with one result (F-39).
+    """Three checks exclude the same brokers (F-39).
 
-    The broker at its start, the controller when it sees that broker join, and the controller when
-    it is asked to finalize those levels beside it.
+    They are the broker's at its start, the controller's when that broker joins, and the
+    controller's when it decides on those levels with the broker registered.
     """
     dialect = DIALECTS[name]
     driver = Driver(ReferenceBroker(BrokerIdentity(4), dialect, ranges))
     driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
     driver.start()
     live = LiveBrokers(dialect)
-    accepted = live.put(4, LiveBroker(known(**ranges), 1), levels)
+    accepted = live.put(4, LiveBroker(capabilities_of(**ranges), 1), levels)
     assert accepted is not bool(driver.exits)
-    every = known(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
-    situation = UpdateContext(dialect, {}, {known(**ranges): {4}}, every)
+    every = capabilities_of(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
+    situation = UpdateContext(dialect, {}, {capabilities_of(**ranges): {4}}, every)
     items: dict[str, Callable[[str, int], Update]] = {
         "early-draft": EarlyUpdate,
         "later-draft": LaterUpdate,
@@ -264,9 +267,9 @@ def test_broker_and_controller_agree(
 
 
 def test_a_dry_run_decides_and_writes_nothing() -> None:
-    """``validate_only`` has the answers of the real thing."""
+    """``validate_only`` has the same response as a real update."""
     items = (ReleasedUpdate("alpha", 3), ReleasedUpdate("beta", 9))
-    real = decide(here(RELEASED), UpdateFeatures(items))
-    dry = decide(here(RELEASED), UpdateFeatures(items, validate_only=True))
+    real = decide(context(RELEASED), UpdateFeatures(items))
+    dry = decide(context(RELEASED), UpdateFeatures(items, validate_only=True))
     assert (dry.response, dry.levels) == (real.response, None)
     assert real.levels == {"alpha": 3, "beta": 1}

@@ -1,29 +1,29 @@
-"""Plays a scenario of the reference system: an aligned table, an event and what follows from it.
+"""Plays a scenario of the reference system: an aligned table of events and their effects.
 
-A row is ``event | expected``; ``#`` begins a comment. What is expected is everything that happens
-until nobody has anything left to do, in any order, separated by commas:
+A row is ``event | expected``; ``#`` begins a comment. The expected effects are all those that
+follow until the cluster is at rest, in any order, separated by commas:
 
-- ``+b1``, ``-b1``: the znode of broker 1 is made, or goes,
+- ``+b1``, ``-b1``: the znode of broker 1 is created, or deleted,
 - ``elected b1 @2``: broker 1 is the controller, with controller epoch 2, and has started up,
 - ``@3 alpha=2 beta=1``: the features znode is written: its data version and its levels,
-- ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: an answer,
-- ``finalized @3 alpha=2 supported alpha:1-3``: a broker's answer to ``discover``,
-- ``tells b2 @3 alpha=2``: the controller sends a broker the levels (where the dialect has it so),
-  ``ok with @3 alpha=2``: an answer that carries them,
-- ``keeps out b2``: the controller does not take a broker into its live set,
-- ``exit b2``: a broker ends with a non-zero code; ``off /feature``: the znode is written disabled.
+- ``ok``, ``NOT_CONTROLLER``, ``alpha:INVALID_REQUEST beta:ok``, ``unknown``: a response,
+- ``finalized @3 alpha=2 supported alpha:1-3``: a broker's response to ``discover``,
+- ``tells b2 @3 alpha=2``: the controller sends a broker the levels, if the dialect pushes,
+  ``ok with @3 alpha=2``: a response with them,
+- ``keeps out b2``: the controller excludes a broker from its live set,
+- ``exit b2``: a broker exits with a non-zero code; ``off /feature``: the znode is disabled.
 
-Events, the first of them always ``speak`` and the name of a dialect:
+Events; the first is always ``speak`` with the name of a dialect:
 
 - ``start b1 alpha:1-3``, ``stop b1``, ``kill b1`` (its session lives on), ``expire b1``,
 - ``ask b1 alpha=2 beta=1!``: update features; ``!`` allows a downgrade, ``!!`` is an unsafe one,
   ``?`` an unknown type; ``ask/2`` is version 2, ``dry`` validates only; ``within 50`` is a timeout,
 - ``delete b1 alpha``: DELETE_FEATURES, ``discover b1``: ApiVersions (``discover/2``: version 2),
-- ``put /feature {...}``, ``remove /controller``: an operator's hand,
-- ``deafen b1``: it hears nothing from ZooKeeper for now, ``freeze b1``: ZooKeeper does nothing of
-  what it asks for now; ``resume b1`` ends both,
-- ``cut b1 done``, ``cut b1 lost``: its connection breaks, and what was frozen is done, or is not;
-  ``join b1``: it is back,
+- ``put /feature {...}``, ``remove /controller``: an operator's writes,
+- ``deafen b1``: it receives no events from ZooKeeper, ``freeze b1``: ZooKeeper performs none of its
+  operations; ``resume b1`` ends both,
+- ``cut b1 done``, ``cut b1 lost``: its connection breaks, and its frozen operations are performed,
+  or not; ``join b1``: it is connected again,
 - ``wait 60000``: time passes, in milliseconds.
 """
 
@@ -49,16 +49,18 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     SetData,
 )
-from tests.scenarios.reference.vocabulary import answer, whole_set, written
+from tests.scenarios.reference.vocabulary import response_words, whole_set, written
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.tree import History
 
-KEPT_OUT = "Ignoring registration of new brokers due to incompatibilities with finalized features: "
+EXCLUDED_TEXT = (
+    "Ignoring registration of new brokers due to incompatibilities with finalized features: "
+)
 
 
 class Scenario:
-    """A table being played."""
+    """Plays one table."""
 
     def __init__(self) -> None:
         self.history = History()
@@ -75,24 +77,26 @@ class Scenario:
         self._requests = 0
 
     def play(self, text: str) -> None:
-        """Play all rows; the first that leads to something else fails with its number and text."""
+        """Plays all rows; the first with another result fails with its number and text."""
         for number, line in enumerate(text.splitlines(), start=1):
             row = line.partition("#")[0].strip()
             if row:
                 event, _, expected = row.partition("|")
                 self._row(event.strip(), expected.strip(), f"line {number}: {line}")
 
-    def _row(self, event: str, expected: str, where: str) -> None:
+    def _row(self, event: str, expected: str, label: str) -> None:
         self._happened.clear()
         verb, _, rest = event.partition(" ")
         verb, _, version = verb.partition("/")
-        words = rest.split(" ", 1) if verb == "put" else rest.split()
-        getattr(self, f"_{verb}")(*words, **({"version": int(version)} if version else {}))
+        arguments = rest.split(" ", 1) if verb == "put" else rest.split()
+        getattr(self, f"_{verb}")(*arguments, **({"version": int(version)} if version else {}))
         self._run()
-        wanted = sorted(part.strip() for part in expected.split(",") if part.strip())
-        assert sorted(self._happened) == wanted, f"{where}\n  led to: {', '.join(self._happened)}"
+        expected_events = sorted(part.strip() for part in expected.split(",") if part.strip())
+        assert sorted(self._happened) == expected_events, (
+            f"{label}\n  led to: {', '.join(self._happened)}"
+        )
 
-    # -- until nobody has anything left to do ------------------------------------------------------
+    # -- until the cluster is at rest --------------------------------------------------------------
 
     def _run(self) -> None:
         for _ in range(10_000):
@@ -100,33 +104,33 @@ class Scenario:
             self._observe()
             if not any(turns):
                 return
-        raise AssertionError("this goes on for ever")
+        raise AssertionError("the cluster does not come to rest")
 
     def _turn(self, name: str, process: Process) -> bool:
-        """Do what there is to do for one process; → whether there was anything."""
+        """Performs the pending work of one process; returns whether there was any."""
         session = process.session
         assert session is not None
         before = len(self.history.log), len(process.requests)
         while process.requests:
             process.serve(self._now_ms)
-        asked = 0 if name in self._frozen else len(session.asked)
-        for _ in range(asked):
+        operation_count = 0 if name in self._frozen else len(session.in_flight)
+        for _ in range(operation_count):
             session.serve()
-        heard = 0
+        event_count = 0
         if name not in self._deaf:
             session.advance(session.lag if session.connected else 0)
-            heard = len(session.coming)
-            for _ in range(heard):
+            event_count = len(session.incoming)
+            for _ in range(event_count):
                 if process.exit is None:
-                    process.hear(self._now_ms)
-        told = [process.tells.popleft() for _ in range(len(process.tells))]
-        for tell in told:
-            self._happened.append(f"tells b{tell.broker_id} {whole_set(tell.message)}")
-            self.processes[f"b{tell.broker_id}"].told(tell, self._now_ms)
+                    process.receive(self._now_ms)
+        messages = [process.outgoing.popleft() for _ in range(len(process.outgoing))]
+        for message in messages:
+            self._happened.append(f"tells b{message.broker_id} {whole_set(message.message)}")
+            self.processes[f"b{message.broker_id}"].on_update_metadata(message, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
             self._close(name)
-        return bool(asked or heard or told) or before != (
+        return bool(operation_count or event_count or messages) or before != (
             len(self.history.log),
             len(process.requests),
         )
@@ -136,9 +140,15 @@ class Scenario:
             self._happened += written(transaction.before, transaction.after)
         self._read = len(self.history.log)
         for name, process in self.processes.items():
-            said = [line.removeprefix(KEPT_OUT) for line in process.said if KEPT_OUT in line]
-            self._happened += [f"keeps out b{who}" for line in said for who in line.split(",")]
-            process.said.clear()
+            lines = [
+                line.removeprefix(EXCLUDED_TEXT)
+                for line in process.log_lines
+                if EXCLUDED_TEXT in line
+            ]
+            self._happened += [
+                f"keeps out b{broker_id}" for line in lines for broker_id in line.split(",")
+            ]
+            process.log_lines.clear()
             epoch = process.controller.epoch if process.controller.active else 0
             if epoch > self._active.get(name, 0):
                 self._happened.append(f"elected {name} @{epoch}")
@@ -151,7 +161,7 @@ class Scenario:
 
     def _start(self, name: str, *features: str) -> None:
         pairs = (word.split(":") for word in features)
-        ranges = {feature: (int(span[0]), int(span[2])) for feature, span in pairs}
+        ranges = {feature: (int(bounds[0]), int(bounds[2])) for feature, bounds in pairs}
         self.processes[name] = Process(int(name[1:]), self._dialect, ranges, self._answer)
         self._active.pop(name, None)
         self._begin(name)
@@ -180,7 +190,7 @@ class Scenario:
         process = self.processes[name]
         assert process.session is not None
         process.session.expire()
-        process.lose(self._now_ms)
+        process.on_session_lost(self._now_ms)
         self._begin(name)
 
     # -- faults ------------------------------------------------------------------------------------
@@ -195,20 +205,20 @@ class Scenario:
         self._deaf.discard(name)
         self._frozen.discard(name)
 
-    def _cut(self, name: str, what: str) -> None:
+    def _cut(self, name: str, mode: str) -> None:
         session = self.processes[name].session
         assert session is not None
-        if what == "done":
-            while session.asked:
+        if mode == "done":
+            while session.in_flight:
                 session.serve()
-            for number, (who, event) in enumerate(session.coming):
+            for number, (machine, event) in enumerate(session.incoming):
                 if isinstance(event, OperationCompleted):
-                    session.coming[number] = (
-                        who,
+                    session.incoming[number] = (
+                        machine,
                         OperationCompleted(event.token, OutcomeUnknown()),
                     )
-        session.disconnect(_Whole(), MACHINES)
-        assert any(isinstance(event, Disconnected) for _, event in session.coming)
+        session.disconnect(_AllArrived(), MACHINES)
+        assert any(isinstance(event, Disconnected) for _, event in session.incoming)
         self._resume(name)
 
     def _join(self, name: str) -> None:
@@ -222,8 +232,8 @@ class Scenario:
             process.tick(self._now_ms)
 
     def _put(self, path: str, data: str) -> None:
-        there = path in self.history.tree
-        write = SetData(path, data.encode(), ANY_VERSION) if there else Create(path, data.encode())
+        exists = path in self.history.tree
+        write = SetData(path, data.encode(), ANY_VERSION) if exists else Create(path, data.encode())
         self.history.write(0, write)
 
     def _remove(self, path: str) -> None:
@@ -255,20 +265,20 @@ class Scenario:
         mark = level.lstrip("-0123456789")
         number = int(level.removesuffix(mark))
         if self._dialect.per_item:
-            kind = {"": 1, "!": 2, "!!": 3, "?": 9}[mark]
-            return ReleasedUpdate(feature, number, mark != "", kind)
+            upgrade_type = {"": 1, "!": 2, "!!": 3, "?": 9}[mark]
+            return ReleasedUpdate(feature, number, mark != "", upgrade_type)
         if self._dialect.has_delete:
             return EarlyUpdate(feature, number, {"": 0, "!": 1, "x": 2, "?": 9}[mark])
         return LaterUpdate(feature, number, mark == "!")
 
     def _answer(self, _request_id: int, response: Response) -> None:
-        self._happened.append(answer(response))
+        self._happened.append(response_words(response))
 
 
-class _Whole(Random):
-    """Of what is under way everything has arrived, and nothing more is done."""
+class _AllArrived(Random):
+    """For `Session.disconnect`: all events have arrived, and no further write is done."""
 
     def randint(self, a: int, b: int) -> int:
-        """The connection's own lots: first what has arrived, then what is done."""
+        """First the number of arrived events, then that of performed writes."""
         self._drawn = getattr(self, "_drawn", 0) + 1
         return b if self._drawn == 1 else a

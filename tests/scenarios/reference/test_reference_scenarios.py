@@ -1,4 +1,4 @@
-"""The scenarios of the reference system beside this file."""
+"""Plays the scenarios of the reference system in this folder."""
 
 from pathlib import Path
 
@@ -11,16 +11,17 @@ FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_scenario(file: Path) -> None:
-    """What the table says follows from each event, and nothing else; its heading names rows."""
+    """Exactly the expected events follow from each row; the heading names the specification's
+    rows."""
     Scenario().play(file.read_text())
 
 
 def test_there_are_scenarios() -> None:
-    """An empty directory would pass for nothing."""
+    """An empty folder would pass without testing anything."""
     assert len(FILES) >= 12
 
 
 def test_a_row_that_is_wrong_fails() -> None:
-    """With its line and with what really followed."""
+    """The failure has the line and the actual events."""
     with pytest.raises(AssertionError, match=r"line 2.*\n.*\+b1, @0 alpha=3"):
         Scenario().play("speak later-draft\nstart b1 alpha:1-3 | +b1")

@@ -1,4 +1,4 @@
-"""The words that stand in a scenario for what happened."""
+"""The words of a scenario for responses and changes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,8 @@ from tests.simulation.reference.claims import levels_in
 from tests.simulation.reference.tree import Node, Tree
 
 
-def answer(response: Response) -> str:
-    """What a client was told."""
+def response_words(response: Response) -> str:
+    """A client's response."""
     if isinstance(response, FeaturesResponse):
         spans = sorted(response.supported.items())
         ranges = "".join(f" {name}:{low}-{high}" for name, (low, high) in spans)
@@ -25,7 +25,7 @@ def answer(response: Response) -> str:
 
 
 def whole_set(message: UpdateMetadata) -> str:
-    """Levels and their epoch."""
+    """The levels and their epoch."""
     return f"@{message.epoch}{_levels(message.features)}"
 
 
@@ -34,7 +34,7 @@ def _levels(levels: Mapping[str, int]) -> str:
 
 
 def written(before: Tree, after: Tree) -> Iterator[str]:
-    """What a transaction did to brokers and levels."""
+    """The changes of brokers and levels by a transaction."""
     for path in sorted({*before, *after}):
         old: Node | None = before.get(path)
         new: Node | None = after.get(path)

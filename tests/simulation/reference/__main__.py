@@ -1,4 +1,4 @@
-"""Any number of histories: ``python -m tests.simulation.reference --seeds 10000 --from 0``."""
+"""Runs any number of histories: ``python -m tests.simulation.reference --seeds 10000 --from 0``."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ STEPS = 900
 
 
 def run(seed: int, steps: int = STEPS) -> World:
-    """One history; what is wrong is raised with its seed."""
+    """Runs one history; a failure is raised with its seed."""
     try:
         world = World(seed)
         world.play(steps)
@@ -22,24 +22,24 @@ def run(seed: int, steps: int = STEPS) -> World:
 
 
 def main() -> None:
-    """Play them, and say how fast."""
+    """Runs the histories and prints a summary."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.reference")
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
-    began, written, elections, exits, told = perf_counter(), 0, 0, 0, Counter[str]()
+    start_s, written, elections, exits, outcomes = perf_counter(), 0, 0, 0, Counter[str]()
     for seed in range(options.first, options.first + options.seeds):
         world = run(seed, options.steps)
         written += len(world.auditor.written)
         elections += world.auditor.elections
         exits += world.exits
-        told.update(world.auditor.told())
-    took = perf_counter() - began
+        outcomes.update(world.auditor.outcomes())
+    seconds = perf_counter() - start_s
     sys.stdout.write(
-        f"{options.seeds} histories in {took:.1f} s ({options.seeds / took:.0f}/s):"
+        f"{options.seeds} histories in {seconds:.1f} s ({options.seeds / seconds:.0f}/s):"
         f" {elections} elections, {written} updates written, {exits} brokers stopped; answers:"
-        f" {', '.join(f'{name} {number}' for name, number in told.most_common())}\n"
+        f" {', '.join(f'{name} {number}' for name, number in outcomes.most_common())}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Watches a simulated cluster from outside, transaction by transaction, and says what is wrong."""
+"""Audits a simulated cluster from outside, transaction by transaction."""
 
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -12,7 +12,7 @@ CONTROLLER, EPOCH, BROKERS = "/controller", "/controller_epoch", "/brokers/ids/"
 
 
 def fits(ranges: Mapping[str, tuple[int, int]], levels: Mapping[str, int]) -> bool:
-    """Whether a broker with these ranges can work with these levels."""
+    """Whether a broker with these ranges supports these levels."""
     return all(
         name in ranges and ranges[name][0] <= level <= ranges[name][1]
         for name, level in levels.items()
@@ -20,7 +20,7 @@ def fits(ranges: Mapping[str, tuple[int, int]], levels: Mapping[str, int]) -> bo
 
 
 class Auditor:
-    """Holds every invariant; each `AssertionError` says which."""
+    """Checks every invariant; each `AssertionError` names the violated one."""
 
     def __init__(self, history: History, features: str) -> None:
         self._history = history
@@ -35,61 +35,63 @@ class Auditor:
 
     # -- clients -----------------------------------------------------------------------------------
 
-    def ask(self, process: Process, request: Request) -> int:
-        """A request is on its way; its number."""
+    def on_request(self, process: Process, request: Request) -> int:
+        """Records a request; returns its number."""
         number = next(self._numbers)
         self.claims[number] = Claim(process, request, len(self._history.log))
         return number
 
-    def answer(self, number: int, response: Response) -> None:
-        """It is answered."""
+    def on_response(self, number: int, response: Response) -> None:
+        """Records the response to a request."""
         claim = self.claims[number]
         assert claim.response is None, f"answered twice: {claim}, then {response}"
         claim.response = response
-        claim.answered = len(self._history.log)
+        claim.responded_at = len(self._history.log)
 
     @property
     def elections(self) -> int:
-        """How many there were."""
+        """The number of elections so far."""
         return len(self._elected)
 
-    def told(self) -> Iterator[str]:
-        """What each request for a change was answered."""
+    def outcomes(self) -> Iterator[str]:
+        """The outcome of each update request, as text."""
         for claim in self.claims.values():
-            answer = claim.response
-            if answer is None:
+            response = claim.response
+            if response is None:
                 yield "nothing"
-            elif isinstance(answer, UpdateResponse):
-                first = next((item.error for item in answer.results if item.error), answer.error)
-                yield "unknown" if answer.unknown else (answer.error or first).name
+            elif isinstance(response, UpdateResponse):
+                first_error = next(
+                    (item.error for item in response.results if item.error), response.error
+                )
+                yield "unknown" if response.unknown else (response.error or first_error).name
 
     # -- the cluster -------------------------------------------------------------------------------
 
-    def joined(self, process: Process) -> None:
-        """This process writes under this session."""
+    def on_session(self, process: Process) -> None:
+        """Records the process of a session."""
         self._processes[process.session_id] = process
 
     @property
     def levels(self) -> Levels:
-        """What is finalized."""
+        """The finalized levels."""
         node = self._history.tree.get(self._features)
         return {} if node is None else levels_in(node.data)
 
     def true_controller(self) -> int:
-        """The session whose writes count; 0: nobody was elected yet."""
+        """The session whose writes are valid; 0 before the first election."""
         node = self._history.tree.get(EPOCH)
         return 0 if node is None else self._elected.get(int(node.data), 0)
 
-    def look(self, process: Process | None) -> None:
-        """Audit the transactions since the last look, and the process that acted."""
+    def check(self, process: Process | None) -> None:
+        """Checks the transactions since the last check, and the process that acted."""
         for transaction in self._history.log[self._read :]:
             self._transaction(transaction)
         self._read = len(self._history.log)
         if process is None:
             return
-        held = process.broker.cached.epoch
-        assert held >= self._epochs.get(process, -1), f"broker {process.node_id} went back"
-        self._epochs[process] = held
+        epoch = process.broker.cached.epoch
+        assert epoch >= self._epochs.get(process, -1), f"broker {process.node_id} went back"
+        self._epochs[process] = epoch
         if process.controller.active and process.session_id == self.true_controller():
             self._live_set(process)
 
@@ -122,18 +124,18 @@ class Auditor:
             self._elected[epoch] = transaction.session
 
     def _live_set(self, process: Process, levels: Levels | None = None) -> None:
-        wanted = self.levels if levels is None else levels
+        expected = self.levels if levels is None else levels
         for broker_id, ranges in process.controller.accepted.items():
-            assert fits(ranges, wanted), (
-                f"broker {broker_id} {ranges} is in the live set with {wanted} finalized"
+            assert fits(ranges, expected), (
+                f"broker {broker_id} {ranges} is in the live set with {expected} finalized"
             )
 
     # -- at the end --------------------------------------------------------------------------------
 
-    def rest(self, processes: list[Process]) -> None:
-        """Nothing happens any more, and every connection stands: what must hold then."""
-        wrong = balance([*self.claims.values()], self.written)
-        assert wrong is None, wrong
+    def check_at_rest(self, processes: list[Process]) -> None:
+        """Checks what must hold when nothing is in flight and every connection is up."""
+        imbalance = balance([*self.claims.values()], self.written)
+        assert imbalance is None, imbalance
         alive = set(processes)
         for claim in self.claims.values():
             assert claim.response is not None or claim.process not in alive, f"no answer: {claim}"
@@ -144,9 +146,9 @@ class Auditor:
         registered = {path for path in self._history.tree if path.startswith(BROKERS)}
         assert registered == {f"{BROKERS}{process.node_id}" for process in processes}
         for process in processes:
-            held = process.broker.cached
+            cached = process.broker.cached
             assert fits(process.ranges, self.levels), f"{process.node_id} should have gone"
-            assert (held.epoch, held.levels) == (node.stat.version, self.levels)
+            assert (cached.epoch, cached.levels) == (node.stat.version, self.levels)
             assert process.broker.controller_id == process.controller.controller_id is not None
         active = [process for process in processes if process.controller.active]
         assert [process.session_id for process in active] == [self.true_controller()]

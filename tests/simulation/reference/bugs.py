@@ -1,16 +1,15 @@
-"""Bugs to plant, each of which the auditor must notice: what is patched, where, and by what."""
+"""Planted bugs, each of which the auditor must notice: the patched object, the name and the
+replacement."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from featurewatch.reference.machines import broker
-from featurewatch.reference.machines.controller import live_brokers as live
-from featurewatch.reference.machines.controller import membership
+from featurewatch.reference.machines.controller import live_brokers, membership
 from featurewatch.reference.machines.controller.pending import PendingRequests
 from featurewatch.reference.machines.encoding import encode_features
-from featurewatch.reference.machines.features import items
-from featurewatch.reference.machines.features import store as finalized
+from featurewatch.reference.machines.features import items, store
 from featurewatch.reference.machines.features.store import FinalizedFeatureStore, WriteResult
 from featurewatch.reference.machines.requests import UpdateResponse
 from featurewatch.reference.machines.zookeeper import (
@@ -26,74 +25,86 @@ from featurewatch.reference.machines.zookeeper import (
     SetData,
 )
 
-_TAKE = PendingRequests.add
+_ADD = PendingRequests.add
 
 
 def _rewriting(change: Callable[[Multi], Multi]) -> Any:
-    def ask(operation: Operation) -> Any:
+    def perform(operation: Operation) -> Any:
         (outcome,) = yield (change(operation) if isinstance(operation, Multi) else operation,)
         return outcome
 
-    return ask
+    return perform
 
 
-def _unfenced(operation: Multi) -> Multi:
+def _without_fence(operation: Multi) -> Multi:
     return replace(operation, operations=operation.operations[1:])
 
 
-def _remade(operation: Multi) -> Multi:
+def _recreating(operation: Multi) -> Multi:
     part = operation.operations[-1]
     if not isinstance(part, SetData):
         return operation
-    again = (Delete(part.path, part.version), Create(part.path, part.data))
-    return replace(operation, operations=(operation.operations[0], *again))
+    parts = (Delete(part.path, part.version), Create(part.path, part.data))
+    return replace(operation, operations=(operation.operations[0], *parts))
 
 
-def _in_doubt(then: WriteResult | None) -> Any:
-    """A write that takes a lost acknowledgement for this, or with None simply writes again."""
+def _on_unknown(assumed: WriteResult | None) -> Any:
+    """A write that assumes this result for a lost acknowledgement, or with None writes again."""
 
     def write(self: FinalizedFeatureStore, levels: Any, fence: int) -> Any:
         data = encode_features(self._dialect, levels)
         while True:
-            (found,) = yield (GetData(self._dialect.path),)
-            if not isinstance(found, GetDataResult):
+            (current,) = yield (GetData(self._dialect.path),)
+            if not isinstance(current, GetDataResult):
                 continue
-            part = SetData(self._dialect.path, data, found.stat.version)
+            part = SetData(self._dialect.path, data, current.stat.version)
             (outcome,) = yield (Multi((CheckVersion("/controller_epoch", fence), part)),)
             if isinstance(outcome, OperationDone):
                 return WriteResult.WRITTEN
             if not isinstance(outcome, OutcomeUnknown):
                 return WriteResult.DEPOSED
-            if then is not None:
-                return then
+            if assumed is not None:
+                return assumed
 
     return write
 
 
-def _told_at_once(self: PendingRequests, request_id: int, request: Any, now_ms: int) -> Any:
-    taken = _TAKE(self, request_id, request, now_ms)
-    self.answer(taken, UpdateResponse())
-    return taken
+def _respond_at_once(self: PendingRequests, request_id: int, request: Any, now_ms: int) -> Any:
+    pending = _ADD(self, request_id, request, now_ms)
+    self.answer(pending, UpdateResponse())
+    return pending
 
 
-def _accepting(self: live.LiveBrokers, broker_id: int, _levels: Any) -> bool:
-    self.accepted.setdefault(self.seen[broker_id].known, set()).add(broker_id)
+def _accepting(self: live_brokers.LiveBrokers, broker_id: int, _levels: Any) -> bool:
+    self.accepted.setdefault(self.brokers[broker_id].capabilities, set()).add(broker_id)
     return True
 
 
 BUGS: dict[str, tuple[object, str, Any]] = {
-    "a deposed controller can write": (finalized, "perform", _rewriting(_unfenced)),
-    "the znode is made anew at each update": (finalized, "perform", _rewriting(_remade)),
+    "a deposed controller can write": (store, "perform", _rewriting(_without_fence)),
+    "the znode is made anew at each update": (store, "perform", _rewriting(_recreating)),
     "a lost write counts as refused": (
         FinalizedFeatureStore,
         "write",
-        _in_doubt(WriteResult.REFUSED),
+        _on_unknown(WriteResult.REFUSED),
     ),
-    "a lost write counts as done": (FinalizedFeatureStore, "write", _in_doubt(WriteResult.WRITTEN)),
-    "a lost write is written again": (FinalizedFeatureStore, "write", _in_doubt(None)),
-    "success is told and nothing is done": (PendingRequests, "add", _told_at_once),
-    "the brokers' ranges are not asked": (items.UpdateContext, "incompatible", lambda *_: []),
-    "every joiner is accepted": (live.LiveBrokers, "_place", _accepting),
+    "a lost write counts as done": (
+        FinalizedFeatureStore,
+        "write",
+        _on_unknown(WriteResult.WRITTEN),
+    ),
+    "a lost write is written again": (FinalizedFeatureStore, "write", _on_unknown(None)),
+    "success is told and nothing is done": (PendingRequests, "add", _respond_at_once),
+    "the brokers' ranges are not asked": (
+        items.UpdateContext,
+        "incompatible_brokers",
+        lambda *_: [],
+    ),
+    "every joiner is accepted": (live_brokers.LiveBrokers, "_admit", _accepting),
     "brokers do not check the levels": (broker, "incompatible_levels", lambda *_: iter(())),
-    "brokers are not watched again": (membership.BrokerMembership, "all_stale", lambda *_: None),
+    "brokers are not watched again": (
+        membership.BrokerMembership,
+        "mark_all_stale",
+        lambda *_: None,
+    ),
 }

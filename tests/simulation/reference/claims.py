@@ -1,7 +1,7 @@
-"""What clients asked and were told, held against what was written: an account that must balance.
+"""Compares the requests and responses of clients with the written changes; both must balance.
 
-It shares no code with the controller: forms are read with the standard library, and the effect of a
-request is worked out anew.
+The module shares no code with the controller: it parses the forms with the standard library and
+computes the effect of a request independently.
 """
 
 import json
@@ -27,9 +27,9 @@ Levels = dict[str, int]
 
 
 def levels_in(data: bytes) -> Levels:
-    """The levels in a features znode, in whichever form."""
-    whole = json.loads(data)
-    features = whole["data"]["features"] if "data" in whole else whole["features"]
+    """The levels in a features znode of any form."""
+    content = json.loads(data)
+    features = content["data"]["features"] if "data" in content else content["features"]
     keys = ("version", "version_level", "max_version_level")
     return {
         name: next(entry[key] for key in keys if key in entry) for name, entry in features.items()
@@ -48,26 +48,26 @@ class Written:
 
 @dataclass(slots=True)
 class Claim:
-    """A request to a process, and the answer if one came; places are transaction numbers."""
+    """A request to a process and its response, if any; points in time are transaction numbers."""
 
     process: object
     request: Request
-    asked: int
+    requested_at: int
     response: Response | None = None
-    answered: float = inf
+    responded_at: float = inf
 
     @property
-    def certain(self) -> bool:
-        """Success was told."""
-        answer = self.response
-        if not isinstance(answer, UpdateResponse) or answer.unknown or self._dry:
+    def has_succeeded(self) -> bool:
+        """Whether the response reports a success."""
+        response = self.response
+        if not isinstance(response, UpdateResponse) or response.unknown or self._dry:
             return False
-        some = any(item.error is ErrorCode.NONE for item in answer.results)
-        return answer.error is ErrorCode.NONE and (some or not answer.results)
+        has_valid_item = any(item.error is ErrorCode.NONE for item in response.results)
+        return response.error is ErrorCode.NONE and (has_valid_item or not response.results)
 
     @property
-    def possible(self) -> bool:
-        """Nothing was told, or that nobody knows."""
+    def is_uncertain(self) -> bool:
+        """Whether there is no response, or one that reports an unknown outcome."""
         if isinstance(self.request, ApiVersions) or self._dry:
             return False
         return self.response is None or (
@@ -79,10 +79,10 @@ class Claim:
         return isinstance(self.request, UpdateFeatures) and self.request.validate_only
 
     def explains(self, written: Written) -> bool:
-        """Whether this request can have caused this change, by what was asked and told."""
-        if self.process is not written.process or written.zxid <= self.asked:
+        """Whether this request can have caused this change."""
+        if self.process is not written.process or written.zxid <= self.requested_at:
             return False
-        if not (self.possible or (self.certain and written.zxid <= self.answered)):
+        if not (self.is_uncertain or (self.has_succeeded and written.zxid <= self.responded_at)):
             return False
         targets = _targets(self.request)
         if isinstance(self.response, UpdateResponse) and self.response.results:
@@ -99,15 +99,18 @@ class Claim:
             for name, level in changed.items()
         ):
             return False
-        partly = self.possible and _per_item(self.request)
+        partly = self.is_uncertain and _per_item(self.request)
         return partly or all(
             written.after.get(name) == target for name, (target, _) in targets.items()
         )
 
 
 def balance(claims: Sequence[Claim], written: Sequence[Written]) -> str | None:
-    """What does not balance: a change that nobody caused, or a success without its change."""
-    by_claim = [[n for n, each in enumerate(written) if claim.explains(each)] for claim in claims]
+    """Describes what does not balance: a change without a cause, or a success without its change;
+    else None."""
+    by_claim = [
+        [n for n, change in enumerate(written) if claim.explains(change)] for claim in claims
+    ]
     causes: dict[int, list[int]] = {n: [] for n in range(len(written))}
     for number, changes in enumerate(by_claim):
         for change in changes:
@@ -115,28 +118,30 @@ def balance(claims: Sequence[Claim], written: Sequence[Written]) -> str | None:
     unmatched = _unmatched(causes)
     if unmatched is not None:
         return f"nobody caused {written[unmatched]}"
-    unmatched = _unmatched({n: by_claim[n] for n, claim in enumerate(claims) if claim.certain})
+    unmatched = _unmatched(
+        {n: by_claim[n] for n, claim in enumerate(claims) if claim.has_succeeded}
+    )
     return None if unmatched is None else f"success without its change: {claims[unmatched]}"
 
 
 def _unmatched(partners: Mapping[int, Sequence[int]]) -> int | None:
-    """One that finds no partner of its own, by augmenting paths; None: each does."""
-    taken: dict[int, int] = {}
+    """An item without a partner of its own, found by augmenting paths; None if each has one."""
+    owner_of: dict[int, int] = {}
 
-    def find(one: int, tried: set[int]) -> bool:
-        for partner in partners[one]:
-            if partner not in tried:
-                tried.add(partner)
-                if partner not in taken or find(taken[partner], tried):
-                    taken[partner] = one
+    def find(item: int, visited: set[int]) -> bool:
+        for partner in partners[item]:
+            if partner not in visited:
+                visited.add(partner)
+                if partner not in owner_of or find(owner_of[partner], visited):
+                    owner_of[partner] = item
                     return True
         return False
 
-    return next((one for one in partners if not find(one, set())), None)
+    return next((item for item in partners if not find(item, set())), None)
 
 
 def _targets(request: Request) -> dict[str, tuple[int | None, bool]]:
-    """By feature: the level asked for (None: gone), and whether it may go down."""
+    """Feature → the requested level (None: deleted), and whether it may be lowered."""
     if isinstance(request, DeleteFeatures):
         return dict.fromkeys(request.names, (None, True))
     if not isinstance(request, UpdateFeatures):

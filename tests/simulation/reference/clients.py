@@ -1,4 +1,4 @@
-"""Requests as clients may make them, good and bad."""
+"""Random requests of clients, valid and invalid."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -19,7 +19,7 @@ from featurewatch.reference.machines.requests import (
 def random_request(
     random: Random, dialect: Dialect, features: Sequence[str], levels: Mapping[str, int]
 ) -> Request:
-    """A request in the form of the dialect: most change something, some ask for too much."""
+    """A request in the dialect's form; most change a level, some are invalid."""
     if random.random() < 0.1:
         return ApiVersions(random.choice((0, 3, 4)))
     names = random.sample([*features, *features, *features, "delta"], random.choice((1, 1, 2)))
@@ -35,8 +35,8 @@ def random_request(
     )
 
 
-def one_update(dialect: Dialect, name: str, level: int, *, down: bool) -> UpdateFeatures:
-    """An update of one feature, with leave to go down or without."""
+def single_update(dialect: Dialect, name: str, level: int, *, down: bool) -> UpdateFeatures:
+    """An update of one feature, with or without permission to lower it."""
     update: Update = LaterUpdate(name, level, down)
     if dialect.per_item:
         update = ReleasedUpdate(name, level, down, 2 if down else 1)

@@ -22,16 +22,20 @@ from featurewatch.reference.machines.protocol import (
 from featurewatch.reference.machines.requests import ApiVersions, Request, Response
 from tests.simulation.reference.session import Session
 
-Answer = Callable[[int, Response], None]
+OnResponse = Callable[[int, Response], None]
 BROKER, CONTROLLER = "broker", "controller"
 MACHINES = (BROKER, CONTROLLER)
 
 
 class Process:
-    """One start of a node; what was asked of it and not answered when it dies, is not answered."""
+    """One run of a node; requests that are pending when it dies get no response."""
 
     def __init__(
-        self, node_id: int, dialect: Dialect, ranges: Mapping[str, tuple[int, int]], answer: Answer
+        self,
+        node_id: int,
+        dialect: Dialect,
+        ranges: Mapping[str, tuple[int, int]],
+        on_response: OnResponse,
     ) -> None:
         self.node_id = node_id
         self.ranges = dict(ranges)
@@ -39,69 +43,71 @@ class Process:
         self.controller = ReferenceController(node_id, dialect, ranges)
         self.session: Session | None = None
         self.requests: deque[tuple[int, Request]] = deque()
-        self.tells: deque[SendUpdateMetadata] = deque()
+        self.outgoing: deque[SendUpdateMetadata] = deque()
         """What its controller sends to brokers; the world carries it."""
         self.exit: ExitProcess | None = None
-        self.said: list[str] = []
-        self._answer = answer
-        self._standing = False
+        self.log_lines: list[str] = []
+        self._on_response = on_response
+        self._is_candidate = False
 
     @property
     def session_id(self) -> int:
-        """Its session; 0: none."""
+        """The id of its session; 0 if there is none."""
         return 0 if self.session is None else self.session.session_id
 
     def begin(self, session: Session) -> None:
-        """A session is there."""
+        """Starts with a new session."""
         self.session = session
         session.begin(BROKER)
 
-    def lose(self, now_ms: int) -> None:
-        """The session has expired, and it is told so."""
+    def on_session_lost(self, now_ms: int) -> None:
+        """Notifies the machines that the session has expired."""
         self.session = None
-        standing, self._standing = self._standing, False
-        self._give(BROKER, SessionLost(), now_ms)
-        if standing:
-            self._give(CONTROLLER, SessionLost(), now_ms)
+        was_candidate, self._is_candidate = self._is_candidate, False
+        self._deliver(BROKER, SessionLost(), now_ms)
+        if was_candidate:
+            self._deliver(CONTROLLER, SessionLost(), now_ms)
 
-    def hear(self, now_ms: int) -> None:
-        """Take the next event that comes from ZooKeeper."""
+    def receive(self, now_ms: int) -> None:
+        """Processes the next event from ZooKeeper."""
         assert self.session is not None
-        who, event = self.session.coming.popleft()
-        if who == CONTROLLER and not self._standing:
+        machine, event = self.session.incoming.popleft()
+        if machine == CONTROLLER and not self._is_candidate:
             return
-        self._give(who, event, now_ms)
-        if self.broker.registered and not self._standing and self.exit is None:
-            self._standing = True
-            self._give(CONTROLLER, SessionStarted(self.session_id), now_ms)
+        self._deliver(machine, event, now_ms)
+        if self.broker.registered and not self._is_candidate and self.exit is None:
+            self._is_candidate = True
+            self._deliver(CONTROLLER, SessionStarted(self.session_id), now_ms)
 
     def serve(self, now_ms: int) -> None:
-        """Take the next request; what the controller is asked for comes to that machine."""
+        """Processes the next request; updates go to the controller's machine."""
         request_id, request = self.requests.popleft()
-        who = BROKER if isinstance(request, ApiVersions) or not self._standing else CONTROLLER
-        self._give(who, RequestReceived(request_id, request), now_ms)
+        machine = (
+            BROKER if isinstance(request, ApiVersions) or not self._is_candidate else CONTROLLER
+        )
+        self._deliver(machine, RequestReceived(request_id, request), now_ms)
 
-    def told(self, tell: SendUpdateMetadata, now_ms: int) -> None:
-        """A controller's message has come."""
-        self._give(BROKER, UpdateMetadataReceived(tell.message), now_ms)
+    def on_update_metadata(self, effect: SendUpdateMetadata, now_ms: int) -> None:
+        """Processes a controller's message."""
+        self._deliver(BROKER, UpdateMetadataReceived(effect.message), now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed."""
-        self._give(BROKER, Tick(), now_ms)
-        self._give(CONTROLLER, Tick(), now_ms)
+        """Notifies the machines that time has passed."""
+        self._deliver(BROKER, Tick(), now_ms)
+        self._deliver(CONTROLLER, Tick(), now_ms)
 
-    def _give(self, who: str, event: Event, now_ms: int) -> None:
-        machine = self.broker if who == BROKER else self.controller
-        for effect in machine.receive(event, now_ms):
+    def _deliver(self, machine: str, event: Event, now_ms: int) -> None:
+        target = self.broker if machine == BROKER else self.controller
+        for effect in target.receive(event, now_ms):
             match effect:
                 case ZookeeperRequest():
                     if self.session is not None:
-                        self.session.ask(who, effect)
+                        self.session.send(machine, effect)
                 case SendResponse(request_id, response):
-                    self._answer(request_id, response)
+                    self._on_response(request_id, response)
                 case ExitProcess():
                     self.exit = effect
                 case WriteLog(line):
-                    self.said.append(line)
+                    self.log_lines.append(line)
                 case SendUpdateMetadata():
-                    self.tells.append(effect)
+                    self.outgoing.append(effect)

@@ -1,8 +1,8 @@
 """A client's session with a simulated ZooKeeper server that may lag behind.
 
-What ZooKeeper promises, and no more, holds: the operations of a session are carried out in order,
-a session's view never goes back, its own writes bring it up to date, and a watch fires before a
-read can show the change.
+It gives exactly ZooKeeper's guarantees: the operations of a session are performed in order, a
+session's view never goes back, its own writes bring it up to date, and a watch fires before a read
+can show the change.
 """
 
 from collections import deque
@@ -29,19 +29,19 @@ from featurewatch.reference.machines.zookeeper import (
 )
 from tests.simulation.reference.tree import History, read
 
-Letter = tuple[str, Event]
+MachineEvent = tuple[str, Event]
 """An event for one of the machines that share a session, by its name."""
 
 
 class Session:
-    """``asked`` are operations under way to the server, ``coming`` is what comes from it."""
+    """``in_flight`` are operations on the way to the server, ``incoming`` are events from it."""
 
     def __init__(self, session_id: int, history: History) -> None:
         self.session_id = session_id
         self.connected = True
-        self.asked: deque[tuple[str, ZookeeperRequest]] = deque()
-        self.coming: deque[Letter] = deque()
-        self.over = False
+        self.in_flight: deque[tuple[str, ZookeeperRequest]] = deque()
+        self.incoming: deque[MachineEvent] = deque()
+        self.expired = False
         self._history = history
         self._view = len(history.log)
         self._data: dict[str, set[str]] = {}
@@ -49,76 +49,82 @@ class Session:
 
     @property
     def lag(self) -> int:
-        """How many transactions its server has not shown it."""
+        """The number of transactions that its server has not applied yet."""
         return len(self._history.log) - self._view
 
-    def begin(self, who: str) -> None:
-        """The session's first event for one of its machines."""
-        self.coming.append((who, SessionStarted(self.session_id)))
+    def begin(self, machine: str) -> None:
+        """Queues the session's first event for one of its machines."""
+        self.incoming.append((machine, SessionStarted(self.session_id)))
 
-    def ask(self, who: str, asked: ZookeeperRequest) -> None:
-        """Send an operation; with no connection its outcome is unknown, and it is not done."""
+    def send(self, machine: str, request: ZookeeperRequest) -> None:
+        """Sends an operation; without a connection it is not performed and its outcome is
+        unknown."""
         if self.connected:
-            self.asked.append((who, asked))
+            self.in_flight.append((machine, request))
         else:
-            self.coming.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
+            self.incoming.append((machine, OperationCompleted(request.token, OutcomeUnknown())))
 
     def serve(self) -> None:
-        """The server carries out the next operation."""
-        who, asked = self.asked.popleft()
-        self.coming.append((who, OperationCompleted(asked.token, self._do(who, asked.operation))))
+        """Performs the next operation on the server."""
+        machine, request = self.in_flight.popleft()
+        self.incoming.append(
+            (machine, OperationCompleted(request.token, self._perform(machine, request.operation)))
+        )
 
     def advance(self, steps: int) -> None:
-        """The server comes to know of more transactions; watches on what they changed fire."""
+        """Applies further transactions on the server; watches on changed paths fire."""
         target = min(self._view + steps, len(self._history.log))
         while self._view < target:
             for change in self._history.log[self._view].changes:
                 watches = self._children if change.kind is WatchKind.CHILDREN else self._data
-                for who in sorted(watches.pop(change.path, ())):
-                    self.coming.append((who, WatchFired(change.path, change.kind)))
+                for machine in sorted(watches.pop(change.path, ())):
+                    self.incoming.append((machine, WatchFired(change.path, change.kind)))
             self._view += 1
 
     def disconnect(self, random: Random, machines: tuple[str, ...]) -> None:
-        """The connection breaks; of what is under way a part has arrived, and a part is done."""
-        arrived = random.randint(0, len(self.coming))
-        done = random.randint(0, len(self.asked))
-        kept = [*self.coming][:arrived]
-        for who, event in [*self.coming][arrived:]:
+        """Breaks the connection; a random part of the events has arrived, and a part of the writes
+        is done."""
+        arrived_count = random.randint(0, len(self.incoming))
+        performed_count = random.randint(0, len(self.in_flight))
+        incoming = [*self.incoming][:arrived_count]
+        for machine, event in [*self.incoming][arrived_count:]:
             if isinstance(event, OperationCompleted):
-                kept.append((who, OperationCompleted(event.token, OutcomeUnknown())))
+                incoming.append((machine, OperationCompleted(event.token, OutcomeUnknown())))
             elif not isinstance(event, WatchFired):
-                kept.append((who, event))
-        for number, (who, asked) in enumerate(self.asked):
-            if number < done and not isinstance(asked.operation, GetData | Exists | GetChildren):
-                self._history.write(self.session_id, asked.operation)
-            kept.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
-        self.coming = deque(kept)
-        self.asked.clear()
+                incoming.append((machine, event))
+        for number, (machine, request) in enumerate(self.in_flight):
+            if number < performed_count and not isinstance(
+                request.operation, GetData | Exists | GetChildren
+            ):
+                self._history.write(self.session_id, request.operation)
+            incoming.append((machine, OperationCompleted(request.token, OutcomeUnknown())))
+        self.incoming = deque(incoming)
+        self.in_flight.clear()
         self._data.clear()
         self._children.clear()
         self.connected = False
-        self.coming.extend((who, Disconnected()) for who in machines)
+        self.incoming.extend((machine, Disconnected()) for machine in machines)
 
     def reconnect(self, machines: tuple[str, ...]) -> None:
-        """Another server takes the session over."""
+        """Connects the session to another server."""
         self.connected = True
-        self.coming.extend((who, Reconnected()) for who in machines)
+        self.incoming.extend((machine, Reconnected()) for machine in machines)
 
     def expire(self) -> None:
-        """The servers give it up: its ephemeral znodes go."""
+        """Expires the session, which deletes its ephemeral znodes."""
         self._history.close(self.session_id)
-        self.over, self.connected = True, False
-        self.asked.clear()
+        self.expired, self.connected = True, False
+        self.in_flight.clear()
 
-    def _do(self, who: str, operation: Operation) -> OperationResult:
+    def _perform(self, machine: str, operation: Operation) -> OperationResult:
         match operation:
             case GetData(path, watch) | Exists(path, watch) | GetChildren(path, watch):
-                found = read(self._history.at(self._view), operation)
-                there = isinstance(operation, Exists) or not isinstance(found, NoNode)
-                if watch and there:
+                result = read(self._history.at(self._view), operation)
+                sets_watch = isinstance(operation, Exists) or not isinstance(result, NoNode)
+                if watch and sets_watch:
                     watches = self._children if isinstance(operation, GetChildren) else self._data
-                    watches.setdefault(path, set()).add(who)
-                return found
+                    watches.setdefault(path, set()).add(machine)
+                return result
             case _:
                 outcome = self._history.write(self.session_id, operation)
                 self.advance(self.lag)

@@ -1,4 +1,4 @@
-"""A thousand clusters over a faulty ZooKeeper, and proof that the auditor would notice."""
+"""A thousand clusters over a faulty ZooKeeper, and proof that the auditor notices bugs."""
 
 import subprocess
 import sys
@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
-    """Whatever breaks, the invariants hold, by any path (F-13, F-28, F-42, F-44, F-70).
+    """Whatever fails, the invariants hold, in any order of events (F-13, F-28, F-42, F-44, F-70).
 
     Levels lie within every range of the live set, the epoch grows by one a write, only the newest
-    controller's writes take effect, what was told to be done is done, what was refused changed
-    nothing, and at rest every broker holds what is finalized or has gone.
+    controller's writes take effect, reported successes are done, rejected requests changed nothing,
+    and at rest every broker has the finalized levels or has exited.
     """
     elections = written = 0
     for seed in range(block, block + BLOCK):
@@ -43,7 +43,7 @@ def test_the_auditor_notices(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_by_hand() -> None:
-    """The command plays the seeds that it is told and says how fast."""
+    """The command runs the given seeds and prints its speed."""
     command = [sys.executable, "-m", "tests.simulation.reference", "--seeds", "3", "--from", "7"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("3 histories in ")

@@ -1,4 +1,5 @@
-"""ZooKeeper's tree as a history: each transaction gives a new tree, and any of them can be read."""
+"""ZooKeeper's tree as a history: each transaction gives a new tree, and all of them stay
+readable."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -41,7 +42,7 @@ Tree = Map[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a transaction did to one path."""
+    """The change of one path by a transaction."""
 
     path: str
     kind: WatchKind
@@ -49,7 +50,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """``session`` wrote; ``before`` and ``after`` are the trees around it."""
+    """A write of ``session``, with the trees before and after it."""
 
     zxid: int
     session: int
@@ -60,7 +61,7 @@ class Transaction:
 
 @dataclass(slots=True)
 class History:
-    """All transactions; the number of a transaction is its place."""
+    """All transactions; the zxid of a transaction is its index + 1."""
 
     log: list[Transaction] = field(default_factory=list)
 
@@ -70,11 +71,11 @@ class History:
         return self.at(len(self.log))
 
     def at(self, zxid: int) -> Tree:
-        """The tree after a transaction; 0: the empty one."""
+        """The tree after a transaction; for 0 the empty tree."""
         return self.log[zxid - 1].after if zxid else Map()
 
     def write(self, session: int, operation: Operation) -> OperationResult:
-        """Carry out a write at the head."""
+        """Performs a write on the newest tree."""
         parts = operation.operations if isinstance(operation, Multi) else (operation,)
         zxid, tree = len(self.log) + 1, self.tree
         changes: list[Change] = []
@@ -87,28 +88,28 @@ class History:
             tree = outcome
             changes += _changes(part)
             node = tree.get(part.path)
-            known = not isinstance(part, CheckVersion | Delete)
-            stats.append(node.stat if known and node is not None else None)
+            has_stat = not isinstance(part, CheckVersion | Delete)
+            stats.append(node.stat if has_stat and node is not None else None)
         self.log.append(Transaction(zxid, session, self.tree, tree, tuple(changes)))
         return OperationDone(tuple(stats))
 
     def close(self, session: int) -> None:
-        """End a session: its ephemeral znodes go in one transaction."""
-        gone = [path for path, node in self.tree.items() if node.stat.owner == session]
-        if gone:
+        """Ends a session: its ephemeral znodes are deleted in one transaction."""
+        paths = [path for path, node in self.tree.items() if node.stat.owner == session]
+        if paths:
             tree = self.tree
-            for path in gone:
+            for path in paths:
                 tree = tree.delete(path)
-            changes = tuple(change for path in gone for change in _changes(Delete(path)))
+            changes = tuple(change for path in paths for change in _changes(Delete(path)))
             zxid = len(self.log) + 1
             self.log.append(Transaction(zxid, session, self.tree, tree, changes))
 
 
 def read(tree: Tree, operation: Operation) -> OperationResult:
-    """Carry out a read."""
+    """Performs a read."""
     match operation:
         case GetChildren(path):
-            names = (other.rpartition("/") for other in tree)
+            names = (node_path.rpartition("/") for node_path in tree)
             return GetChildrenResult(tuple(name for parent, _, name in names if parent == path))
         case GetData(path) | Exists(path) if path in tree:
             node = tree[path]
