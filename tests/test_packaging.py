@@ -14,7 +14,9 @@ import pytest
 from tests.pipeline.replay.logs import Log, level, registration
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = tuple(sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_dir()))
+FOLDERS = tuple(
+    sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_dir())
+)
 NO_PART_OF_IT = {"spark.Dockerfile": "it is given the wheel"}
 UNTRACKED = (".*", "__pycache__", "build", "dist", "*.egg-info")
 
