@@ -83,12 +83,14 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
 
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # it forgets the acknowledgements that it has counted
-        return self.app.ledger.next(tp)  # type: ignore[no-any-return]
+        tracker: OffsetTracker = self.app.ledger
+        return tracker.next_offset(tp)
 
 
 class _Producer(driver.Producer):  # type: ignore[misc]  # faust is not typed
     async def flush(self) -> None:
-        await self.app.ledger.settle()
+        tracker: OffsetTracker = self.app.ledger
+        await tracker.wait_acknowledged()
         await super().flush()
 
 

@@ -1,8 +1,8 @@
 """Measures what somebody sees first: ``make demo`` in a fresh clone, with nothing fetched before.
 
 The caches of pip, uv and featurewatch are empty directories. All connections go through a proxy of
-this script, which counts what arrives (TLS and headers included; connections to this machine do not
-go through it). Prints the time to the demo's last line and the bytes; exits with 1 if one of them is
+this script, which counts what arrives, TLS and headers included; connections to this machine do not
+go through it. Prints the time to the demo's last line and the bytes; exits with 1 if one of them is
 above its limit, or with the demo's exit code.
 
 Usage: ``python -m scripts.first_minute``; what is committed is what is measured.
@@ -109,7 +109,7 @@ def empty_machine(directory: Path, proxy: CountingProxy) -> dict[str, str]:
     """The environment of somebody who has fetched nothing yet."""
     caches = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "FEATUREWATCH_CACHE": "featurewatch"}
     url = f"http://127.0.0.1:{proxy.port}"
-    proxies = {name: url for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")}
+    proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), url)
     direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     kept = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MAKEFLAGS")
