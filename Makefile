@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	&& echo $$p && break; done)
 # Makes environments in seconds; fetches a Python where there is none. Without it: venv and pip.
-UV := $(shell command -v uv)
+UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast lint types format bench requirements first-minute clean
@@ -39,7 +39,7 @@ demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and wa
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
 test: $(VENV)/ready ## Run every test, against real Kafka.
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
 	@$(BIN)/python -m pytest -m 'not stack and not network' $(PYTEST)
