@@ -26,33 +26,23 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
-from xdist.scheduler import LoadScopeScheduling
 
 from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec, Tls
+from tests.process_logs import started
 
-if TYPE_CHECKING:
-    from xdist.remote import Producer
+pytest_plugins = ("tests.plugins.flaky", "tests.plugins.process_logs", "tests.plugins.scheduling")
 
 MakeCluster = Callable[[ClusterSpec], Cluster]
 MakeEnsemble = Callable[..., Ensemble]
 """Takes an `EnsembleSpec`, or nothing for one server."""
-
-
-class FolderScheduling(LoadScopeScheduling):
-    """Runs in several processes: each takes a whole folder of tests, since a folder's tests share
-    what runs."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "/".join(nodeid.partition("::")[0].split("/")[:2])
 
 
 def pytest_configure() -> None:
@@ -60,11 +50,6 @@ def pytest_configure() -> None:
     starts would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling:
-    """How a run in several processes (``-n``) hands out the tests."""
-    return FolderScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +64,7 @@ def stack_cache(pytestconfig: pytest.Config) -> Cache:
 
 
 def _running(spec: ClusterSpec, directory: Path, cache: Cache) -> Iterator[Cluster]:
-    with Cluster(spec, directory, cache=cache, temporary=True) as cluster:
+    with started(Cluster(spec, directory, cache=cache, temporary=True)) as cluster:
         yield cluster
 
 
@@ -113,7 +98,7 @@ def make_cluster(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeCluster]:
         def make(spec: ClusterSpec) -> Cluster:
             directory = tmp_path / f"cluster-{len(made)}"
             cluster = Cluster(spec, directory, cache=stack_cache, temporary=True)
-            made.append(stack.enter_context(cluster))
+            made.append(stack.enter_context(started(cluster)))
             return cluster
 
         yield make
@@ -123,7 +108,8 @@ def make_cluster(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeCluster]:
 def ensemble(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
     """Three ZooKeeper servers, shared."""
     directory = tmp_path_factory.mktemp("ensemble") / "servers"
-    with Ensemble(directory, EnsembleSpec(3), cache=stack_cache, temporary=True) as servers:
+    spec = EnsembleSpec(3)
+    with started(Ensemble(directory, spec, cache=stack_cache, temporary=True)) as servers:
         yield servers
 
 
@@ -136,7 +122,7 @@ def make_ensemble(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeEnsemble]:
         def make(spec: EnsembleSpec | None = None) -> Ensemble:
             directory = tmp_path / f"ensemble-{len(made)}"
             servers = Ensemble(directory, spec, cache=stack_cache, temporary=True)
-            made.append(stack.enter_context(servers))
+            made.append(stack.enter_context(started(servers)))
             return servers
 
         yield make

@@ -9,15 +9,12 @@ import fcntl
 import json
 import os
 import re
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from featurewatch.deploy.errors import ArtifactError
 from featurewatch.deploy.java.progress import Reporter, on_stderr
@@ -26,8 +23,6 @@ from featurewatch.deploy.java.runtime import java
 OLDEST, NEWEST = (3, 3), (4, 3)
 """The range of releases that the stack knows how to configure."""
 
-_DOWNLOADS_AT_A_TIME = 6
-_ATTEMPTS = 3
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _SLF4J_BINDING = "org.slf4j:slf4j-simple:1.7.36"
 """Releases 3.3 to 4.3 log through slf4j 1.7; this binding needs no configuration file."""
@@ -39,6 +34,10 @@ class Jars(StrEnum):
     SERVER = "server"
     TOOLS = "tools"
     """The server's class path with kafka-tools and kafka-shell."""
+
+
+ClassPath = tuple[str, Jars]
+"""A release and which of its class paths."""
 
 
 def parse_release(release: str) -> tuple[int, int, int]:
@@ -82,16 +81,27 @@ class Cache:
         Raises:
             ArtifactError: if the release is not supported, or its jars cannot be fetched.
         """
-        parse_release(release)
-        if complete := self._complete(release, jars):
-            return complete
-        with self.locked():
-            if complete := self._complete(release, jars):  # another process fetched it meanwhile
-                return complete
-            with on_stderr() as reporter:
-                fetched = _fetch(self.repository, release, jars, reporter)
-            self._mark(release, jars, fetched)
-            return fetched
+        return self.class_paths([(release, jars)])[0]
+
+    def class_paths(self, wanted: Sequence[ClassPath]) -> list[list[Path]]:
+        """Several of them; what is not there yet is fetched under one progress bar.
+
+        Raises:
+            ArtifactError: as `class_path` does.
+        """
+        for release, _ in wanted:
+            parse_release(release)
+        found = {class_path: self._complete(*class_path) for class_path in wanted}
+        if not all(found.values()):
+            with self.locked():  # another process may have fetched them meanwhile
+                found = {class_path: self._complete(*class_path) for class_path in wanted}
+                if missing := [class_path for class_path, jars in found.items() if not jars]:
+                    with on_stderr() as reporter:
+                        fetched = _fetch(self.repository, missing, reporter)
+                    for (release, jars), paths in fetched.items():
+                        self._mark(release, jars, paths)
+                    found |= fetched
+        return [found[class_path] or [] for class_path in wanted]
 
     def _marker(self, release: str, jars: Jars) -> Path:
         return self.directory / "class-paths" / f"kafka-{release}-{jars}.json"
@@ -182,104 +192,35 @@ def _coordinates(release: str, jars: Jars) -> list[str]:
     return coordinates
 
 
-def _fetch(repository: Path, release: str, jars: Jars, reporter: Reporter) -> list[Path]:
+def _fetch(
+    repository: Path, wanted: Sequence[ClassPath], reporter: Reporter
+) -> dict[ClassPath, list[Path]]:
     try:
-        import requests
-        from jgo.maven import MavenContext
+        from featurewatch.deploy.java.maven import DOWNLOADS_AT_A_TIME, MavenCentral, reason
     except ImportError as error:
         raise ArtifactError(
             "fetching Kafka needs the package jgo; run: pip install 'featurewatch[stack]'"
         ) from error
-    reporter.on_phase(f"Kafka {release}: finding its jars on Maven Central")
+    kafka = "Kafka " + " and ".join(dict.fromkeys(release for release, _ in wanted))
+    reporter.on_phase(f"{kafka}: finding its jars on Maven Central")
+    central = MavenCentral(repository, reporter)
     try:
-        context = MavenContext(resolver=_resolver(repository, reporter), repo_cache=repository)
-        dependencies = [context.create_dependency(c) for c in _coordinates(release, jars)]
-        direct, transitive = _retry(lambda: context.resolver.resolve(dependencies))
-        artifacts = [
-            dependency.artifact
-            for dependency in (*direct, *transitive)
-            if dependency.scope in (None, "compile", "runtime")
-        ]
-        reporter.on_phase(f"Kafka {release}: fetching {len(artifacts)} jars to {repository.parent}")
-        with ThreadPoolExecutor(_DOWNLOADS_AT_A_TIME) as pool:
-            paths: list[Path] = []
-            for path in pool.map(lambda artifact: _retry(artifact.resolve), artifacts):
-                paths.append(path)
-                reporter.on_files(len(paths), len(artifacts))
-    except (requests.RequestException, OSError) as error:
+        with ThreadPoolExecutor(DOWNLOADS_AT_A_TIME) as pool:
+            coordinates = [_coordinates(*class_path) for class_path in wanted]
+            resolved = list(pool.map(central.resolve_jars, coordinates))
+            artifacts = {each.cached_path: each for jars in resolved for each in jars}
+            reporter.on_phase(f"{kafka}: fetching {len(artifacts)} jars to {repository.parent}")
+            for done, _ in enumerate(pool.map(central.fetch, artifacts.values()), start=1):
+                reporter.on_files(done, len(artifacts))
+    except OSError as error:  # requests' errors are OSErrors
         raise ArtifactError(
-            f"Kafka {release} could not be fetched ({_reason(error)}); Maven Central must be "
+            f"{kafka} could not be fetched ({reason(error)}); Maven Central must be "
             "reachable once, check the network and run it again"
         ) from error
     except RuntimeError as error:
-        raise ArtifactError(
-            f"Maven Central has no complete Kafka {release}: {_reason(error)}"
-        ) from error
-    reporter.on_phase(f"Kafka {release}: ready")
-    return paths
-
-
-def _resolver(repository: Path, reporter: Reporter) -> Any:
-    """A jgo resolver that never leaves a partial file in the repository."""
-    from jgo.maven import MavenContext, PythonResolver
-
-    @contextmanager
-    def received(_name: str, _size_bytes: int) -> Iterator[Callable[[int], None]]:
-        yield reporter.on_received
-
-    class AtomicDownloads(PythonResolver):  # type: ignore[misc]  # jgo is not followed by mypy
-        """Downloads into a staging directory, verifies the file, then moves it into place."""
-
-        def download(self, artifact: Any) -> Path:
-            target = Path(artifact.cached_path)
-            repository.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".part-", dir=repository) as staging:
-                context = MavenContext(resolver=self, repo_cache=Path(staging))
-                staged = (
-                    context.project(artifact.groupId, artifact.artifactId)
-                    .at_version(artifact.version)
-                    .artifact(artifact.classifier, artifact.packaging)
-                )
-                path = Path(PythonResolver.download(self, staged))
-                if path.suffix == ".jar":
-                    _check_jar(path)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(target)
-            return target
-
-    return AtomicDownloads(progress_callback=received)
-
-
-def _check_jar(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as jar:
-            corrupt_name = jar.testzip()
-    except zipfile.BadZipFile as error:
-        raise OSError(f"{path.name} arrived damaged") from error
-    if corrupt_name is not None:
-        raise OSError(f"{path.name} arrived damaged")
-
-
-def _retry(action: Callable[[], Any]) -> Any:
-    """The action's result; repeats the action if the connection breaks.
-
-    Raises:
-        OSError: if the last attempt fails too.
-    """
-    for attempt in range(_ATTEMPTS):
-        try:
-            return action()
-        except OSError:  # requests' errors are OSErrors
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("unreachable")
-
-
-def _reason(error: Exception) -> str:
-    """The innermost cause in one line: urllib3 wraps a refused connection four times."""
-    cause: BaseException = error
-    while inner := (getattr(cause, "reason", None) or cause.__cause__ or cause.__context__):
-        if not isinstance(inner, BaseException):
-            break
-        cause = inner
-    return " ".join(str(cause).split())[:200] or type(cause).__name__
+        raise ArtifactError(f"Maven Central has no complete {kafka}: {reason(error)}") from error
+    reporter.on_phase(f"{kafka}: ready")
+    return {
+        class_path: [Path(each.cached_path) for each in jars]
+        for class_path, jars in zip(wanted, resolved, strict=True)
+    }

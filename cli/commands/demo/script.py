@@ -4,6 +4,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from featurewatch.controller.readiness import assess_readiness, downgrade_path
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.deploy.java.jars import Cache, Jars, default_cache
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined, single_bus
+from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER, combined, single_bus
 from featurewatch.deploy.wire.light_nodes import LightNodes
 from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.net.address import parse_addresses
@@ -48,8 +49,9 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
     with ExitStack() as stack:
         narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
         cache = Cache(default_cache())
-        for release, jars in ((OLD, Jars.SERVER), (NEW, Jars.SERVER), (NEW, Jars.TOOLS)):
-            cache.class_path(release, jars)
+        # With the tools: all that either act needs is fetched here, under one progress bar.
+        releases = (OLD, NEW, KAFKA_WITH_ZOOKEEPER)
+        cache.class_paths(list(dict.fromkeys(product(releases, Jars))))
         bus = Cluster(single_bus(), directory / "bus", temporary=True)
         cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
         with ThreadPoolExecutor(2) as pool:
