@@ -1,4 +1,4 @@
-"""The shared fold over messages: what the worker does with one, without a bus and without Spark."""
+"""The shared fold over messages: the worker's processing of one message, without a bus or Spark."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ from featurewatch.tables.image.cluster import ClusterDelta, MessagePosition
 from featurewatch.tables.rows import cluster_of, row_key
 
 INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
-"""The input topics that the fold takes in, by short name."""
+"""The topics that the fold applies, by short name."""
 
 CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
 
@@ -44,9 +44,9 @@ class InputMessage(NamedTuple):
 
 
 class FoldOutput(NamedTuple):
-    """What the fold says: an output as it goes to its topic, a row of the past, or of the state.
+    """A row that the fold emits: an output as published, a history row, or a row of the state.
 
-    ``id`` follows from the cause of an output (its ``ce_id``), and names a row.
+    ``id`` is the ``ce_id`` of an output, which follows from its cause, or the name of a row.
     """
 
     cluster: str
@@ -57,7 +57,8 @@ class FoldOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoldState:
-    """What the fold knows of a cluster: what the worker knows, and what is remembered beside it."""
+    """The fold's state of one cluster: the worker's state, open intervals and rolls, and the
+    day."""
 
     monitor: MonitorState
     past: OpenIntervals = NO_PAST
@@ -65,12 +66,12 @@ class FoldState:
 
     @property
     def cluster(self) -> ClusterId:
-        """Whose state it is."""
+        """The cluster of this state."""
         return self.monitor.image.cluster
 
 
 def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
-    """The state that some rows hold; before there are any, that of an unknown cluster."""
+    """Decodes the state of a cluster from its rows; without rows, that of an unknown cluster."""
     name = ClusterId(cluster)
     known, past, days = {}, {}, None
     for key, value in rows.items():
@@ -86,7 +87,7 @@ def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
 
 
 def state_rows(state: FoldState) -> dict[str, bytes]:
-    """All rows of a state, as if all of it had just changed."""
+    """Encodes all rows of a state, including those that have not changed."""
     image = state.monitor.image
     everything = ClusterDelta(
         nodes=dict(image.nodes.nodes),
@@ -107,10 +108,11 @@ def state_rows(state: FoldState) -> dict[str, bytes]:
 def fold_message(
     state: FoldState, message: InputMessage, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[FoldState, list[FoldOutput]]:
-    """Takes in a message of the state's cluster, as a worker with the same limits does.
+    """Applies a message of the state's cluster, as a worker with the same limits does.
 
-    A message that was taken in before says nothing; one that cannot be read is counted as such.
-    After the last message `flush_outputs` has what is not said message by message.
+    Returns the new state and the rows that follow. A message that was already applied yields none;
+    an unreadable one is counted as such. After the last message, `flush_outputs` yields the rows
+    that are not emitted message by message.
     """
     topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
     delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
@@ -135,14 +137,15 @@ def fold_message(
 
 
 def flush_outputs(state: FoldState) -> tuple[FoldState, list[FoldOutput]]:
-    """What is still to be said after some messages: once for all of them."""
+    """Returns the rows that are pending after some messages, one set for all of them."""
     past, words = last_words_of(state.cluster, state.past)
     days, more = daily_readiness.flush_today(state.days, state.monitor.image)
     return FoldState(state.monitor, past, days), _words(state.cluster, words + more)
 
 
 def _cause(event: Event) -> Cause:
-    """An event and when what it tells of happened: Kafka's own time where there is one."""
+    """The cause of outputs: the event's id, and Kafka's append time (ms) if known, else the seen
+    time."""
     appended = event.append_ms if isinstance(event, (LogCommit, SnapshotChunk)) else -1
     return Cause(event.id, appended if appended >= 0 else event.seen_ms)
 
