@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.bronze.query import extents
+from featurewatch.pipeline.bronze.query import stored_ranges
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
@@ -140,7 +140,7 @@ def _lost(messages: DataFrame) -> dict[str, int]:
     outputs = messages.where(short_topic().isin([*AUDITED]))
     partitions = [
         (topic, partition)
-        for (topic, partition), stored in extents(outputs).items()
+        for (topic, partition), stored in stored_ranges(outputs).items()
         if stored.first > 0 or stored.message_count < stored.end - stored.first
     ]
     if not partitions:

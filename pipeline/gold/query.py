@@ -55,14 +55,14 @@ def _columns(table: Table, *excluded: str) -> list[str]:
 
 
 def epochs(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.EPOCHS` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.EPOCHS` from rows of `OUTPUT_SCHEMA`."""
     return _typed(outputs, SNAPSHOT, {**EPOCHS.columns, "at_ms": "bigint"}).select(
         "cluster", "id", *_columns(EPOCHS, "at"), _time("output.at_ms").alias("at")
     )
 
 
 def feature_changes(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.FEATURE_CHANGES` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.FEATURE_CHANGES` from rows of `OUTPUT_SCHEMA`."""
     times = {"append_ms": "bigint", "seen_ms": "bigint"}
     return _typed(outputs, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
         *("cluster", "id", *_columns(FEATURE_CHANGES, "appended_at", "seen_at")),
@@ -72,7 +72,7 @@ def feature_changes(outputs: DataFrame) -> DataFrame:
 
 
 def alerts(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.ALERTS` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.ALERTS` from rows of `OUTPUT_SCHEMA`."""
     times = {"since_ms": "bigint", "at_ms": "bigint"}
     return _typed(outputs, ALERT, {**ALERTS.columns, **times}).select(
         *("cluster", "id", *_columns(ALERTS, "alert_id", "since", "at")),
@@ -101,17 +101,17 @@ def _newest(rows: DataFrame, table: Table, order: Column) -> DataFrame:
 
 
 def capability_intervals(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.CAPABILITY_INTERVALS` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.CAPABILITY_INTERVALS` from rows of `OUTPUT_SCHEMA`."""
     return _intervals(outputs, CAPABILITY, CAPABILITY_INTERVALS)
 
 
 def incompatibilities(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.INCOMPATIBILITIES` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.INCOMPATIBILITIES` from rows of `OUTPUT_SCHEMA`."""
     return _intervals(outputs, EXCLUSION, INCOMPATIBILITIES)
 
 
 def upgrades(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.UPGRADES` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.UPGRADES` from rows of `OUTPUT_SCHEMA`."""
     names = ("started", "rolled", "finalized", "ended")
     times = {f"{name}_ms": "bigint" for name in names}
     nodes = "array<struct<role: string, node_id: int, at_ms: bigint, release: string>>"
@@ -125,7 +125,7 @@ def upgrades(outputs: DataFrame) -> DataFrame:
 
 
 def readiness_by_day(outputs: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
+    """Rows of `gold.tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
     rows = _typed(outputs, STANDING, {**READINESS_BY_DAY.columns})
     return rows.select("cluster", "id", *_columns(READINESS_BY_DAY))
 

@@ -96,7 +96,9 @@ def _at_end(state: FoldState | None) -> list[FoldOutput]:
 
 
 def _as_batch(outputs: list[FoldOutput]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([output._asdict() for output in outputs], schema=_OUTPUT_ARROW)
+    return pa.RecordBatch.from_pylist(
+        [output._asdict() for output in outputs], schema=_OUTPUT_ARROW
+    )
 
 
 class FoldProcessor(StatefulProcessor):

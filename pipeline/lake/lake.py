@@ -101,7 +101,7 @@ class Lake:
 
     def _create(self, table: Table) -> None:
         columns = StructType.fromDDL(table.ddl)
-        assert isinstance(columns, StructType)  # a list of columns is a struct
+        assert isinstance(columns, StructType)  # noqa: S101 - a list of columns is a struct
         if self.directory is not None:
             local_writer.create(
                 self.directory / table.path, columns, table.partitioned, table.about
@@ -189,7 +189,9 @@ class Lake:
         Only the negative result is cached: another process may write at any time.
         """
         if table.path not in self._filled:
-            if not self.files().has_any(f"{self.ensure_table(table)}/_delta_log", besides=_CREATION_PREFIX):
+            if not self.files().has_any(
+                f"{self.ensure_table(table)}/_delta_log", besides=_CREATION_PREFIX
+            ):
                 return True
             self._filled.add(table.path)
         return False
@@ -218,7 +220,10 @@ class Lake:
                     errors.append(error)
 
         # They inherit the caller's query, so stopping it stops them too.
-        threads = [InheritableThread(target=write_waiting) for _ in range(min(_PARALLEL_WRITES, len(writes)) - 1)]
+        threads = [
+            InheritableThread(target=write_waiting)
+            for _ in range(min(_PARALLEL_WRITES, len(writes)) - 1)
+        ]
         for thread in threads:
             thread.start()
         write_waiting()

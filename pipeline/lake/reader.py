@@ -146,8 +146,8 @@ class LakeReader:
             return self._missing(tables[0])
         if _OTHER_SCHEMA in reason:
             return LakeError(
-                f"the lake {self.root} was filled by an older featurewatch ({names}: {reason}); run: "
-                "featurewatch pipeline maintain"
+                f"the lake {self.root} was filled by an older featurewatch ({names}: {reason}); "
+                "run: featurewatch pipeline maintain"
             )
         return LakeError(f"the lake {self.root} cannot be read ({names}): {reason}")
 

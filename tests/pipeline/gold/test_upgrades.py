@@ -125,7 +125,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     assert max(old[:2]) < min(new) <= max(new) < raised < lowered < min(old[2:])
     assert rows(lake, INCOMPATIBILITIES) == []
 
-    SilverQuery(lake).take(lake.read(MESSAGES))
+    SilverQuery(lake).process_batch(lake.read(MESSAGES))
     versions: dict[tuple[int, str], set[int]] = {}
     level, offsets = 0, []
     for event in events:
