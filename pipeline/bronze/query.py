@@ -103,8 +103,7 @@ def check_bronze(lake: Lake) -> None:
 
 
 class StoredRange(NamedTuple):
-    """The stored messages of a partition: ``message_count`` of them from ``first``, below
-    ``end``."""
+    """The stored messages of a partition: ``message_count``, from ``first``, below ``end``."""
 
     first: int
     end: int
@@ -205,12 +204,12 @@ class BronzeQuery:
             # Repeated: the process may have been killed between the last round and its gaps.
             self._advance(messages.where(is_of_bus & (fn.col("round") == last)))
         self._round = (rounds["all"] or 0) + 1
-        for (topic, partition), span in ranges.items():
-            stored_ends = self._stored_ends.get((topic, partition), 0)
-            if stored_ends > span.end:
+        for (topic, partition), offsets in ranges.items():
+            stored_end = self._stored_ends.get((topic, partition), 0)
+            if stored_end > offsets.end:
                 raise TopicError(
-                    f"{topic} partition {partition} ends at offset {span.end}, and the lake holds "
-                    f"it up to {stored_ends}: the topic was made anew; fill a new lake with --lake"
+                    f"{topic} partition {partition} ends at offset {offsets.end}, and the lake holds "
+                    f"it up to {stored_end}: the topic was made anew; fill a new lake with --lake"
                 )
 
     def _ingest(self, batch: DataFrame, _: int) -> None:

@@ -141,7 +141,7 @@ class DesiredLevels(_Strict):
 
     def expected(self, clusters: Iterable[str]) -> dict[str, str]:
         """Returns the clusters and patterns of the file that match no cluster of the lake, each
-        with the environment that names it. ``known`` are the ids of the lake's clusters."""
+        with the environment that names it. ``clusters`` are the ids of the lake's clusters."""
         ids = set(clusters)
         names = {self.labels_of(cluster).name for cluster in ids} | ids
         missing = {}

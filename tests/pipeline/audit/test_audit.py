@@ -130,7 +130,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     clusters are left out. What gold has not folded yet is not extra, and what is still to be said
     is not missing, until its time is over. Where a part of an input is gone, nothing is known."""
     lake, topics, first = commands.lake, Topics(), set[str]()
-    assert not audit(lake).known
+    assert not audit(lake).is_conclusive
     planted: list[tuple[Output | None, int]] = []
     for seed in (1, 2, 4, 6, 10):
         reads = topics.publish(history(seed))
@@ -223,7 +223,7 @@ def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: ExitC
     """Good only if something was compared, nothing differs, and nothing is left in the dark."""
     counts = TableCounts(ALERTS.name, dict.fromkeys(VERDICTS, 0) | verdicts, 0, 0, 0)
     report = AuditReport(1, (counts,))
-    assert command._code(report, report.differ) is code
+    assert command._code(report, report.has_differences) is code
 
 
 def test_replayed_clusters_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:

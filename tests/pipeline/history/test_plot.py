@@ -243,4 +243,4 @@ def test_a_cluster_without_levels_or_nodes_is_drawn(tmp_path: Path) -> None:
     lake = LakeReader(str(lake_of(tmp_path, story)))
     found = layout(picture(lake, "bare", None, None, START + 10 * HOUR))
     texts = [shape.text for shape in found.shapes if isinstance(shape, Text)]
-    assert "no node was heard of" in texts
+    assert "no node is known" in texts
