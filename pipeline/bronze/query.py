@@ -208,8 +208,9 @@ class BronzeQuery:
             stored_end = self._stored_ends.get((topic, partition), 0)
             if stored_end > offsets.end:
                 raise TopicError(
-                    f"{topic} partition {partition} ends at offset {offsets.end}, and the lake holds "
-                    f"it up to {stored_end}: the topic was made anew; fill a new lake with --lake"
+                    f"{topic} partition {partition} ends at offset {offsets.end}, and the lake "
+                    f"holds it up to {stored_end}: the topic was recreated; fill a new lake with "
+                    "--lake"
                 )
 
     def _ingest(self, batch: DataFrame, _: int) -> None:

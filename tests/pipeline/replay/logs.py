@@ -163,20 +163,20 @@ def plain(content: bytes, cluster: ClusterId = CLUSTER) -> list[LogCommit | Dead
     ]
 
 
-def read_units(tracks: Sequence[Any]) -> tuple[list[BronzeRow], dict[int, SplitStats]]:
+def read_splits(clusters: Sequence[Any]) -> tuple[list[BronzeRow], dict[int, SplitStats]]:
     """All units as tasks read them, one after the other; rows in the log's order."""
     rows: dict[int, list[BronzeRow]] = {}
 
-    def read(units: Sequence[ReplaySplit], gone: frozenset[int]) -> Iterable[SplitStats]:
+    def read(splits: Sequence[ReplaySplit], gone: frozenset[int]) -> Iterable[SplitStats]:
         for number in gone:
             rows.pop(number)
-        for unit in units:
-            *rows[unit.number], last = SplitReader(unit).rows()
-            assert last.tally is not None
-            yield SplitStats.of(last.tally)
+        for split in splits:
+            *rows[split.number], last = SplitReader(split).rows()
+            assert last.stats is not None
+            yield SplitStats.of(last.stats)
 
-    tallies = read_until_closed(tracks, lambda units, gone: [*read(units, gone)])
-    return [row for number in sorted(rows) for row in rows[number]], tallies
+    all_stats = read_until_closed(clusters, lambda splits, gone: [*read(splits, gone)])
+    return [row for number in sorted(rows) for row in rows[number]], all_stats
 
 
 def events(rows: Iterable[BronzeRow]) -> list[LogEvent | DeadLetter]:

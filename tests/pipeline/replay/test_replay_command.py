@@ -24,7 +24,7 @@ from tests.pipeline.replay.logs import (
     START_MS,
     Log,
     level,
-    read_units,
+    read_splits,
     registration,
     snapshot,
     topic,
@@ -78,7 +78,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         yield SimpleNamespace()
 
     def ran(_: Any, plan: ReplayPlan, *__: Any) -> ReplayResult:
-        assert [course.cluster for course in plan.courses] == [CLUSTER]
+        assert [cluster_plan.cluster for cluster_plan in plan.cluster_plans] == [CLUSTER]
         return ReplayResult([told], [*told.problems])
 
     monkeypatch.setattr(replay, "open_lake", no_lake)
@@ -103,10 +103,12 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
 def told_of(path: Path) -> ClusterReplay:
     """What is said between the units of a path."""
     plan = prepare([path], "", path / "scratch")
-    (track,) = tracks = splits_of(plan.courses)
-    _, tallies = read_units(tracks)
-    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
-    return assemble(track.cluster, steps, tallies)
+    (cluster_splits,) = clusters = splits_of(plan.cluster_plans)
+    _, all_stats = read_splits(clusters)
+    steps = [
+        step if isinstance(step, SnapshotFile) else step.number for step in cluster_splits.steps
+    ]
+    return assemble(cluster_splits.cluster, steps, all_stats)
 
 
 def test_a_log_that_begins_with_a_snapshot_is_ready_from_there_on(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
         archive.writestr("../outside.checkpoint", b"")
     scratch = tmp_path / "scratch"
     plan = prepare([bundle], "", scratch)
-    assert [course.cluster for course in plan.courses] == ["zipped"]
+    assert [cluster_plan.cluster for cluster_plan in plan.cluster_plans] == ["zipped"]
     (line,) = plan.problems
     assert line == (
         f"{bundle} holds ../outside.checkpoint, whose name leads out of it; passed over"
@@ -178,11 +180,13 @@ def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> No
 def test_a_log_that_goes_on_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
     """What an earlier replay took need not be given again."""
     Log(40).add(level(21)).write(tmp_path, 40)
-    (track,) = tracks = splits_of(prepare([tmp_path], "", tmp_path / "scratch").courses)
-    _, tallies = read_units(tracks)
-    numbers: list[SnapshotFile | int] = [unit.number for unit in track.units]
-    assert assemble(CLUSTER, numbers, tallies, held=40).problems == []
-    (line,) = assemble(CLUSTER, numbers, tallies, held=39).problems
+    (cluster_splits,) = clusters = splits_of(
+        prepare([tmp_path], "", tmp_path / "scratch").cluster_plans
+    )
+    _, all_stats = read_splits(clusters)
+    numbers: list[SnapshotFile | int] = [split.number for split in cluster_splits.splits]
+    assert assemble(CLUSTER, numbers, all_stats, held=40).problems == []
+    (line,) = assemble(CLUSTER, numbers, all_stats, held=39).problems
     assert "offsets 39 to 39 are missing" in line
-    ahead = assemble(CLUSTER, numbers, tallies, held=99)
+    ahead = assemble(CLUSTER, numbers, all_stats, held=99)
     assert (ahead.first, ahead.end) == (40, 41)

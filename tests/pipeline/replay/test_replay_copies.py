@@ -18,7 +18,7 @@ from tests.pipeline.replay.logs import (
     noop,
     plain,
     random_log,
-    read_units,
+    read_splits,
     snapshot,
 )
 
@@ -30,10 +30,12 @@ def planned(path: Path) -> ReplayPlan:
 
 def taken(path: Path, size: int = 0) -> tuple[list[LogEvent | DeadLetter], ClusterReplay]:
     """The events of the log's units, and what is said between them."""
-    (track,) = tracks = splits_of(planned(path).courses, size)
-    rows, tallies = read_units(tracks)
-    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
-    return events(rows), assemble(track.cluster, steps, tallies)
+    (cluster_splits,) = clusters = splits_of(planned(path).cluster_plans, size)
+    rows, all_stats = read_splits(clusters)
+    steps = [
+        step if isinstance(step, SnapshotFile) else step.number for step in cluster_splits.steps
+    ]
+    return events(rows), assemble(cluster_splits.cluster, steps, all_stats)
 
 
 def write_snapshot(node: Path, end: int, *, torn: bool = False) -> None:
@@ -53,9 +55,9 @@ def test_a_torn_snapshot_of_one_node_is_not_taken_where_another_has_it_whole(
             Log(100).add(level(21)).write(root / node, 100)
             write_snapshot(root / node, 100, torn=node == torn)
         plan = planned(root)
-        known, _ = plan.courses[0].steps
+        known, _ = plan.cluster_plans[0].steps
         assert isinstance(known, SnapshotFile)
-        assert torn not in Path(known.stretch.place).relative_to(root).parts
+        assert torn not in Path(known.file_range.label).relative_to(root).parts
         said = "cut off before its footer" in "".join(plan.notes)
         assert (plan.problems, said) == ([], torn == "a")
         assert taken(root)[1].problems == []
@@ -69,9 +71,9 @@ def test_a_torn_snapshot_does_not_hide_the_one_after_it(tmp_path: Path) -> None:
     log.write(tmp_path, 100)
     write_snapshot(tmp_path, 110, torn=True)
     write_snapshot(tmp_path, 130)
-    steps = planned(tmp_path).courses[0].steps
+    steps = planned(tmp_path).cluster_plans[0].steps
     runs = [step.floor for step in steps if isinstance(step, LogSlice)]
-    assert [step.place.offset for step in steps if isinstance(step, SnapshotFile)] == [110, 130]
+    assert [step.position.offset for step in steps if isinstance(step, SnapshotFile)] == [110, 130]
     assert runs == [130]
     _, told = taken(tmp_path)
     assert (told.first, told.end) == (130, 140)
@@ -99,7 +101,7 @@ def test_a_snapshot_behind_a_change_of_copies_is_where_the_log_begins(tmp_path: 
     later.elect(2)
     later.write(tmp_path / "new", 104)
     write_snapshot(tmp_path / "new", 107)
-    steps = planned(tmp_path).courses[0].steps
+    steps = planned(tmp_path).cluster_plans[0].steps
     assert [type(step) for step in steps] == [SnapshotFile, LogSlice]
     assert [step.floor for step in steps if isinstance(step, LogSlice)] == [107]
 

@@ -26,7 +26,7 @@ def prepared(scratch: Path, *paths: Path | str, cluster: str = "") -> ReplayPlan
 
 def clusters(plan: ReplayPlan) -> list[str]:
     """Of which clusters something would be taken."""
-    return [course.cluster for course in plan.courses]
+    return [cluster_plan.cluster for cluster_plan in plan.cluster_plans]
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_what_is_given_twice_is_taken_once(tmp_path: Path, node: Path) -> None:
     for paths in ((node, node), (node, node / LOG), (node / LOG, node), (bundle, bundle)):
         plan = prepared(tmp_path / str(len(list(tmp_path.iterdir()))), *paths)
         assert plan.problems == []
-        assert [len(course.steps) for course in plan.courses] == [1]
+        assert [len(cluster_plan.steps) for cluster_plan in plan.cluster_plans] == [1]
 
 
 def test_a_pipe_is_refused_without_reading_it(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_text_tells_of_files_by_any_name(
     text = tmp_path / "dump.txt"
     text.write_text(f"Dumping {name}\n{TEXT}")
     plan = prepared(tmp_path, text, cluster="c")
-    assert [len(course.steps) for course in plan.courses] == [steps] * bool(steps)
+    assert [len(cluster_plan.steps) for cluster_plan in plan.cluster_plans] == [steps] * bool(steps)
     assert [line.partition(": ")[2] for line in plan.problems] == [said] * bool(said)
 
 
@@ -261,5 +261,5 @@ def test_a_text_may_begin_with_other_lines(tmp_path: Path, before: str) -> None:
     for given, place in ((text, f"{text}"), (bundle, f"{bundle}/dump.txt")):
         plan = prepared(tmp_path, given, cluster="c")
         assert plan.problems == []
-        (run,) = plan.courses[0].steps
-        assert run.part.stretch.place == f"{place} ({SEGMENT})"  # type: ignore[union-attr]
+        (run,) = plan.cluster_plans[0].steps
+        assert run.log_range.file_range.label == f"{place} ({SEGMENT})"  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ from tests.pipeline.replay.logs import (
     noop,
     plain,
     random_log,
-    read_units,
+    read_splits,
     registration,
     snapshot,
     topic,
@@ -34,19 +34,19 @@ SMALL = 700
 
 def planned(*paths: Path, cluster: str = "") -> tuple[list[ClusterPlan], list[str]]:
     """The courses of what lies under paths, and the lines about problems."""
-    finds = discover(paths, cluster, paths[0].parent / "scratch")
-    problems = finds.problems
-    return plan(finds.found, problems), problems
+    logs = discover(paths, cluster, paths[0].parent / "scratch")
+    problems = logs.problems
+    return plan(logs.files, problems), problems
 
 
 def read(
     *paths: Path, size: int = SMALL
 ) -> tuple[list[BronzeRow], dict[int, SplitStats], list[ClusterSplits]]:
     """What the units of paths come to."""
-    courses, problems = planned(*paths)
+    cluster_plans, problems = planned(*paths)
     assert not problems
-    tracks = splits_of(courses, size)
-    return *read_units(tracks), tracks
+    clusters = splits_of(cluster_plans, size)
+    return *read_splits(clusters), clusters
 
 
 @pytest.mark.parametrize("size", [300, SMALL, 1 << 20])
@@ -56,10 +56,10 @@ def test_units_say_what_a_plain_reading_says(tmp_path: Path, size: int) -> None:
     for seed in range(25):
         log = random_log(seed)
         log.write(tmp_path / str(seed))
-        rows, tallies, tracks = read(tmp_path / str(seed), size=size)
+        rows, all_stats, clusters = read(tmp_path / str(seed), size=size)
         assert events(rows) == plain(log.content)
-        assert sum(tallies[unit.number].records for unit in tracks[0].units) == log.end
-        joined += sum(len(unit.spans) > 1 for unit in tracks[0].units)
+        assert sum(all_stats[split.number].records for split in clusters[0].splits) == log.end
+        joined += sum(len(split.ranges) > 1 for split in clusters[0].splits)
     assert joined > 5 or size > SMALL
 
 
@@ -94,10 +94,10 @@ def test_a_damaged_batch_costs_itself_alone(tmp_path: Path) -> None:
     for at in sorted(chance.sample(range(len(log.content)), 150)):
         path = log.write(tmp_path)
         path.write_bytes(damaged(log, at))
-        (course,), problems = planned(tmp_path)
-        rows, tallies = read_units(splits_of([course], SMALL))
+        (cluster_plan,), problems = planned(tmp_path)
+        rows, all_stats = read_splits(splits_of([cluster_plan], SMALL))
         found = events(rows)
-        lost = [line for tally in tallies.values() for line in tally.problems] + problems
+        lost = [line for stats in all_stats.values() for line in stats.problems] + problems
         header = at - max(start for start in starts if start <= at) < HEADER_BYTES
         # Of the header not all is covered by the checksum: the epoch may read as another one.
         assert lost or header
@@ -114,8 +114,8 @@ def test_a_length_that_is_wrong_hides_nothing_behind_it(tmp_path: Path) -> None:
     third = len(log.batches[0]) + len(log.batches[1])
     content[third + 8 : third + 12] = b"\x7f\xff\xff\xff"
     path.write_bytes(content)
-    (course,), _ = planned(tmp_path)
-    rows, tallies = read_units(splits_of([course]))
+    (cluster_plan,), _ = planned(tmp_path)
+    rows, all_stats = read_splits(splits_of([cluster_plan]))
     found = events(rows)
     assert [type(event) for event in found] == [LogCommit, LogCommit, DeadLetter, LogGap, LogCommit]
     gap, last = found[3], found[4]
@@ -123,7 +123,7 @@ def test_a_length_that_is_wrong_hides_nothing_behind_it(tmp_path: Path) -> None:
     assert isinstance(last, LogCommit)
     assert (gap.from_offset, gap.to_offset) == (2, 3)
     assert last.first_offset == 4
-    assert "cannot have" in tallies[0].problems[0]
+    assert "cannot have" in all_stats[0].problems[0]
 
 
 def test_a_torn_last_batch_is_told_and_left_out(tmp_path: Path) -> None:
@@ -131,19 +131,19 @@ def test_a_torn_last_batch_is_told_and_left_out(tmp_path: Path) -> None:
     log = Log().add(level(19)).add(level(20))
     path = log.write(tmp_path)
     path.write_bytes(log.content[:-3])
-    (course,), _ = planned(tmp_path)
-    rows, tallies = read_units(splits_of([course]))
+    (cluster_plan,), _ = planned(tmp_path)
+    rows, all_stats = read_splits(splits_of([cluster_plan]))
     assert [row.offset for row in rows if row.topic.endswith("metadata-log")] == [0]
-    assert tallies[0].end == 1
-    assert "cut off" in tallies[0].problems[0]
+    assert all_stats[0].end == 1
+    assert "cut off" in all_stats[0].problems[0]
 
 
 def test_zeros_at_the_end_are_nothing(tmp_path: Path) -> None:
     """A preallocated segment is whole."""
     log = Log().add(level(19))
     log.write(tmp_path).write_bytes(log.content + bytes(5000))
-    rows, tallies, _ = read(tmp_path)
-    assert (len(rows), tallies[0].problems) == (1, [])
+    rows, all_stats, _ = read(tmp_path)
+    assert (len(rows), all_stats[0].problems) == (1, [])
 
 
 def test_copies_of_several_nodes_make_one_log(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_files_of_two_clusters_in_one_folder_are_refused(tmp_path: Path) -> None
     """Segments that cannot follow each other are taken of neither; the line says what to do."""
     random_log(1).write(tmp_path)
     random_log(2, base=30).write(tmp_path, 30)
-    courses, (line,) = planned(tmp_path)
-    assert courses == []
+    cluster_plans, (line,) = planned(tmp_path)
+    assert cluster_plans == []
     assert "are not of one log" in line
     assert "a directory of its own" in line
 
@@ -177,8 +177,8 @@ def test_clusters_are_told_apart_by_their_meta_properties(tmp_path: Path) -> Non
     """One bundle may hold several clusters, each with its own log."""
     random_log(1).write(tmp_path / "x", cluster="cluster-x")
     random_log(2).write(tmp_path / "y", cluster="cluster-y")
-    courses, problems = planned(tmp_path)
-    assert [course.cluster for course in courses] == ["cluster-x", "cluster-y"]
+    cluster_plans, problems = planned(tmp_path)
+    assert [cluster_plan.cluster for cluster_plan in cluster_plans] == ["cluster-x", "cluster-y"]
     assert problems == []
 
 
@@ -190,8 +190,8 @@ def test_a_log_of_nobody_knows_which_cluster_is_asked_for(tmp_path: Path) -> Non
     (tmp_path / "meta.properties").unlink()
     with pytest.raises(ReplayUsageError, match="give the cluster's id with --cluster"):
         planned(path)
-    (course,), _ = planned(path, cluster="another")
-    assert course.cluster == "another"
+    (cluster_plan,), _ = planned(path, cluster="another")
+    assert cluster_plan.cluster == "another"
 
 
 def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
     segment = tmp_path / "topic-0" / f"{0:020}.log"
     segment.parent.mkdir()
     segment.write_bytes(Log().add(b"an ordinary record").content)
-    courses, problems = planned(tmp_path / "empty", text, segment)
-    assert courses == []
+    cluster_plans, problems = planned(tmp_path / "empty", text, segment)
+    assert cluster_plans == []
     assert [line.split(" ")[1] for line in problems] == ["holds", "is", "is"]
     with pytest.raises(ReplayUsageError, match="is not there"):
         planned(tmp_path / "nowhere")
@@ -216,11 +216,11 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(tmp_path: Path) -> Non
     for end in (50, 101, 102):
         name = f"{end:020}-{1:010}.checkpoint"
         (tmp_path / "__cluster_metadata-0" / name).write_bytes(snapshot([level(20)], end, 1))
-    (course,), _ = planned(tmp_path)
-    known, run = course.steps[-2:]
+    (cluster_plan,), _ = planned(tmp_path)
+    known, run = cluster_plan.steps[-2:]
     assert isinstance(known, SnapshotFile)
     assert isinstance(run, LogSlice)
-    assert (course.cluster, known.place.offset, run.floor) == (CLUSTER, 101, 101)
+    assert (cluster_plan.cluster, known.position.offset, run.floor) == (CLUSTER, 101, 101)
 
 
 def test_a_file_that_goes_away_is_told(tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ def test_a_file_that_goes_away_is_told(tmp_path: Path) -> None:
     first.batches, second.batches = log.batches[:2], log.batches[2:]
     gone = first.write(tmp_path)
     second.write(tmp_path, 2)
-    (course,), _ = planned(tmp_path)
-    tracks = splits_of([course])
+    (cluster_plan,), _ = planned(tmp_path)
+    clusters = splits_of([cluster_plan])
     gone.unlink()
-    rows, tallies = read_units(tracks)
+    rows, all_stats = read_splits(clusters)
     assert [event.last_offset for event in events(rows) if isinstance(event, LogCommit)] == [2]
-    assert [bool(tally.problems) for tally in tallies.values()] == [True, False]
-    assert "cannot be read: No such file" in tallies[0].problems[0]
+    assert [bool(stats.problems) for stats in all_stats.values()] == [True, False]
+    assert "cannot be read: No such file" in all_stats[0].problems[0]
