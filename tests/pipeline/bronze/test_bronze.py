@@ -168,7 +168,7 @@ def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> No
     while name in admin.list_topics(timeout=5).topics:
         assert time.monotonic() < deadline
     ensure_topics(bus, topics=(METADATA_LOG,))
-    with pytest.raises(TopicError, match="the topic was made anew; fill a new lake"):
+    with pytest.raises(TopicError, match="the topic was recreated; fill a new lake"):
         take_once(lake, bus)
 
 
@@ -203,7 +203,7 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
 
 def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark would try for minutes."""
-    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._REACH_S", 1.0)
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._TIMEOUT_S", 1.0)
     with pytest.raises(TopicError, match=r"the bus at 127.0.0.1:1 does not answer"):
         take_once(lake, BusSettings("127.0.0.1:1"))
 
@@ -218,7 +218,7 @@ def test_a_topic_that_was_just_made_is_waited_for(monkeypatch: pytest.MonkeyPatc
             raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
         return {("topic", 0): OffsetRange(0, 1)}
 
-    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._spans", spans)
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._ranges", spans)
     assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1)}
     assert len(asked) == 3
 

@@ -143,7 +143,7 @@ def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
         GoldQuery(Lake(lake.session, lake.root)).writer()
-    assert caplog.text.count("the lake had no gold/epochs, and bronze no longer has") == 1
+    assert caplog.text.count("the lake has no gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []
 

@@ -55,7 +55,7 @@ def test_replay_is_what_the_plain_fold_says(
 ) -> None:
     """Bronze has the events of a plain reading in the log's order, and gold its digests, for
     several clusters at once; to replay all again with a longer copy adds what is new alone."""
-    monkeypatch.setattr(splits, "UNIT_BYTES", 1500)
+    monkeypatch.setattr(splits, "SPLIT_BYTES", 1500)
     logs = {ClusterId(f"replay-{seed}"): random_log(seed) for seed in (1, 2)}
     for cluster, log in logs.items():
         log.write(tmp_path / "logs" / cluster, cluster=cluster)
