@@ -82,17 +82,17 @@ def live_rows(messages: DataFrame, table: Table) -> DataFrame:
     ``cause``, and of the first copy ``said_at``, ``round``, ``partition`` and ``text``.
     """
     outputs = _spec_of(table).build(live_outputs(messages))
-    rows = comparable(outputs, table).withColumns({"place": fn.col("id"), "id": fn.col("id.id")})
-    first = fn.min_by("place", "place.said_at")
+    rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
+    first = fn.min_by("position", "position.said_at")
     distinct = rows.groupBy("cluster", "id", "content").agg(
-        fn.count("*").alias("copies"), first.alias("place"), fn.min("cause").alias("cause")
+        fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")
     )
     return distinct.select(
         *("cluster", "id", "content", "copies", "cause"),
-        fn.col("place.said_at").alias("said_at"),
-        fn.col("place.round").alias("round"),
-        fn.col("place.partition").alias("partition"),
-        fn.col("place.text").alias("text"),
+        fn.col("position.said_at").alias("said_at"),
+        fn.col("position.round").alias("round"),
+        fn.col("position.partition").alias("partition"),
+        fn.col("position.text").alias("text"),
     )
 
 

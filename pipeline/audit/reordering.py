@@ -33,8 +33,8 @@ def disputed_clusters(messages: DataFrame, compared: DataFrame) -> DataFrame:
     )
     topic_count = fn.countDistinct("topic").alias("topics")
     several = of_clusters.groupBy("cluster").agg(topic_count).where("topics > 1").select("cluster")
-    content_count = fn.countDistinct("live").alias("words")
-    reworded = compared.groupBy("cluster", "table", "id").agg(content_count).where("words > 1")
+    content_count = fn.countDistinct("live").alias("contents")
+    reworded = compared.groupBy("cluster", "table", "id").agg(content_count).where("contents > 1")
     return several.union(reworded.select("cluster")).distinct()
 
 

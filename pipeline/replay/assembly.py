@@ -157,7 +157,7 @@ class _Assembler:
         self.replay.first = first
         self._status(-1, -1, -1)
 
-    def _status(self, last: int, high_watermark: int, place: int) -> None:
+    def _status(self, last: int, high_watermark: int, message_offset: int) -> None:
         epoch = self._epoch if last >= 0 else -1
         status = SourceStatus(
             cluster=self._cluster,
@@ -171,7 +171,7 @@ class _Assembler:
             detail="",
             seen_ms=self._now_ms,
         )
-        self._add(message_row(_NO_SPLIT, METADATA_LOG, ABOUT, place, self._now_ms, status))
+        self._add(message_row(_NO_SPLIT, METADATA_LOG, ABOUT, message_offset, self._now_ms, status))
 
     def _gap(self, last: int) -> None:
         reason = self._gap_reason or _NO_FILE

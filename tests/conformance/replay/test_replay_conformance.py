@@ -43,7 +43,7 @@ def printed(files: list[Path], release: str, cache: Cache) -> bytes:
 def replayed(path: Path, cluster: str = "") -> list[BronzeRow]:
     """All that a replay of a path would take into bronze, but for the time when it did."""
     logs = discover([path], cluster, path.parent / "scratch")
-    (cluster_plan,) = plan(logs.found, logs.problems)
+    (cluster_plan,) = plan(logs.files, logs.problems)
     (cluster_splits,) = clusters = splits_of([cluster_plan], SMALL)
     rows, all_stats = read_splits(clusters)
     steps = [
