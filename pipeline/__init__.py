@@ -1,4 +1,4 @@
-"""The data pipeline on Spark: the topics into a lake of Delta tables, by the same fold as live.
+"""The data pipeline on Spark: fills a lake of Delta tables from the topics, with the live fold.
 
-Bronze holds the topics as they came, silver typed changes, gold what the fold says of them.
+Bronze holds the messages as they came, silver typed rows, gold what the fold derives from them.
 """

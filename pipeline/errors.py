@@ -1,90 +1,94 @@
-"""The errors of the pipeline.
+"""The exceptions of the pipeline.
 
-``PipelineError`` is the only one that callers need to catch: one line that says what happened,
-where, and what to do. Below it:
+``PipelineError`` is the base class, and the only one that callers need to catch. Its text is one
+line: what happened, where, and what to do. Below it:
 
-- `SparkMissingError`: Spark, or a Java that it runs on, is not there.
-- `SparkStartError`: Spark does not start on the master that is named.
-- `LakeError`: the lake cannot be used as it is.
-- `TopicError`: the bus does not answer, or a topic is not the one that the lake holds.
-- `RunError`: a part of the pipeline stopped.
+- `SparkMissingError`: Spark, or a Java that can run it, is not installed.
+- `SparkStartError`: Spark does not start on the given master.
+- `LakeError`: the lake cannot be read or written, or another process fills it.
+- `TopicError`: the bus does not respond, or a topic is not the one that the lake holds.
+- `RunError`: a query of the pipeline stopped.
+- `ReplayError`: a replay ingested nothing; `ReplayUsageError`: its arguments are wrong.
 """
 
 import re
 from typing import Final
 
-_FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large")
-_ROOM: Final = (
+_FULL_DISK: Final = ("No space left on device", "Disk quota exceeded", "File too large")
+_FULL_ADVICE: Final = (
     "make room for the lake and for temporary files (TMPDIR), and start again: it goes on from "
     "where it was, and nothing is lost"
 )
 
 _OTHER_BRONZE: Final = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-_PUT_BACK: Final = (
+_OTHER_BRONZE_ADVICE: Final = (
     "the lake's checkpoints count on another table bronze/messages than is there: put that one "
     "back, or fill a new lake with --lake"
 )
 _UNREADABLE: Final = re.compile(r"Encountered error while reading file (\S+)\.\s")
 _QUOTED: Final = re.compile(r" (\(start marker )?at \[Source: .*")
-"""Jackson says at length what it was reading."""
+"""Jackson appends the input that it was reading."""
 _BACKTRACE: Final = re.compile(r"\n\s*0: .*", re.DOTALL)
-"""What Delta's Rust library was doing, down to the threads of the system."""
+"""Delta's Rust library appends its backtrace."""
 
 
 class PipelineError(Exception):
-    """Something of the pipeline failed; the text is one line for a person."""
+    """Base of all errors of the pipeline; the text is one line for people."""
 
 
 class SparkMissingError(PipelineError):
-    """Spark cannot be started on this machine."""
+    """Spark, or a Java that can run it, is not installed on this machine."""
 
 
 class SparkStartError(PipelineError):
-    """Spark is there and does not start on the master that is named."""
+    """Spark does not start on the given master."""
 
 
 class LakeError(PipelineError):
-    """The lake's tables are not as they must be, or somebody else fills them."""
+    """The lake's tables are missing, unreadable or outdated, or another process fills them."""
 
 
 class TopicError(PipelineError):
-    """The topics cannot be read on from where the lake ends."""
+    """The topics cannot be read from where the lake ends."""
 
 
 class RunError(PipelineError):
-    """A query ended that should have gone on."""
+    """A query stopped that should have continued."""
 
 
 def reason_in(trace: str) -> str:
-    """The innermost reason that a stack trace of Spark names, in one line, the file that could not
-    be read, and what to do if there was no room or the lake's bronze is another: Spark wraps a
-    failure in its plan and in the traces of both languages."""
+    """Returns the innermost reason of a stack trace of Spark, as one line.
+
+    Spark wraps a failure in its plan and in the traces of both languages. The line also names the
+    file that could not be read, and what to do if the disk is full or bronze was replaced.
+    """
     if _OTHER_BRONZE in trace:
-        return _PUT_BACK
+        return _OTHER_BRONZE_ADVICE
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
-    own = f"{PipelineError.__module__}."
-    ours = [line.partition(": ")[2] for line in lines if line.startswith(own)]
+    own_prefix = f"{PipelineError.__module__}."
+    own_errors = [line.partition(": ")[2] for line in lines if line.startswith(own_prefix)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    reason = (ours[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0]
+    reason = (own_errors[-1:] or causes[-1:] or lines[:1] or ["no reason is given"])[0]
     reason = _QUOTED.sub("", reason)[:500]
     if file := _UNREADABLE.search(trace):
         reason = f"{file[1]} cannot be read: {reason}"
-    return f"{reason}; {_ROOM}" if _is_full(trace) else reason
+    return f"{reason}; {_FULL_ADVICE}" if _is_full(trace) else reason
 
 
-def one_line(told: str) -> str:
-    """What `deltalake` says of a failure, without the backtrace that may stand behind it."""
-    return " ".join(_BACKTRACE.sub("", told).split())
+def one_line(text: str) -> str:
+    """Returns an error text of `deltalake` as one line, without the backtrace that may follow
+    it."""
+    return " ".join(_BACKTRACE.sub("", text).split())
 
 
 def _is_full(trace: str) -> bool:
-    """Whether a stack trace tells of a disk without room, or of a file that may not grow."""
-    return any(words in trace for words in _FULL)
+    """Whether a stack trace shows a full disk, an exceeded quota or a file-size limit."""
+    return any(text in trace for text in _FULL_DISK)
 
 
 class ReplayError(PipelineError):
-    """Nothing of what was given could be taken."""
+    """A replay could not ingest anything."""
 
 
 class ReplayUsageError(ReplayError):
-    """The question is wrong: a path that is not there, a cluster that nobody names."""
+    """The arguments of a replay are wrong: a path does not exist, or the cluster is unknown."""

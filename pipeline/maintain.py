@@ -1,6 +1,6 @@
-"""What tables need from time to time: new columns, an end of their rows, fewer and larger files.
+"""Maintains the tables of a lake: adds new columns, deletes old rows, compacts and removes files.
 
-Nothing here changes what a row says, and the queries that follow a table take none of it for news.
+Maintenance changes no remaining row, and the queries that follow a table skip its commits.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from delta.tables import DeltaTable
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.bronze.query import by_partition, extents
+from featurewatch.pipeline.bronze.query import by_partition, stored_ranges
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.lake import Lake
@@ -20,14 +20,14 @@ TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
 """All tables, in the order in which data flows."""
 
 VACUUM_H: Final = 168.0
-"""Hours after which files that no version needs any more are removed: readers may still be at it,
-and a query that stood still has to read what it missed."""
+"""Hours after which files of older versions are removed: readers may still use them, and a query
+that was stopped must be able to read what it missed."""
 
 _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class MaintenanceResult(NamedTuple):
-    """What was done to a table; ``files_before`` were there before rows were deleted."""
+    """The changes to one table; ``files_before`` counts its files before rows were deleted."""
 
     table: Table
     columns_added: tuple[str, ...]
@@ -39,15 +39,16 @@ class MaintenanceResult(NamedTuple):
 def maintain(
     lake: Lake, keep_days: int | None = None, vacuum_h: float = VACUUM_H
 ) -> Iterator[MaintenanceResult]:
-    """Maintains each table that there is, and says what was done.
+    """Maintains each existing table and yields the result for each.
 
-    ``keep_days``: rows of bronze and silver of earlier days are deleted; the newest message of each
-    partition stays, since it says how far the lake came. Gold is kept.
+    ``keep_days``: rows of bronze and silver of earlier days are deleted (None: none are). The
+    newest message of each partition stays, since it marks how far the lake has come, and gold is
+    kept. ``vacuum_h`` is in hours.
 
     Raises:
         LakeError: The lake holds no tables, or another process fills it.
     """
-    # Before the lock, which makes the directory.
+    # Checked before the lock, which creates the directory.
     if not any(lake.exists(table) for table in TABLES):
         raise LakeError(f"the lake {lake.root} holds no tables: name another with --lake")
     lake.lock()
@@ -61,18 +62,18 @@ def _maintain(
 ) -> MaintenanceResult:
     added = _add_columns(lake, table)
     if lake.is_empty(table):
-        return MaintenanceResult(table, added, 0, 0, 0)  # each step would take its second
+        return MaintenanceResult(table, added, 0, 0, 0)  # each step would take about a second
     delta = DeltaTable.forPath(lake.session, lake.path(table))
-    before = _files(delta)
-    deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
+    files_before = _files(delta)
+    rows_deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
     delta.optimize().executeCompaction()
-    # Delta asks for a week at least; here it is the caller who says how long readers take.
+    # Delta insists on at least a week; here the caller decides how long readers take.
     lake.session.conf.set(_CHECK, "false")
     try:
         delta.vacuum(vacuum_h)
     finally:
         lake.session.conf.unset(_CHECK)
-    return MaintenanceResult(table, added, deleted, before, _files(delta))
+    return MaintenanceResult(table, added, rows_deleted, files_before, _files(delta))
 
 
 def _files(delta: DeltaTable) -> int:
@@ -80,13 +81,13 @@ def _files(delta: DeltaTable) -> int:
 
 
 def _add_columns(lake: Lake, table: Table) -> tuple[str, ...]:
-    """Columns that the table was made without; old rows have nulls there."""
+    """Adds the columns that the table was created without; old rows have nulls in them."""
     path = lake.path(table)
-    there = lake.session.read.format("delta").load(path).columns
-    missing = {name: kind for name, kind in table.columns.items() if name not in there}
+    existing = lake.session.read.format("delta").load(path).columns
+    missing = {name: type_ for name, type_ in table.columns.items() if name not in existing}
     if missing:
-        listed = ", ".join(f"`{name}` {kind}" for name, kind in missing.items())
-        lake.session.sql(f"ALTER TABLE {_named(path)} ADD COLUMNS ({listed})")
+        columns = ", ".join(f"`{name}` {type_}" for name, type_ in missing.items())
+        lake.session.sql(f"ALTER TABLE {_sql_name(path)} ADD COLUMNS ({columns})")
     return tuple(missing)
 
 
@@ -94,21 +95,21 @@ def _expire(lake: Lake, table: Table, keep_days: int) -> int:
     if "day" not in table.partitioned:
         return 0
     path = lake.path(table)
-    old = fn.col("day") < fn.date_sub(fn.current_date(), keep_days)
+    is_old = fn.col("day") < fn.date_sub(fn.current_date(), keep_days)
     rows = lake.session.read.format("delta").load(path)
     if table is MESSAGES:
-        ends = {place: extent.end for place, extent in extents(rows).items()}
-        old &= fn.col("offset") + 1 < by_partition(ends)
-    count = rows.where(old).count()
-    if count:
+        ends = {key: stored.end for key, stored in stored_ranges(rows).items()}
+        is_old &= fn.col("offset") + 1 < by_partition(ends)
+    row_count = rows.where(is_old).count()
+    if row_count:
         if table is MESSAGES:
-            # First: from now on gold cannot be made from the beginning.
+            # Set before the deletion: from now on gold cannot be rebuilt from the beginning.
             properties = f"'{EXPIRED}' = 'true'"
-            lake.session.sql(f"ALTER TABLE {_named(path)} SET TBLPROPERTIES ({properties})")
-        DeltaTable.forPath(lake.session, path).delete(old)
-    return count
+            lake.session.sql(f"ALTER TABLE {_sql_name(path)} SET TBLPROPERTIES ({properties})")
+        DeltaTable.forPath(lake.session, path).delete(is_old)
+    return row_count
 
 
-def _named(path: str) -> str:
-    """A table as SQL names it by its path, which is no relative one."""
+def _sql_name(path: str) -> str:
+    """The SQL name of a table, from its absolute path or URI."""
     return f"delta.`{path.replace('`', '``')}`"

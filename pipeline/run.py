@@ -1,7 +1,7 @@
-"""Runs the queries that fill a lake: once, up to what is there now, or for as long as it is wanted.
+"""Runs the queries that fill a lake, either once, up to the present, or continuously.
 
-Each layer is a query of its own with a checkpoint of its own, so that one may be rebuilt without
-the others. Run once, they follow each other; run on, they work side by side.
+Each layer is a query with its own checkpoint, so one can be rebuilt without the others. A single
+run executes them one after the other, a continuous run side by side.
 """
 
 import logging
@@ -24,39 +24,39 @@ from featurewatch.streams.bus import BusSettings
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 Stage = Callable[[], DataStreamWriter]
-"""Gives a query that wants a trigger and to be started."""
+"""Returns a query that needs a trigger and to be started."""
 
-_LOOK_S: Final = 0.2
+_POLL_S: Final = 0.2
 
 
 def stages(lake: Lake, bus: BusSettings, limits: Limits = DEFAULT_LIMITS) -> list[Stage]:
-    """The queries of the pipeline, in the order in which each has what it reads.
+    """Returns the queries of the pipeline, each after those whose tables it reads.
 
-    ``limits`` are the worker's.
+    ``limits`` must be those of the worker.
     """
     return [BronzeQuery(lake, bus).writer, SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
 
 
 def run_once(lake: Lake, stages: Iterable[Stage]) -> None:
-    """Takes in what is there now, layer by layer, and ends.
+    """Processes what exists now, layer by layer, and returns.
 
     Raises:
-        PipelineError: The lake is filled by somebody else, or a query failed.
+        PipelineError: Another process fills the lake, or a query failed.
     """
     lake.lock()
     for stage in stages:
         query = stage().trigger(availableNow=True).start()
         _wait(query)
         rows = sum(progress["numInputRows"] for progress in query.recentProgress)
-        LOG.info("%s: took in %d rows", query.name, rows)
+        LOG.info("%s: processed %d rows", query.name, rows)
 
 
 def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.Event) -> None:
-    """Takes in what comes, every so many seconds, until ``stop`` is set.
+    """Processes new messages every ``every_s`` seconds until ``stop`` is set.
 
     Raises:
-        PipelineError: The lake is filled by somebody else, or a query failed; the others are
-            stopped then.
+        PipelineError: Another process fills the lake, or a query failed; the other queries are then
+            stopped.
     """
     lake.lock()
     running: list[StreamingQuery] = []
@@ -65,13 +65,13 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
             trigger = f"{round(every_s * 1000)} milliseconds"
             running.append(stage().trigger(processingTime=trigger).start())
         LOG.info("following: %s", ", ".join(str(query.name) for query in running))
-        while not stop.wait(_LOOK_S):
+        while not stop.wait(_POLL_S):
             for query in running:
                 if not query.isActive:
                     _wait(query)
                     raise RunError(f"the query {query.name} ended by itself: start again")
     finally:
-        # What is stopped in the middle of its work tells of it at length.
+        # A query that is stopped in the middle of a batch logs long stack traces.
         context = lake.session.sparkContext
         context.setLogLevel("OFF")
         for query in running:

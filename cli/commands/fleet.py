@@ -81,7 +81,7 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
         _print([("cluster", "environment", "verdict", ""), *map(_drift, found)])
     else:
         print("every cluster has the levels that it shall have")
-    if any(each.verdict.known for each in found):
+    if any(each.verdict.is_level_difference for each in found):
         raise typer.Exit(ExitCode.NO)
     if found:
         raise typer.Exit(ExitCode.UNKNOWN)
@@ -151,7 +151,7 @@ def _line(
     alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
     heard = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
     return (
-        _called(line.cluster, desired.named(line.cluster).name if desired else ""),
+        _called(line.cluster, desired.labels_of(line.cluster).name if desired else ""),
         (desired.environment_of(line.cluster) or "-") if desired else "",
         str(line.revision),
         f"{line.nodes} ({releases})" if line.nodes else "0",

@@ -55,7 +55,7 @@ def replay(
         except ReplayUsageError as error:
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)
-        if not plan.courses:
+        if not plan.cluster_plans:
             raise typer.Exit(ExitCode.FAILED)
         # A log of millions of records gives small tables.
         with open_lake(lake or default_lake(settings), master, brief=True) as opened:

@@ -1,1 +1,1 @@
-"""The audit: do the live outputs agree with what the lake recomputes?"""
+"""The audit: compares the worker's live outputs with what the lake recomputes."""

@@ -1,6 +1,7 @@
-"""The audit: what the worker said live, held against what the lake recomputes.
+"""Runs an audit: compares the worker's live outputs with what the lake recomputes, and counts.
 
-`audit_view` says what is compared and `audit_compare` what counts; here the findings are counted.
+`lake_view` pins what is compared, `compare` makes the findings, and `reordering` checks those that
+may follow from the order of messages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,13 +29,14 @@ from featurewatch.pipeline.gold.tables import AUDIT
 from featurewatch.pipeline.lake.lake import Lake
 
 LATE_S: Final = 10.0
-"""The time in which the worker says what follows from a message, in seconds."""
+"""Default limit, in seconds, between a message and the outputs that follow from it."""
 
 
 class TableCounts(NamedTuple):
-    """The findings of one table. ``late`` and ``twice`` count among the others.
+    """The findings of one table, counted by verdict.
 
-    ``verdicts`` has each of `VERDICTS`; ``late_ms`` is how late the latest was (0: none was).
+    ``verdicts`` has each of `VERDICTS`. ``late`` and ``twice`` count findings that are also counted
+    there; ``late_ms`` is the largest delay among the late ones (0: none was late).
     """
 
     table: str
@@ -45,9 +47,10 @@ class TableCounts(NamedTuple):
 
 
 class OutputDifference(NamedTuple):
-    """One output on which the sides differ; ``fields`` are those that do, in a `DIFFERENT` one.
+    """One output on which the two sides differ.
 
-    ``live`` and ``lake`` are what each side says, as JSON.
+    ``fields`` names the columns that differ, for the verdict `DIFFERENT` only. ``live`` and
+    ``lake`` are the output on each side, as JSON (None: that side has none).
     """
 
     table: str
@@ -60,11 +63,11 @@ class OutputDifference(NamedTuple):
 
 
 class AuditReport(NamedTuple):
-    """What an audit found.
+    """The result of one audit.
 
-    ``folded`` is the round of bronze up to which gold has come (-1: nothing was folded yet),
-    ``differences`` are the first of them, and ``unknown`` says why something cannot be known.
-    ``replayed`` is how many clusters were left out, as they were replayed from files.
+    ``folded`` is the last round of bronze that gold has folded (-1: none). ``differences`` are the
+    first ones, up to the limit. ``unknown`` has the reasons for unknown findings. ``replayed``
+    counts the clusters that were left out because they were replayed from files.
     """
 
     folded: int = -1
@@ -74,17 +77,17 @@ class AuditReport(NamedTuple):
     replayed: int = 0
 
     def count(self, *verdicts: str) -> int:
-        """How many findings have one of some verdicts."""
-        return sum(each.verdicts[verdict] for each in self.counts for verdict in verdicts)
+        """Returns how many findings have one of the given verdicts."""
+        return sum(table.verdicts[verdict] for table in self.counts for verdict in verdicts)
 
     @property
-    def differ(self) -> bool:
-        """Whether anything is missing, extra or different."""
+    def has_differences(self) -> bool:
+        """Whether any output is missing, extra or different."""
         return self.count(*BAD) > 0
 
     @property
-    def known(self) -> bool:
-        """Whether something was compared, and nothing is left of which it cannot be known."""
+    def is_conclusive(self) -> bool:
+        """Whether at least one output was compared and no finding is unknown."""
         return self.count(UNKNOWN) == 0 and self.count(EQUAL, REORDERED) > 0
 
 
@@ -96,23 +99,27 @@ def audit(
     save: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> AuditReport:
-    """Compares the two sides of a lake; it may be filled meanwhile.
+    """Compares the two sides of a lake, which may be filled meanwhile.
 
-    ``late_s``: an output must be said so many seconds after its cause. ``limit``: so many
-    differences are in the report. ``save``: all of them replace what is in the table `AUDIT`.
-    ``limits`` are those of the worker and of gold.
+    ``late_s``: an output counts as late, or as missing, this many seconds after its cause.
+    ``limit`` bounds the differences in the report. ``save`` replaces the content of the table
+    `AUDIT` with all differences and unknown findings. ``limits`` must be those of the worker and of
+    gold.
+
+    Raises:
+        LakeError: The lake cannot be read, or with ``save`` the table cannot be created.
     """
-    seen = pin_view(lake)
-    if seen is None:
+    view = pin_view(lake)
+    if view is None:
         return AuditReport(
             unknown=("the lake holds nothing that was folded: run the pipeline first",)
         )
-    # As rows, and not as the plan that leads to them, which every later step would go through anew.
-    found = findings(seen, late_s).localCheckpoint()
-    judged = _reordered(seen, found, late_s, limits)
+    # Materialized: every later step would run the whole plan again.
+    compared = findings(view, late_s).localCheckpoint()
+    result = _reordered(view, compared, late_s, limits)
     if save:
-        _save(lake, judged)
-    return _report(seen, judged, late_s, limit)
+        _save(lake, result)
+    return _report(view, result, late_s, limit)
 
 
 def follow(
@@ -122,53 +129,57 @@ def follow(
     late_s: float = LATE_S,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[AuditReport]:
-    """An audit every so many seconds until ``stop`` is set, whenever the lake has changed.
+    """Yields an audit every ``every_s`` seconds if the lake has changed, until ``stop`` is set.
 
-    The first one is at once. Each looks at the whole lake: what was missing may come yet.
+    The first audit runs at once. Each one covers the whole lake, since an output that was missing
+    may have arrived since.
+
+    Raises:
+        LakeError: The lake cannot be read.
     """
-    last = None
+    audited_state = None
     while not stop.is_set():
-        now = state_of_tables(lake)
-        if now != last:
+        state = state_of_tables(lake)
+        if state != audited_state:
             yield audit(lake, late_s, limits=limits)
-        last = now
+        audited_state = state
         stop.wait(every_s)
 
 
-def _reordered(seen: LakeView, found: DataFrame, late_s: float, limits: Limits) -> DataFrame:
-    """The findings, with those told apart that go back to the order between topics."""
+def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limits) -> DataFrame:
+    """The findings; bad and unknown ones become `REORDERED` for clusters with a valid order."""
     is_bad = fn.col("verdict").isin(*BAD)
-    bad = found.where(is_bad).select("cluster").distinct()
-    clusters = disputed_clusters(seen.messages, found.join(bad, "cluster", "left_semi"))
+    bad = compared.where(is_bad).select("cluster").distinct()
+    clusters = disputed_clusters(view.messages, compared.join(bad, "cluster", "left_semi"))
     clusters = clusters.localCheckpoint()
     if clusters.isEmpty():
-        return found
-    is_due = (fn.col("verdict") != UNDER_WAY) & (fn.col("round") <= seen.folded)
-    said = found.where("said_at IS NOT NULL").withColumn("due", is_due)
-    folded = seen.messages.where(fn.col("round") <= seen.folded)
-    settled_ms = round((seen.clock.timestamp() - late_s) * 1000)
-    right = reorderable_clusters(folded, clusters, said, settled_ms, limits)
-    right = right.withColumn("right", fn.lit(True))
-    # Where an order is found all is known: what was not said then was not to be said.
+        return compared
+    is_due = (fn.col("verdict") != UNDER_WAY) & (fn.col("round") <= view.folded)
+    published = compared.where("said_at IS NOT NULL").withColumn("due", is_due)
+    folded = view.messages.where(fn.col("round") <= view.folded)
+    settled_ms = round((view.clock.timestamp() - late_s) * 1000)
+    reordered = reorderable_clusters(folded, clusters, published, settled_ms, limits)
+    reordered = reordered.withColumn("is_reordered", fn.lit(True))
+    # A valid order settles the unknown findings of the cluster as well.
     is_open = fn.col("verdict").isin(*BAD, UNKNOWN)
-    verdict = fn.when(is_open & fn.col("right"), REORDERED).otherwise(fn.col("verdict"))
-    judged = found.join(right, "cluster", "left").withColumn("verdict", verdict)
-    return judged.drop("right").localCheckpoint()
+    verdict = fn.when(is_open & fn.col("is_reordered"), REORDERED).otherwise(fn.col("verdict"))
+    result = compared.join(reordered, "cluster", "left").withColumn("verdict", verdict)
+    return result.drop("is_reordered").localCheckpoint()
 
 
-def _save(lake: Lake, judged: DataFrame) -> None:
-    rows = judged.where(fn.col("verdict").isin(*BAD, UNKNOWN))
+def _save(lake: Lake, compared: DataFrame) -> None:
+    rows = compared.where(fn.col("verdict").isin(*BAD, UNKNOWN))
     rows = rows.withColumn("audited_at", fn.lit(datetime.now(UTC)))
     path = lake.ensure_table(AUDIT)
     rows.select(*AUDIT.columns).write.format("delta").mode("overwrite").save(path)
 
 
-def _report(seen: LakeView, judged: DataFrame, late_s: float, limit: int) -> AuditReport:
+def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> AuditReport:
     late = fn.col("late_ms") > round(late_s * 1000)
     rows = (
-        judged.groupBy("table", "verdict")
+        compared.groupBy("table", "verdict")
         .agg(
-            fn.count("*").alias("number"),
+            fn.count("*").alias("findings"),
             fn.count(fn.when(late, 1)).alias("late"),
             fn.max(fn.when(late, fn.col("late_ms"))).alias("late_ms"),
             fn.count(fn.when(fn.col("copies") > 1, 1)).alias("twice"),
@@ -177,35 +188,35 @@ def _report(seen: LakeView, judged: DataFrame, late_s: float, limit: int) -> Aud
     )
     counts = []
     for table in AUDITED.values():
-        mine = [row for row in rows if row["table"] == table.name]
+        of_table = [row for row in rows if row["table"] == table.name]
         counts.append(
             TableCounts(
                 table.name,
-                dict.fromkeys(VERDICTS, 0) | {row["verdict"]: row["number"] for row in mine},
-                sum(row["late"] for row in mine),
-                max((row["late_ms"] or 0 for row in mine), default=0),
-                sum(row["twice"] for row in mine),
+                dict.fromkeys(VERDICTS, 0) | {row["verdict"]: row["findings"] for row in of_table},
+                sum(row["late"] for row in of_table),
+                max((row["late_ms"] or 0 for row in of_table), default=0),
+                sum(row["twice"] for row in of_table),
             )
         )
     report = AuditReport(
-        seen.folded, tuple(counts), tuple(_first(judged, limit)), replayed=seen.replays
+        view.folded, tuple(counts), tuple(_first(compared, limit)), replayed=view.replayed_count
     )
-    return report._replace(unknown=tuple(_unknown(seen, report)))
+    return report._replace(unknown=tuple(_unknown(view, report)))
 
 
-def _first(judged: DataFrame, limit: int) -> Iterator[OutputDifference]:
-    bad = judged.where(fn.col("verdict").isin(*BAD)).orderBy("cluster", "said_at", "table", "id")
+def _first(compared: DataFrame, limit: int) -> Iterator[OutputDifference]:
+    bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy("cluster", "said_at", "table", "id")
     for row in bad.limit(limit).collect():
         fields = tuple(row["fields"] or ()) if row["verdict"] == DIFFERENT else ()
-        told = (row["table"], row["cluster"], row["id"], row["verdict"])
-        yield OutputDifference(*told, fields, row["live"], row["lake"])
+        identity = (row["table"], row["cluster"], row["id"], row["verdict"])
+        yield OutputDifference(*identity, fields, row["live"], row["lake"])
 
 
-def _unknown(seen: LakeView, report: AuditReport) -> Iterator[str]:
+def _unknown(view: LakeView, report: AuditReport) -> Iterator[str]:
     if report.count(UNKNOWN):
-        yield from seen.lost_inputs.values()
-        for name in sorted(seen.lost):
+        yield from view.lost_inputs.values()
+        for name in sorted(view.lost):
             topic, _, partition = name.partition("/")
             yield f"messages of {topic} partition {partition} were gone before they were read"
     elif not report.count(EQUAL, REORDERED, *BAD):
-        yield "nothing was said live of which the lake knows, or nothing that has to be there yet"
+        yield "no live output could be compared: there is none, or its time limit is not over yet"

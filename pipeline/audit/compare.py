@@ -1,13 +1,13 @@
-"""Findings: what was said live beside what the lake recomputes, and what each finding means.
+"""Joins the live outputs with the recomputed ones and gives each pair a verdict.
 
-A difference is one only where both sides have seen the place at which it stands:
+A finding counts as a difference only if both sides have processed the position that it depends on:
 
-- An output that the lake does not have is *extra* if gold has folded its cause, and the round of
-  bronze in which it came. What gold has still to fold is under way.
-- An output that was not said is *missing* if bronze has messages that are newer than its cause by
-  more than the time in which it must have been said. Until then it is under way.
-- What cannot be had any more proves nothing: where messages were lost before they were read, or
-  topics were compacted, a finding that follows from it is *unknown*.
+- An output that the lake lacks is *extra* if gold has folded its cause and the round of bronze that
+  holds the output itself. Otherwise it is under way.
+- An output that the worker did not publish is *missing* if bronze has messages that are newer than
+  its cause by more than the time limit. Until then it is under way.
+- A finding is *unknown* if it depends on messages that were lost before they were read, or that
+  were compacted away.
 """
 
 from collections.abc import Mapping
@@ -38,15 +38,16 @@ _REVISION: Final = ("cluster", "revision")
 
 
 def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
-    """Both sides of all tables, by `id` and content.
+    """Returns both sides of all tables, joined by key and compared by content.
 
-    ``live`` are messages of bronze, ``gold`` rows of each table by its name. Gives ``table``,
-    ``cluster``, ``id``, ``verdict`` (equal, different, missing or extra, whatever is under way),
-    ``fields`` (the names of those that differ), the texts of both sides, where and how often it was
-    said, and the name of its cause.
+    ``live`` are messages of bronze, ``gold`` the rows of each table by its name. The result has
+    ``table``, ``cluster``, ``id``, ``verdict`` (equal, different, missing or extra, without regard
+    to what is under way), ``fields`` (names of the columns that differ), the texts of both sides
+    (``live`` and ``lake``), where and how often the output was published (``round``, ``partition``,
+    ``said_at``, ``copies``), and ``cause``, the name of its cause.
     """
     changes = _sides(live_rows(live, FEATURE_CHANGES), gold[FEATURE_CHANGES.name], FEATURE_CHANGES)
-    # A snapshot is said with the changes of its revision, and has their cause.
+    # A snapshot is published with the changes of its revision and has their cause.
     revision = fn.substring_index("id", "/", -1).alias("revision")
     by_change = changes.groupBy("cluster", revision).agg(fn.min("cause").alias("its_cause"))
     epochs = _sides(live_rows(live, EPOCHS), gold[EPOCHS.name], EPOCHS).withColumn(
@@ -69,10 +70,10 @@ def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:
         fn.transform(
             fn.arrays_zip(
                 fn.array(*map(fn.lit, names)).alias("name"),
-                fn.col("live.content").alias("one"),
-                fn.col("lake.content").alias("other"),
+                fn.col("live.content").alias("live"),
+                fn.col("lake.content").alias("lake"),
             ),
-            lambda each: fn.when(~each["one"].eqNullSafe(each["other"]), each["name"]),
+            lambda field: fn.when(~field["live"].eqNullSafe(field["lake"]), field["name"]),
         ),
         lambda name: name.isNotNull(),
     )
@@ -96,32 +97,33 @@ def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:
 
 
 def findings(view: LakeView, late_s: float) -> DataFrame:
-    """`sides` of a look at the lake, with the verdicts that hold, and how late each was said.
+    """Returns `sides` of a view with the final verdicts and the delay of each output.
 
-    ``late_s`` is the time in which an output must have been said after its cause stood on its
-    topic, both by Kafka's time. Adds ``late_ms`` (null: not known). Replayed clusters are left out.
+    ``late_s`` is the time limit in seconds between a cause and its output, both by Kafka's time.
+    Adds ``round``, ``cause``, ``cause_at`` and ``late_ms`` (null: unknown). Replayed clusters are
+    left out.
     """
-    found = sides(view.messages, view.gold)
-    if view.replays:
-        found = found.join(view.replayed, "cluster", "left_anti")
-    known = found.join(causes(view.messages), ["cluster", "cause"], "left")
+    compared = sides(view.messages, view.gold)
+    if view.replayed_count:
+        compared = compared.join(view.replayed, "cluster", "left_anti")
+    caused = compared.join(causes(view.messages), ["cluster", "cause"], "left")
     if view.lost or view.lost_inputs:
-        known = known.join(_of_clusters(known), ["cluster"], "left")
+        caused = caused.join(_home_partitions(caused), ["cluster"], "left")
     else:
-        known = known.withColumn("home", fn.lit(None).cast("int"))
+        caused = caused.withColumn("home", fn.lit(None).cast("int"))
     late = fn.unix_millis("said_at") - fn.unix_millis("cause_at")
-    return known.select(
+    return caused.select(
         *("table", "cluster", "id", _verdict(view, late_s).alias("verdict")),
         *("fields", "live", "lake", "copies", "said_at", "round", "cause", "cause_at"),
         late.alias("late_ms"),
     )
 
 
-def _of_clusters(found: DataFrame) -> DataFrame:
-    """The partition on which each cluster's messages are, as far as one is known."""
+def _home_partitions(compared: DataFrame) -> DataFrame:
+    """The partition that holds the messages of each cluster, as ``home`` (null: unknown)."""
     keyed = fn.when(fn.col("table") != ALERTS.name, fn.col("partition"))
     home = fn.min(fn.coalesce("cause_partition", keyed)).alias("home")
-    return found.groupBy("cluster").agg(home)
+    return compared.groupBy("cluster").agg(home)
 
 
 def _verdict(view: LakeView, late_s: float) -> Column:
@@ -143,7 +145,7 @@ def _verdict(view: LakeView, late_s: float) -> Column:
 
 
 def _inputs_lost(view: LakeView) -> Column:
-    """Whether messages may be gone that led to an output, so that gold cannot know it."""
+    """Whether input messages that led to an output may be lost, so that gold lacks its cause."""
     if not view.lost_inputs:
         return fn.lit(False)
     home = fn.col("home")
@@ -151,24 +153,24 @@ def _inputs_lost(view: LakeView) -> Column:
 
 
 def _output_lost(view: LakeView) -> Column:
-    """Whether an output may have been on its topic and is gone.
+    """Whether an output may have been published and then lost.
 
-    An alert is keyed by its own id, so that its partition is not its cluster's: any one counts.
+    Alerts are keyed by their own ids, not by cluster, so a hole in any partition counts for them.
     """
     if not view.lost:
         return fn.lit(False)
     home, until = fn.col("home"), fn.lit(None).cast("bigint")
     for topic, table in AUDITED.items():
         ends = {
-            int(name.removeprefix(f"{topic}/")): at
-            for name, at in view.lost.items()
+            int(name.removeprefix(f"{topic}/")): until_ms
+            for name, until_ms in view.lost.items()
             if name.startswith(f"{topic}/")
         }
-        of_any = fn.lit(max(ends.values(), default=-1))
-        mine = fn.lit(-1)
-        for partition, at in ends.items():
-            mine = fn.when(home == partition, at).otherwise(mine)
+        latest_hole = fn.lit(max(ends.values(), default=-1))
+        of_partition = fn.lit(-1)
+        for partition, until_ms in ends.items():
+            of_partition = fn.when(home == partition, until_ms).otherwise(of_partition)
         is_any = home.isNull() if table is not ALERTS else fn.lit(True)
-        said_on = fn.when(is_any, of_any).otherwise(mine)
-        until = fn.when(fn.col("table") == table.name, said_on).otherwise(until)
+        lost_until = fn.when(is_any, latest_hole).otherwise(of_partition)
+        until = fn.when(fn.col("table") == table.name, lost_until).otherwise(until)
     return fn.unix_millis("cause_at") <= until

@@ -1,8 +1,8 @@
-"""One look at the lake: all that an audit compares, of fixed versions, and how far each side came.
+"""Pins the versions of the lake that one audit compares, and measures how far each side has come.
 
-What was said live is in bronze, what the lake recomputes is in gold, and gold follows bronze at a
-distance. The versions are taken in this order: how far gold has folded, gold, bronze. So gold has
-all that was folded, and bronze all causes of what gold has.
+Live outputs are in bronze and recomputed ones in gold, and gold follows bronze with a delay. The
+versions are read in this order: gold's progress, gold, bronze. So gold has everything up to that
+progress, and bronze has every cause of what gold has.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.bronze.query import extents
+from featurewatch.pipeline.bronze.query import stored_ranges
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
@@ -26,24 +26,27 @@ AUDITED: Final[Mapping[str, Table]] = {
     topics.ALERTS.short_name: ALERTS,
     topics.EPOCHS.short_name: EPOCHS,
 }
-"""The tables that hold what the worker says, by the short name of the topic on which it does."""
+"""The tables of gold that hold the worker's outputs, by the short name of the output topic."""
 
 _REPLAYED: Final = "topic LIKE 'replay.%'"
-"""Which messages of bronze come from files, and not from a bus."""
+"""Selects the messages of bronze that were replayed from files, not read from a bus."""
 
 _SHORT_INPUTS: Final = frozenset(topic.short_name for topic in topics.INPUTS)
 
 
 class LakeView(NamedTuple):
-    """What the lake holds at one time.
+    """The content of the lake at one time.
 
-    ``gold`` is by a table's name, ``folded`` the last round of bronze that gold has folded, and
-    ``clock`` the newest of Kafka's times in bronze. ``lost`` names partitions of output topics of
-    which messages are missing ("topic/partition"), with Kafka's time of the first message after the
-    last of them, in milliseconds. ``lost_inputs`` are sentences, one for a partition of an input of
-    which messages are missing. ``expired``: maintenance deleted the oldest messages from bronze.
-    ``replayed`` are the clusters that were replayed from files, ``replays`` is how many they are:
-    no worker said anything of that. ``messages`` are without what was replayed.
+    - ``messages``: bronze, without replayed messages.
+    - ``gold``: rows of each audited table, by the table's name.
+    - ``folded``: the last round of bronze that gold has folded.
+    - ``clock``: the newest of Kafka's times in bronze.
+    - ``lost``: partitions of output topics with missing messages ("topic/partition"), each with
+      Kafka's time (ms) of the first message after the last hole.
+    - ``lost_inputs``: a sentence for each partition of an input topic with missing messages.
+    - ``expired``: whether maintenance deleted the oldest messages from bronze.
+    - ``replayed``: the clusters that were replayed from files, as the column ``cluster``;
+      ``replayed_count`` of them. No worker published outputs for their replayed messages.
     """
 
     messages: DataFrame
@@ -54,26 +57,31 @@ class LakeView(NamedTuple):
     lost_inputs: Mapping[int, str]
     expired: bool
     replayed: DataFrame
-    replays: int
+    replayed_count: int
 
 
 def pin_view(lake: Lake) -> LakeView | None:
-    """A look at the lake (None: there is nothing to compare, gold has not folded anything yet)."""
+    """Returns a view of the lake (None: gold has not folded anything yet, or bronze is empty).
+
+    Raises:
+        LakeError: A table of the lake cannot be read.
+    """
     if not lake.exists(MESSAGES):
         return None
     folded = _folded(lake)
     if folded is None:
         return None
     gold = {table.name: _pinned(lake, table) for table in AUDITED.values()}
-    everything = _pinned(lake, MESSAGES)
-    replayed = by_cluster(everything.where(_REPLAYED)).select("cluster").distinct()
+    all_messages = _pinned(lake, MESSAGES)
+    replayed = by_cluster(all_messages.where(_REPLAYED)).select("cluster").distinct()
     replayed = replayed.localCheckpoint()
-    # A log that is read from a file has its own times.
+    # Messages replayed from a file carry the times of the log; they count only if there are no
+    # others.
     times = fn.max(fn.when(fn.expr(f"NOT {_REPLAYED}"), fn.col("kafka_time"))), fn.max("kafka_time")
-    clock = everything.agg(fn.coalesce(*times).alias("at")).collect()[0]["at"]
+    clock = all_messages.agg(fn.coalesce(*times).alias("at")).collect()[0]["at"]
     if clock is None:
         return None
-    messages = everything.where(f"NOT {_REPLAYED}")
+    messages = all_messages.where(f"NOT {_REPLAYED}")
     return LakeView(
         messages=messages,
         gold=gold,
@@ -83,29 +91,29 @@ def pin_view(lake: Lake) -> LakeView | None:
         lost_inputs=_lost_inputs(lake),
         expired=EXPIRED in lake.newest(MESSAGES).properties,
         replayed=replayed,
-        replays=replayed.count(),
+        replayed_count=replayed.count(),
     )
 
 
 def state_of_tables(lake: Lake) -> tuple[int, ...]:
-    """The versions of what a look would look at: equal ones give the same view."""
-    found = (MESSAGES, GAPS, *AUDITED.values())
-    return tuple(lake.newest(table).version if lake.exists(table) else -1 for table in found)
+    """Returns the versions of the tables that a view reads; equal versions give equal views."""
+    tables = (MESSAGES, GAPS, *AUDITED.values())
+    return tuple(lake.newest(table).version if lake.exists(table) else -1 for table in tables)
 
 
 def _pinned(lake: Lake, table: Table, version: int | None = None) -> DataFrame:
-    """A table as it is now, whoever writes to it while it is read."""
+    """One version of a table (None: the newest), unaffected by concurrent writes."""
     if not lake.exists(table):
         return lake.session.createDataFrame([], table.ddl)
-    number = lake.newest(table).version if version is None else version
-    reader = lake.session.read.format("delta").option("versionAsOf", number)
+    pinned_version = lake.newest(table).version if version is None else version
+    reader = lake.session.read.format("delta").option("versionAsOf", pinned_version)
     return reader.load(lake.path(table))
 
 
 def _folded(lake: Lake) -> int | None:
-    """The last round that gold's query has finished, by its checkpoint (None: none yet).
+    """The last round that gold's query has finished, from its checkpoint (None: none yet).
 
-    A round is one commit of bronze, and the query's place is the version of bronze that comes next.
+    A round is one commit of bronze, and the checkpoint holds the next version of bronze to read.
     """
     checkpoint = lake.checkpoint("gold")
     if not lake.files().has_any(f"{checkpoint}/commits"):
@@ -120,30 +128,30 @@ def _folded(lake: Lake) -> int | None:
     if version == 0:
         return 0
     version = min(version - 1, lake.newest(MESSAGES).version)
-    found = _pinned(lake, MESSAGES, version).agg(fn.max("round").alias("n")).collect()[0]["n"]
-    return int(found or 0)
+    newest = _pinned(lake, MESSAGES, version).agg(fn.max("round").alias("n")).collect()[0]["n"]
+    return int(newest or 0)
 
 
 def _lost(messages: DataFrame) -> dict[str, int]:
-    """The partitions of output topics of which messages are missing, as `LakeView.lost` has them.
+    """The partitions of output topics with missing messages, as in `LakeView.lost`.
 
-    Retention and compaction make holes, and so does a lake whose oldest days were deleted.
+    Retention, compaction and the expiry of the lake's oldest days all leave holes.
     """
     outputs = messages.where(short_topic().isin([*AUDITED]))
-    places = [
+    partitions = [
         (topic, partition)
-        for (topic, partition), extent in extents(outputs).items()
-        if extent.first > 0 or extent.number < extent.end - extent.first
+        for (topic, partition), stored in stored_ranges(outputs).items()
+        if stored.first > 0 or stored.message_count < stored.end - stored.first
     ]
-    if not places:
+    if not partitions:
         return {}
-    named = [f"{topic}/{partition}" for topic, partition in places]
-    place = fn.concat_ws("/", "topic", fn.col("partition").cast("string"))
+    names = [f"{topic}/{partition}" for topic, partition in partitions]
+    name = fn.concat_ws("/", "topic", fn.col("partition").cast("string"))
     before = fn.expr(
         "coalesce(lag(offset) OVER (PARTITION BY topic, partition ORDER BY offset), -1)"
     )
     after_holes = (
-        outputs.where(place.isin(named))
+        outputs.where(name.isin(names))
         .select(short_topic().alias("topic"), "partition", "offset", "kafka_time")
         .withColumn("before", before)
         .where("offset > before + 1")
@@ -159,9 +167,9 @@ def _lost_inputs(lake: Lake) -> dict[int, str]:
     of_inputs = short_topic().isin([*_SHORT_INPUTS])
     gaps = _pinned(lake, GAPS).where(of_inputs & fn.expr(f"NOT {_REPLAYED}"))
     ends = (fn.min("from_offset").alias("first"), fn.max("to_offset").alias("last"))
-    found = gaps.groupBy("topic", "partition").agg(*ends).orderBy("topic", "partition").collect()
+    ranges = gaps.groupBy("topic", "partition").agg(*ends).orderBy("topic", "partition").collect()
     return {
         row["partition"]: f"messages of {row['topic']} partition {row['partition']} (between "
         f"offsets {row['first']} and {row['last']}) were deleted before they were read"
-        for row in found
+        for row in ranges
     }

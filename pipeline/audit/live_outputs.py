@@ -1,7 +1,7 @@
-"""What was said live, and what caused it, from the messages in bronze.
+"""Turns the messages of the output topics, and the rows of gold, into comparable rows.
 
-Both sides of an audit are made comparable here: a row has a ``content``, one JSON text for each
-field that gold has, in which the order of a map's entries no longer counts.
+Each row has a ``content``: one JSON text for each field of the gold table, in which the order of a
+map's entries does not count.
 """
 
 from typing import Final
@@ -25,44 +25,44 @@ _CAUSED_BY: Final = (
     ("provenance.path", topics.ZOOKEEPER),
     ("provenance.role", topics.API_VERSIONS),
 )
-"""What the provenance of a change has, and the topic that it comes from then."""
+"""Fields of a change's provenance, each with the topic that the change comes from if it is set."""
 
 
 def header(name: str) -> Column:
-    """A header's value as text; null where there is none."""
-    found = fn.filter("headers", lambda one: one["key"] == name)
-    return fn.get(found, fn.lit(0))["value"].cast("string")
+    """Returns a header's value as text; null if the message lacks the header."""
+    matching = fn.filter("headers", lambda header: header["key"] == name)
+    return fn.get(matching, fn.lit(0))["value"].cast("string")
 
 
-def place() -> Column:
-    """Where a message stands, as the worker says it."""
-    number = fn.col("partition").cast("string"), fn.col("offset").cast("string")
-    return fn.concat("topic", fn.lit(" partition "), number[0], fn.lit(" offset "), number[1])
+def message_position() -> Column:
+    """Returns the position of a message in the format of the worker ("T partition P offset O")."""
+    partition, offset = fn.col("partition").cast("string"), fn.col("offset").cast("string")
+    return fn.concat("topic", fn.lit(" partition "), partition, fn.lit(" offset "), offset)
 
 
 def output_cluster() -> Column:
-    """The cluster of which an output tells."""
-    named = fn.get_json_object(fn.col("value").cast("string"), "$.cluster")
-    return fn.coalesce(named, fn.col("key").cast("string"), fn.lit("unknown"))
+    """Returns the cluster of an output message: from its value, else its key, else "unknown"."""
+    in_value = fn.get_json_object(fn.col("value").cast("string"), "$.cluster")
+    return fn.coalesce(in_value, fn.col("key").cast("string"), fn.lit("unknown"))
 
 
 def live_outputs(messages: DataFrame) -> DataFrame:
-    """The messages on the output topics as rows of `spark_fold.OUTPUT_SCHEMA`.
+    """Returns the messages of the output topics as rows of `spark_fold.OUTPUT_SCHEMA`.
 
-    ``id`` is a struct: the ``ce_id`` (a message without one is named by its place), and where and
-    when it was said. What deletes a key says nothing.
+    ``id`` is a struct: the ``ce_id`` (the message's position if it has none), and where and when
+    the output was published. Tombstones are left out.
     """
     kinds = [
         part
         for topic, table in AUDITED.items()
-        for part in (fn.lit(topic), fn.lit(_of(table).kind))
+        for part in (fn.lit(topic), fn.lit(_spec_of(table).kind))
     ]
     outputs = messages.where(short_topic().isin([*AUDITED]) & fn.col("value").isNotNull())
     return outputs.select(
         output_cluster().alias("cluster"),
         fn.create_map(*kinds)[short_topic()].alias("kind"),
         fn.struct(
-            fn.coalesce(header("ce_id"), place()).alias("id"),
+            fn.coalesce(header("ce_id"), message_position()).alias("id"),
             fn.col("kafka_time").alias("said_at"),
             *("round", "partition", "offset"),
             fn.col("value").cast("string").alias("text"),
@@ -71,41 +71,49 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     )
 
 
-def _of(table: Table) -> GoldTableSpec:
-    return next(made for made in TABLES if made.table is table)
+def _spec_of(table: Table) -> GoldTableSpec:
+    return next(spec for spec in TABLES if spec.table is table)
 
 
 def live_rows(messages: DataFrame, table: Table) -> DataFrame:
-    """What was said live for a table: one row for each id and content, and how often it was."""
-    made = _of(table).build(live_outputs(messages))
-    rows = (
-        comparable(made, table).withColumn("place", fn.col("id")).withColumn("id", fn.col("id.id"))
+    """Returns the live outputs of a table: one row for each id and content.
+
+    The columns are ``cluster``, ``id``, ``content``, ``copies`` (how often it was published),
+    ``cause``, and of the first copy ``said_at``, ``round``, ``partition`` and ``text``.
+    """
+    outputs = _spec_of(table).build(live_outputs(messages))
+    rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
+    first = fn.min_by("position", "position.said_at")
+    distinct = rows.groupBy("cluster", "id", "content").agg(
+        fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")
     )
-    first = fn.min_by("place", "place.said_at")
-    found = rows.groupBy("cluster", "id", "content").agg(
-        fn.count("*").alias("copies"), first.alias("place"), fn.min("cause").alias("cause")
-    )
-    return found.select(
+    return distinct.select(
         *("cluster", "id", "content", "copies", "cause"),
-        fn.col("place.said_at").alias("said_at"),
-        fn.col("place.round").alias("round"),
-        fn.col("place.partition").alias("partition"),
-        fn.col("place.text").alias("text"),
+        fn.col("position.said_at").alias("said_at"),
+        fn.col("position.round").alias("round"),
+        fn.col("position.partition").alias("partition"),
+        fn.col("position.text").alias("text"),
     )
 
 
 def lake_rows(rows: DataFrame, table: Table) -> DataFrame:
-    """What the lake recomputed, from rows of gold's table, or of what makes them."""
+    """Returns the recomputed outputs of a table with their ``content`` and their ``text`` as JSON.
+
+    ``rows`` have the columns of gold's table.
+    """
     text = fn.to_json(fn.struct(*(f"`{name}`" for name in table.columns)))
     return comparable(rows.withColumn("text", text), table, "text")
 
 
-def comparable(rows: DataFrame, table: Table, *more: str) -> DataFrame:
-    """``cluster``, ``id``, ``content``, ``cause`` and, where it has one, ``revision``."""
+def comparable(rows: DataFrame, table: Table, *extra_columns: str) -> DataFrame:
+    """Returns ``cluster``, ``id``, ``content``, ``cause``, ``revision`` (if the table has it) and
+    ``extra_columns``."""
     fields = [name for name in table.columns if name not in table.key]
     content = fn.array(*(_canonical_text(rows, name) for name in fields)).alias("content")
     revision = ["revision"] if "revision" in table.columns else []
-    return rows.select("cluster", "id", content, _cause(table).alias("cause"), *revision, *more)
+    return rows.select(
+        "cluster", "id", content, _cause(table).alias("cause"), *revision, *extra_columns
+    )
 
 
 def _canonical_text(rows: DataFrame, name: str) -> Column:
@@ -117,45 +125,49 @@ def _canonical_text(rows: DataFrame, name: str) -> Column:
 
 
 def canonical(value: Column, kind: ty.DataType) -> Column:
-    """A value in which maps are sorted lists of their entries, however deep they are."""
+    """Returns a value in which every map, at any depth, is a sorted array of its entries."""
     if isinstance(kind, ty.MapType):
-        values = fn.transform_values(value, lambda _, one: canonical(one, kind.valueType))
+        values = fn.transform_values(value, lambda _, item: canonical(item, kind.valueType))
         return fn.array_sort(fn.map_entries(values))
     if isinstance(kind, ty.ArrayType):
-        return fn.transform(value, lambda one: canonical(one, kind.elementType))
+        return fn.transform(value, lambda item: canonical(item, kind.elementType))
     if isinstance(kind, ty.StructType):
-        fields = (canonical(value[each.name], each.dataType).alias(each.name) for each in kind)
+        fields = (canonical(value[field.name], field.dataType).alias(field.name) for field in kind)
         return fn.when(value.isNotNull(), fn.struct(*fields))
     return value
 
 
 def _cause(table: Table) -> Column:
-    """What names an output's cause in `causes`; null for a snapshot, which comes with changes."""
+    """The name of an output's cause in `causes`; null for a snapshot, whose cause is that of its
+    changes."""
     if table is ALERTS:
         return fn.col("cause")
     if table is FEATURE_CHANGES:
         topic = fn.coalesce(
-            *(fn.when(fn.col(it).isNotNull(), fn.lit(topic.short_name)) for it, topic in _CAUSED_BY)
+            *(
+                fn.when(fn.col(field).isNotNull(), fn.lit(topic.short_name))
+                for field, topic in _CAUSED_BY
+            )
         )
         return _seen(topic, fn.date_format("seen_at", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"))
     return fn.lit(None).cast("string")
 
 
 def _seen(topic: Column, time: Column) -> Column:
-    """What names an event by when its source saw it."""
+    """The name of an event by its topic and the time at which its source saw it."""
     return fn.concat_ws(" ", topic, fn.lit("seen"), time)
 
 
 def cause_names() -> Column:
-    """The names that outputs have for an input message that caused them, as an array."""
-    return fn.array(header("ce_id"), place(), _seen(short_topic(), header("ce_time")))
+    """Returns the names by which outputs refer to an input message, as an array."""
+    return fn.array(header("ce_id"), message_position(), _seen(short_topic(), header("ce_time")))
 
 
 def causes(messages: DataFrame) -> DataFrame:
-    """The input messages by each of the names that outputs have for their cause.
+    """Returns the input messages, one row for each name by which outputs refer to them.
 
-    ``cluster``, ``cause``, and of the first message with it ``cause_at`` (Kafka's time),
-    ``cause_round`` and ``cause_partition``. Only keys and headers are read.
+    The columns are ``cluster``, ``cause``, and of the first message with that name ``cause_at``
+    (Kafka's time), ``cause_round`` and ``cause_partition``. Only keys and headers are read.
     """
     named = input_messages(messages).select(
         fn.coalesce(fn.col("key").cast("string"), fn.lit("unknown")).alias("cluster"),

@@ -1,10 +1,10 @@
-"""Whether there is an order of a cluster's messages in which the fold says what was said live.
+"""Searches for an order of a cluster's messages in which the fold yields the live outputs.
 
-Messages of one topic have an order, those of two topics have none: the worker took them as they
-came to it, the lake folds them by Kafka's time, and what follows may differ where both are right.
-So messages are folded in orders that keep that of each topic, until one says all that was said
-live, word by word and one after the other, and nothing else. When the worker said something shows
-when it took in what caused that; so one of the first orders is mostly the right one.
+Messages of one topic are ordered, those of two topics are not: the worker processed them as they
+arrived, the lake folds them by Kafka's time, and the outputs may differ although both are right.
+The search folds the messages in orders that keep that of each topic, until one yields exactly the
+live outputs, with the same content and in the same sequence. The time of an output shows when the
+worker processed its cause, so one of the first orders is mostly the right one.
 """
 
 from bisect import bisect_left
@@ -26,42 +26,43 @@ from featurewatch.pipeline.fold.messages import (
     restore_state,
 )
 
-_SAID: Final = (CHANGE, ALERT, SNAPSHOT)
+_LIVE: Final = (CHANGE, ALERT, SNAPSHOT)
 _SKEW_MS: Final = 5_000
-"""How far the clocks of sources and workers may be apart."""
+"""How far the clocks of sources and workers may differ."""
 
 
 class LiveOutput(NamedTuple):
-    """What was said live under an id, and when it was said with these words the first time (ms).
+    """The content of a live output, and when it was first published with this content (ms).
 
-    ``due``: gold has folded its cause, so that an order has to come to it.
+    ``due``: gold has folded its cause, so a valid order must yield it.
     """
 
     content: Any
-    said_ms: int
+    published_ms: int
     due: bool
 
 
 ProducedOutputs = Map[tuple[str, int], int]
-"""What an order has come to so far: sayings by their id and number, with their time (ms)."""
+"""The outputs that an order has yielded so far: (id, index of the content) to publish time (ms)."""
 
 
 class TimedMessage(NamedTuple):
-    """A message, and when the worker said what followed from it (ms; None: nothing is known).
+    """A message, and when the worker published its outputs (ms; None: unknown).
 
-    ``settled``: what follows from it has been said, or never will be.
+    ``settled``: its outputs have been published, or never will be.
     """
 
     message: InputMessage
-    said_ms: int | None
+    published_ms: int | None
     settled: bool
 
 
 class QueuedMessage(NamedTuple):
-    """A message of a topic, and when the worker may have taken it in (ms).
+    """A message of a topic, and when the worker may have processed it (ms).
 
-    It did at ``from_ms`` at the earliest. If it was behind with the topic, it did by ``until_ms``,
-    when it spoke of this message or of the next one of the topic of which it spoke at all.
+    ``from_ms`` is the earliest time. ``until_ms`` is the latest time for a worker that was behind
+    with the topic: when it published outputs of this message, or of the next message of the topic
+    that has any.
     """
 
     message: InputMessage
@@ -71,41 +72,44 @@ class QueuedMessage(NamedTuple):
 
 
 def queued(messages: Sequence[TimedMessage]) -> list[QueuedMessage]:
-    """The messages of one topic, in its order, with the times that follow from each other."""
-    found, now = [], 0
-    for one in messages:
-        now = max(now, one.message.time_ms, one.said_ms or 0)
-        found.append(QueuedMessage(one.message, now, now, one.settled))
-    spoken: int | None = None
-    for n in range(len(found) - 1, -1, -1):
-        times = [ms for ms in (spoken, messages[n].said_ms) if ms is not None]
-        spoken = min(times, default=None)
-        found[n] = found[n]._replace(until_ms=max(found[n].from_ms, spoken or 0))
-    return found
+    """Returns the messages of one topic, in its order, with the bounds of their processing
+    times."""
+    queue, now_ms = [], 0
+    for timed in messages:
+        now_ms = max(now_ms, timed.message.time_ms, timed.published_ms or 0)
+        queue.append(QueuedMessage(timed.message, now_ms, now_ms, timed.settled))
+    next_published_ms: int | None = None
+    for index in range(len(queue) - 1, -1, -1):
+        times = [ms for ms in (next_published_ms, messages[index].published_ms) if ms is not None]
+        next_published_ms = min(times, default=None)
+        until_ms = max(queue[index].from_ms, next_published_ms or 0)
+        queue[index] = queue[index]._replace(until_ms=until_ms)
+    return queue
 
 
 class _Step(NamedTuple):
-    """How far an order has come: the place in each topic, what is known then, what was said."""
+    """One step of an order: the position in each topic, the state, the outputs so far, and the
+    topics still to try next."""
 
-    at: tuple[int, ...]
-    known: MonitorState
-    said: ProducedOutputs
-    heads: Iterator[int]
+    positions: tuple[int, ...]
+    state: MonitorState
+    produced: ProducedOutputs
+    topics: Iterator[int]
 
 
 _Key = Callable[[QueuedMessage], int]
-"""What is less for the message to try first."""
+"""A sort key: the message with the smallest value is tried first."""
 
 
 class OrderSearch:
-    """The orders of a cluster's messages, tried one after the other.
+    """Tries the orders of a cluster's messages, one after the other.
 
-    ``live`` has the sayings by their ids. An id may be said with other words later on: a log that
-    is read again after it went backwards tells its records anew.
+    ``queues`` has the messages of each topic. ``live`` has the live outputs by their ids; an id may
+    have several contents, since a log that went backwards and is read again repeats its records.
 
-    When a message was taken in of which nothing was said shows only in what was said of others.
-    The search begins with the order of a worker that was never behind, and then with that of one
-    that was: what is right at first sight for the one is far away for the other.
+    The time of a message without outputs follows only from the outputs of other messages. So the
+    search begins with the order of a worker that was never behind, and then tries that of a worker
+    that was: the best first guess for one is far from right for the other.
     """
 
     def __init__(
@@ -119,76 +123,90 @@ class OrderSearch:
         self._queues = queues
         self._live = live
         self._limits = limits
-        self._times = sorted(one.said_ms for each in live.values() for one in each if one.due)
+        self._times = sorted(
+            output.published_ms for outputs in live.values() for output in outputs if output.due
+        )
 
     def finds_order(self) -> bool:
-        """Whether an order was found that says what was said live."""
-        # An order is found at once or after some corrections; a search through all is endless.
-        number = sum(map(len, self._queues))
-        return self._finds(lambda one: one.from_ms, 10 * number) or self._finds(
-            lambda one: one.until_ms, 4_000 + 60 * number
+        """Whether an order within the step budget yields exactly the live outputs."""
+        # A valid order takes few corrections; the number of all orders is exponential.
+        message_count = sum(map(len, self._queues))
+        return self._finds(lambda queued: queued.from_ms, 10 * message_count) or self._finds(
+            lambda queued: queued.until_ms, 4_000 + 60 * message_count
         )
 
     def _finds(self, key: _Key, budget: int) -> bool:
-        """Whether so many steps lead to such an order, each to the message first that is least."""
+        """Whether at most ``budget`` steps lead to a valid order; ``key`` sorts the candidates."""
         start = (0,) * len(self._queues)
-        path = [_Step(start, self._start.monitor, Map(), self._heads(start, key))]
+        path = [_Step(start, self._start.monitor, Map(), self._topics(start, key))]
         tried: dict[tuple[int, ...], list[tuple[MonitorState, ProducedOutputs]]] = {}
         while path:
             last = path[-1]
-            for head in last.heads:
-                one = self._queues[head][last.at[head]]
-                if self._is_late(one, len(last.said)):
+            for topic in last.topics:
+                queued = self._queues[topic][last.positions[topic]]
+                if self._is_late(queued, len(last.produced)):
                     continue
                 budget -= 1
                 if budget < 0:
                     return False
-                now = (*last.at[:head], last.at[head] + 1, *last.at[head + 1 :])
-                before = replace(self._start, monitor=last.known)
-                after, outputs = fold_message(before, one.message, self._limits)
-                found = [(out.id, orjson.loads(out.value)) for out in outputs if out.kind in _SAID]
-                said = self._with(last.said, found, one)
-                if said is None or (after.monitor, said) in tried.get(now, ()):
+                positions = (
+                    *last.positions[:topic],
+                    last.positions[topic] + 1,
+                    *last.positions[topic + 1 :],
+                )
+                before = replace(self._start, monitor=last.state)
+                after, rows = fold_message(before, queued.message, self._limits)
+                outputs = [(row.id, orjson.loads(row.value)) for row in rows if row.kind in _LIVE]
+                produced = self._with(last.produced, outputs, queued)
+                if produced is None or (after.monitor, produced) in tried.get(positions, ()):
                     continue
-                tried.setdefault(now, []).append((after.monitor, said))
-                path.append(_Step(now, after.monitor, said, self._heads(now, key)))
+                tried.setdefault(positions, []).append((after.monitor, produced))
+                topics = self._topics(positions, key)
+                path.append(_Step(positions, after.monitor, produced, topics))
                 break
             else:
-                if len(last.said) == len(self._times) and self._is_end(last.at):
+                if len(last.produced) == len(self._times) and self._is_end(last.positions):
                     return True
                 path.pop()
         return False
 
-    def _heads(self, at: tuple[int, ...], key: _Key) -> Iterator[int]:
-        """The topics with messages left, the one first whose next message is least."""
-        left = [n for n, queue in enumerate(self._queues) if at[n] < len(queue)]
-        return iter(sorted(left, key=lambda n: key(self._queues[n][at[n]])))
+    def _topics(self, positions: tuple[int, ...], key: _Key) -> Iterator[int]:
+        """The indices of the topics with messages left, in the order of their next messages."""
+        left = [n for n, queue in enumerate(self._queues) if positions[n] < len(queue)]
+        return iter(sorted(left, key=lambda n: key(self._queues[n][positions[n]])))
 
-    def _is_end(self, at: tuple[int, ...]) -> bool:
-        return all(n == len(queue) for n, queue in zip(at, self._queues, strict=True))
+    def _is_end(self, positions: tuple[int, ...]) -> bool:
+        return all(n == len(queue) for n, queue in zip(positions, self._queues, strict=True))
 
-    def _is_late(self, one: QueuedMessage, said: int) -> bool:
-        """Whether a message came after something was said that has not come out yet."""
-        return said < len(self._times) and one.message.time_ms > self._times[said] + _SKEW_MS
+    def _is_late(self, queued: QueuedMessage, produced_count: int) -> bool:
+        """Whether a message is newer than a live output that the order has not yielded yet."""
+        return (
+            produced_count < len(self._times)
+            and queued.message.time_ms > self._times[produced_count] + _SKEW_MS
+        )
 
     def _with(
-        self, said: ProducedOutputs, found: Sequence[tuple[str, Any]], one: QueuedMessage
+        self,
+        produced: ProducedOutputs,
+        outputs: Sequence[tuple[str, Any]],
+        queued: QueuedMessage,
     ) -> ProducedOutputs | None:
-        """What was said after a message too; None if that is not what was said live.
+        """Adds the outputs of a message; None if they do not match the live ones.
 
-        It is if all that was said before it has come out. What is said again has been heard.
+        They match if every live output of an earlier time was yielded before. Repeated outputs are
+        not counted again.
         """
-        if any(id_ not in self._live for id_, _ in found):
-            unsaid = not one.settled and not any(id_ in self._live for id_, _ in found)
-            return said if unsaid else None
-        news = []
-        for id_, content in found:
-            sayings = self._live[id_]
-            number = next((n for n, each in enumerate(sayings) if each.content == content), None)
-            if number is None:
+        if any(id_ not in self._live for id_, _ in outputs):
+            is_pending = not queued.settled and not any(id_ in self._live for id_, _ in outputs)
+            return produced if is_pending else None
+        added = []
+        for id_, content in outputs:
+            live = self._live[id_]
+            index = next((n for n, output in enumerate(live) if output.content == content), None)
+            if index is None:
                 return None
-            if sayings[number].due and (id_, number) not in said:
-                news.append(((id_, number), sayings[number].said_ms))
-        if news and bisect_left(self._times, min(at for _, at in news)) > len(said):
+            if live[index].due and (id_, index) not in produced:
+                added.append(((id_, index), live[index].published_ms))
+        if added and bisect_left(self._times, min(at for _, at in added)) > len(produced):
             return None
-        return said.update(news)
+        return produced.update(added)

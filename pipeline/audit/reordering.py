@@ -1,7 +1,7 @@
-"""The clusters on which the sides differ, looked at once more: was the order another one?
+"""Checks whether another order of messages explains the clusters whose sides differ.
 
-`audit_search` says how an order is looked for; here each cluster's messages are brought to it,
-with what was said live of them, and when.
+`order_search` searches for the order; this module hands it each cluster's messages with the live
+outputs and their times.
 """
 
 from functools import partial
@@ -19,51 +19,58 @@ from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, Ti
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 
 _MESSAGE: Final = InputMessage._fields
-_PLACE: Final = ("topic", "partition", "offset")
+_POSITION: Final = ("topic", "partition", "offset")
 
 
-def disputed_clusters(messages: DataFrame, found: DataFrame) -> DataFrame:
-    """The clusters of some findings whose messages may have been folded otherwise and rightly.
+def disputed_clusters(messages: DataFrame, compared: DataFrame) -> DataFrame:
+    """Returns the clusters of some findings for which another order may be right, as ``cluster``.
 
-    More than one topic tells of them, or something was said with several words: what a topic says
-    anew after its log went backwards has the same id, and gold has but one row for it.
+    Those with messages on several topics, and those with several contents under one id: a log that
+    went backwards and is read again repeats its records, and gold has only one row for the id.
     """
-    mine = by_cluster(messages).join(found.select("cluster").distinct(), "cluster", "left_semi")
-    number = fn.countDistinct("topic").alias("topics")
-    several = mine.groupBy("cluster").agg(number).where("topics > 1").select("cluster")
-    words = fn.countDistinct("live").alias("words")
-    reworded = found.groupBy("cluster", "table", "id").agg(words).where("words > 1")
+    of_clusters = by_cluster(messages).join(
+        compared.select("cluster").distinct(), "cluster", "left_semi"
+    )
+    topic_count = fn.countDistinct("topic").alias("topics")
+    several = of_clusters.groupBy("cluster").agg(topic_count).where("topics > 1").select("cluster")
+    content_count = fn.countDistinct("live").alias("contents")
+    reworded = compared.groupBy("cluster", "table", "id").agg(content_count).where("contents > 1")
     return several.union(reworded.select("cluster")).distinct()
 
 
 def reorderable_clusters(
     messages: DataFrame,
     clusters: DataFrame,
-    said: DataFrame,
+    published: DataFrame,
     settled_ms: int,
     limits: Limits = DEFAULT_LIMITS,
 ) -> DataFrame:
-    """Those of some clusters for which an order is found, as the column ``cluster``.
+    """Returns the clusters for which a valid order exists, as the column ``cluster``.
 
-    ``messages`` are rows of bronze that gold has folded. ``said`` has what was said live:
-    ``cluster``, ``id``, ``live`` (its text), ``said_at``, ``cause``, and ``due``. What messages up
-    to ``settled_ms`` by Kafka's time led to must have been said. ``limits`` are the worker's.
+    ``messages`` are rows of bronze that gold has folded, ``clusters`` has the clusters to check.
+    ``published`` has their live outputs: ``cluster``, ``id``, ``live`` (JSON text), ``said_at``,
+    ``cause``, and ``due``. The outputs of messages up to ``settled_ms`` (Kafka's time, ms) must
+    have been published. ``limits`` are the worker's.
     """
-    mine = by_cluster(messages).join(clusters, "cluster", "left_semi")
-    named = messages.select(*_PLACE, cause_names().alias("names"))
-    first = said.groupBy("cluster", "cause").agg(fn.unix_millis(fn.max("said_at")).alias("said_ms"))
-    when = (
-        mine.select("cluster", *_PLACE)
-        .join(named, [*_PLACE])
-        .select("cluster", *_PLACE, fn.explode("names").alias("cause"))
-        .join(first, ["cluster", "cause"])
-        .groupBy(*_PLACE)
-        .agg(fn.max("said_ms").alias("said_ms"))
+    of_clusters = by_cluster(messages).join(clusters, "cluster", "left_semi")
+    named = messages.select(*_POSITION, cause_names().alias("names"))
+    by_cause = published.groupBy("cluster", "cause").agg(
+        fn.unix_millis(fn.max("said_at")).alias("published_ms")
+    )
+    times = (
+        of_clusters.select("cluster", *_POSITION)
+        .join(named, [*_POSITION])
+        .select("cluster", *_POSITION, fn.explode("names").alias("cause"))
+        .join(by_cause, ["cluster", "cause"])
+        .groupBy(*_POSITION)
+        .agg(fn.max("published_ms").alias("published_ms"))
     )
     settled = (fn.col("time_ms") <= settled_ms).alias("settled")
-    inputs = mine.join(when, [*_PLACE], "left").select("cluster", *_MESSAGE, "said_ms", settled)
-    outputs = said.select(
-        "cluster", "id", "live", "due", fn.unix_millis("said_at").alias("said_ms")
+    inputs = of_clusters.join(times, [*_POSITION], "left").select(
+        "cluster", *_MESSAGE, "published_ms", settled
+    )
+    outputs = published.select(
+        "cluster", "id", "live", "due", fn.unix_millis("said_at").alias("published_ms")
     )
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
     return both.applyInPandas(partial(_search, limits), "cluster string")
@@ -75,18 +82,20 @@ def _search(limits: Limits, inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.D
     cluster = str(inputs["cluster"].iloc[0])
     queues = []
     for _, rows in inputs.sort_values("offset").groupby("topic"):
-        said = (None if pd.isna(at) else int(at) for at in rows["said_ms"])
-        fields = rows[[*_MESSAGE]].itertuples(index=False, name=None)
-        found = zip(fields, said, rows["settled"], strict=True)
-        queues.append(
-            queued([TimedMessage(InputMessage(*one), at, bool(done)) for one, at, done in found])
+        published = (None if pd.isna(at) else int(at) for at in rows["published_ms"])
+        messages = (
+            InputMessage(*fields) for fields in rows[[*_MESSAGE]].itertuples(index=False, name=None)
         )
+        settled = map(bool, rows["settled"])
+        queues.append(queued([*map(TimedMessage, messages, published, settled)]))
     live = {
         str(id_): [
             LiveOutput(orjson.loads(text), int(at), bool(due))
-            for text, at, due in rows[["live", "said_ms", "due"]].itertuples(index=False, name=None)
+            for text, at, due in rows[["live", "published_ms", "due"]].itertuples(
+                index=False, name=None
+            )
         ]
         for id_, rows in outputs.groupby("id")
     }
-    names = [cluster] if OrderSearch(cluster, queues, live, limits).finds_order() else []
-    return pd.DataFrame({"cluster": names}, dtype=object)
+    reorderable = [cluster] if OrderSearch(cluster, queues, live, limits).finds_order() else []
+    return pd.DataFrame({"cluster": reorderable}, dtype=object)

@@ -1,1 +1,1 @@
-"""Bronze: the topics as they came."""
+"""Bronze: the messages of the topics as they came."""

@@ -1,4 +1,4 @@
-"""How Spark reaches the bus, and where its topics begin and end."""
+"""Connection settings of Spark for the bus, and the offset ranges of its topics."""
 
 import time
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from featurewatch.streams.bus.settings import LOG
 from featurewatch.streams.topics import ALL, STATE
 
 INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
-"""The topics that the lake holds: all but the one that says again what ``epochs`` said."""
+"""The topics that the lake ingests: all but ``state``, which repeats the content of ``epochs``."""
 
-_REACH_S: Final = 15.0
-_AGAIN_S: Final = 0.2
-_PASSING: Final = (
+_TIMEOUT_S: Final = 15.0
+_RETRY_S: Final = 0.2
+_TRANSIENT: Final = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_PARTITION,
 )
-"""What a topic that was just made, or a leader that moves, answers for a moment."""
+"""Transient errors, after a topic was created or while a leader moves."""
 
 _LOGIN: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -43,7 +43,7 @@ class OffsetRange(NamedTuple):
 
 
 def kafka_options(bus: BusSettings) -> dict[str, str]:
-    """The options of Spark's Kafka source for a bus; secrets among them."""
+    """Returns the options of Spark's Kafka source for a bus; they include secrets."""
     properties = _java_properties({k: str(v) for k, v in bus.properties.items()})
     return {
         "kafka.bootstrap.servers": bus.bootstrap_servers,
@@ -54,52 +54,52 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
 
 
 def _java_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's security properties as the Java client wants them."""
-    found = dict(properties)
-    if mechanisms := found.pop("sasl.mechanisms", None):
-        found.setdefault("sasl.mechanism", mechanisms)
-    if authority := found.pop("ssl.ca.location", None):
-        found |= {"ssl.truststore.location": authority, "ssl.truststore.type": "PEM"}
-    name, secret = found.pop("sasl.username", None), found.pop("sasl.password", None)
-    mechanism = found.get("sasl.mechanism", "")
+    """Translates librdkafka's security properties to those of the Java client."""
+    translated = dict(properties)
+    if mechanisms := translated.pop("sasl.mechanisms", None):
+        translated.setdefault("sasl.mechanism", mechanisms)
+    if authority := translated.pop("ssl.ca.location", None):
+        translated |= {"ssl.truststore.location": authority, "ssl.truststore.type": "PEM"}
+    name, secret = translated.pop("sasl.username", None), translated.pop("sasl.password", None)
+    mechanism = translated.get("sasl.mechanism", "")
     if name is not None and secret is not None and mechanism in _LOGIN:
         user, password = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (name, secret))
-        found["sasl.jaas.config"] = (
+        translated["sasl.jaas.config"] = (
             f'{_LOGIN[mechanism]} required username="{user}" password="{password}";'
         )
-    return found
+    return translated
 
 
 def offset_ranges(bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
-    """What each partition of the taken topics has now; topics that do not exist are not there.
+    """Returns the current offsets of each partition of the ingested topics that exist.
 
     Raises:
-        TopicError: The bus does not answer.
+        TopicError: The bus does not respond.
     """
     consumer = Consumer(bus.client(group_id="featurewatch-pipeline"), logger=LOG)
-    deadline = time.monotonic() + _REACH_S
+    deadline = time.monotonic() + _TIMEOUT_S
     try:
         while True:
             try:
-                return _spans(consumer, bus)
+                return _ranges(consumer, bus)
             except KafkaException as error:
-                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                if error.args[0].code() not in _TRANSIENT or time.monotonic() > deadline:
                     raise TopicError(
                         f"the bus at {bus.bootstrap_servers} does not answer "
                         f"({error.args[0].str()}): check its address, and its security settings"
                     ) from error
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
     finally:
         consumer.close()
 
 
-def _spans(consumer: Consumer, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
-    there = consumer.list_topics(timeout=_REACH_S).topics
-    found: dict[TopicPartitionKey, OffsetRange] = {}
+def _ranges(consumer: Consumer, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
+    existing = consumer.list_topics(timeout=_TIMEOUT_S).topics
+    ranges: dict[TopicPartitionKey, OffsetRange] = {}
     for topic in INGESTED_TOPICS:
         name = bus.topic(topic)
-        for partition in there[name].partitions if name in there else ():
-            place = TopicPartition(name, partition)
-            low, high = consumer.get_watermark_offsets(place, timeout=_REACH_S)
-            found[name, partition] = OffsetRange(low, high)
-    return found
+        for partition in existing[name].partitions if name in existing else ():
+            topic_partition = TopicPartition(name, partition)
+            low, high = consumer.get_watermark_offsets(topic_partition, timeout=_TIMEOUT_S)
+            ranges[name, partition] = OffsetRange(low, high)
+    return ranges

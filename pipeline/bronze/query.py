@@ -1,14 +1,14 @@
-"""Bronze: the topics as they came, each message once.
+"""Bronze: ingests the topics as they come, each message once.
 
-**Exactly once** rests on the table itself and not on the checkpoint: each partition's messages are
-in it up to some offset, a batch comes into it in one commit, and what the table already has is not
-taken again. So it makes no difference where the process was killed, and whether the checkpoint is
-the newest, an old one, or lost; the checkpoint only saves work. A MERGE would say the same at the
-price of a search in the whole table for each batch.
+**Exactly once** rests on the table, not on the checkpoint: the table holds each partition up to
+some offset, a batch is one commit, and messages that the table already has are dropped. So it does
+not matter where the process was killed, or whether the checkpoint is current, old or lost; the
+checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole table for
+each batch.
 
-A ``round`` is one such commit. Between topics the lake's order is: round, Kafka's time, topic,
-offset. The round comes first because a message may be taken after one of another topic that is
-newer: what has been folded is not folded again in another order.
+A ``round`` is one such commit. Across topics the lake's order is: round, Kafka's time, topic,
+offset. The round comes first because a message may be ingested after a newer one of another topic,
+and folded messages are not folded again in another order.
 """
 
 import json
@@ -35,15 +35,17 @@ from featurewatch.streams.bus import BusSettings
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 _QUERIES: Final = ("bronze", "silver", "gold")
-_TOLD: Final = 100
-"""The gaps that one round is heard to tell of; all are in the table."""
+_MAX_LOGGED_GAPS: Final = 100
+"""At most this many gaps are logged per round; the table has all of them."""
 
 
-def new_messages(raw: DataFrame, held: Mapping[TopicPartitionKey, int], round_: int) -> DataFrame:
-    """Rows of `MESSAGES` from those of Spark's Kafka source.
+def new_messages(
+    raw: DataFrame, stored_ends: Mapping[TopicPartitionKey, int], round_: int
+) -> DataFrame:
+    """Returns rows of `MESSAGES` from rows of Spark's Kafka source.
 
-    ``held`` maps partitions to the offset that they must begin with: what lies below is in the
-    table.
+    ``stored_ends`` maps each partition to the offset after its last stored message; messages below
+    it are dropped.
     """
 
     return raw.select(
@@ -57,34 +59,43 @@ def new_messages(raw: DataFrame, held: Mapping[TopicPartitionKey, int], round_: 
         fn.current_timestamp().alias("taken_at"),
         fn.lit(round_).cast("bigint").alias("round"),
         fn.to_date("timestamp").alias("day"),
-    ).where(_beyond(held))
+    ).where(_beyond(stored_ends))
 
 
-def _beyond(held: Mapping[TopicPartitionKey, int]) -> Column:
-    return fn.col("offset") >= fn.coalesce(by_partition(held), fn.lit(0))
+def _beyond(stored_ends: Mapping[TopicPartitionKey, int]) -> Column:
+    return fn.col("offset") >= fn.coalesce(by_partition(stored_ends), fn.lit(0))
 
 
-def by_partition(held: Mapping[TopicPartitionKey, int]) -> Column:
-    """A row's number in a small map by partition; null where it has none."""
-    if not held:
+def by_partition(values: Mapping[TopicPartitionKey, int]) -> Column:
+    """Returns a column with the value of a small map for the row's partition; null if it has none.
+
+    ``values`` is keyed by topic and partition.
+    """
+    if not values:
         return fn.lit(None).cast("bigint")
-    entries = [fn.lit(part) for (topic, n), at in held.items() for part in (f"{topic}/{n}", at)]
+    entries = [
+        fn.lit(part)
+        for (topic, partition), value in values.items()
+        for part in (f"{topic}/{partition}", value)
+    ]
     return fn.create_map(*entries)[fn.concat_ws("/", "topic", fn.col("partition").cast("string"))]
 
 
 def check_bronze(lake: Lake) -> None:
-    """Sees whether the table that queries read is there, if any has begun.
+    """Checks that the bronze table exists if a query has a checkpoint.
 
-    A new one in its place would begin where their checkpoints are, and lack all before that.
+    A new table in its place would begin at the checkpoints and lack everything before them.
 
     Raises:
-        LakeError: It is gone.
+        LakeError: The table is missing.
     """
     files = lake.files()
     if files.has_any(f"{lake.path(MESSAGES)}/_delta_log"):
         return
-    begun = [name for name in _QUERIES if files.has_any(f"{lake.checkpoint(name)}/commits")]
-    if begun:
+    with_checkpoint = [
+        name for name in _QUERIES if files.has_any(f"{lake.checkpoint(name)}/commits")
+    ]
+    if with_checkpoint:
         raise LakeError(
             f"the lake {lake.root} has no table {MESSAGES.path}, and its checkpoints count on it: "
             "put the table back, or fill a new lake with --lake"
@@ -92,33 +103,33 @@ def check_bronze(lake: Lake) -> None:
 
 
 class StoredRange(NamedTuple):
-    """The messages that there are of a partition: from ``first``, below ``end``, in ``number``."""
+    """The stored messages of a partition: ``message_count``, from ``first``, below ``end``."""
 
     first: int
     end: int
-    number: int
+    message_count: int
 
 
-def extents(messages: DataFrame) -> dict[TopicPartitionKey, StoredRange]:
-    """What some messages cover of each partition. Collects a row a partition."""
-    found = messages.groupBy("topic", "partition").agg(
+def stored_ranges(messages: DataFrame) -> dict[TopicPartitionKey, StoredRange]:
+    """Returns the stored range of each partition of some messages. Collects a row per partition."""
+    ranges = messages.groupBy("topic", "partition").agg(
         fn.min("offset").alias("first"),
         (fn.max("offset") + 1).alias("end"),
         fn.count("offset").alias("count"),
     )
     return {
         (row["topic"], row["partition"]): StoredRange(row["first"], row["end"], row["count"])
-        for row in found.collect()
+        for row in ranges.collect()
     }
 
 
 def gaps_in(
-    messages: DataFrame, held: Mapping[TopicPartitionKey, int], complete: list[str]
+    messages: DataFrame, stored_ends: Mapping[TopicPartitionKey, int], complete: list[str]
 ) -> DataFrame:
-    """Rows of `GAPS`: the offsets that are missing between those of some messages.
+    """Returns rows of `GAPS`: the offsets that are missing between those of some messages.
 
-    ``held`` is where each partition must begin (0 where it says nothing), and ``complete`` are the
-    topics on which no offset is missing by Kafka's own doing: compaction makes holes.
+    ``stored_ends`` maps each partition to the offset at which the messages must begin (default 0).
+    ``complete`` are the topics without compaction, which leaves holes of its own.
     """
     before = fn.lag("offset").over(Window.partitionBy("topic", "partition").orderBy("offset")) + 1
     return (
@@ -126,7 +137,9 @@ def gaps_in(
         .select(
             "topic",
             "partition",
-            fn.coalesce(before, by_partition(held), fn.lit(0)).cast("bigint").alias("from_offset"),
+            fn.coalesce(before, by_partition(stored_ends), fn.lit(0))
+            .cast("bigint")
+            .alias("from_offset"),
             (fn.col("offset") - 1).alias("to_offset"),
             fn.col("taken_at").alias("found_at"),
         )
@@ -135,12 +148,12 @@ def gaps_in(
 
 
 class BronzeQuery:
-    """One run that takes the topics of a bus into the lake."""
+    """The query that ingests the topics of a bus into bronze."""
 
     def __init__(self, lake: Lake, bus: BusSettings) -> None:
         self._lake = lake
         self._bus = bus
-        self._held: dict[TopicPartitionKey, int] = {}
+        self._stored_ends: dict[TopicPartitionKey, int] = {}
         self._round = 0
         self._complete = [
             bus.topic(topic)
@@ -149,81 +162,86 @@ class BronzeQuery:
         ]
 
     def writer(self) -> DataStreamWriter:
-        """The query that takes them; it wants a trigger and to be started.
+        """Returns the query; it needs a trigger and to be started.
 
         Raises:
-            TopicError: The bus does not answer, or a topic was made anew.
+            TopicError: The bus does not respond, or a topic was recreated.
+            LakeError: The lake cannot be read.
         """
-        spans = offset_ranges(self._bus)
-        if not spans:
-            LOG.info("none of featurewatch's topics is on the bus yet; they are waited for")
-        self._resume(spans)
+        ranges = offset_ranges(self._bus)
+        if not ranges:
+            LOG.info("none of featurewatch's topics exists on the bus yet; waiting for them")
+        self._resume(ranges)
         pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in INGESTED_TOPICS)
         raw = (
             self._lake.session.readStream.format("kafka")
             .options(**kafka_options(self._bus))
             .option("subscribePattern", pattern)
             .option("includeHeaders", "true")
-            # What retention has deleted is a row of `GAPS`, and no reason to stop.
+            # Messages that retention deleted become rows of `GAPS`; the query goes on.
             .option("failOnDataLoss", "false")
-            # Where there is no checkpoint; the table says how far it came.
-            .option("startingOffsets", starting_offsets(spans, self._held))
+            # Used without a checkpoint; the table shows how far it came.
+            .option("startingOffsets", starting_offsets(ranges, self._stored_ends))
             .load()
         )
         checkpoint = self._lake.checkpoint("bronze")
         return (
             raw.writeStream.queryName("bronze")
             .option("checkpointLocation", checkpoint)
-            .foreachBatch(self._take)
+            .foreachBatch(self._ingest)
         )
 
-    def _resume(self, spans: Mapping[TopicPartitionKey, OffsetRange]) -> None:
+    def _resume(self, ranges: Mapping[TopicPartitionKey, OffsetRange]) -> None:
         messages = self._lake.read(MESSAGES)
-        # The lake may have topics of a replay, or of another bus, which are none of this one's.
-        ours = fn.col("topic").isin([self._bus.topic(topic) for topic in INGESTED_TOPICS])
+        # The lake may also hold replayed topics, or those of another bus.
+        is_of_bus = fn.col("topic").isin([self._bus.topic(topic) for topic in INGESTED_TOPICS])
         rounds = messages.agg(
-            fn.max("round").alias("all"), fn.max(fn.when(ours, fn.col("round"))).alias("ours")
+            fn.max("round").alias("all"), fn.max(fn.when(is_of_bus, fn.col("round"))).alias("ours")
         ).collect()[0]
         if last := rounds["ours"]:
-            before = messages.where(ours & (fn.col("round") < last))
-            self._held = {place: extent.end for place, extent in extents(before).items()}
-            # Again: a kill may have come between the last round and its gaps.
-            self._look(messages.where(ours & (fn.col("round") == last)))
+            before = messages.where(is_of_bus & (fn.col("round") < last))
+            self._stored_ends = {key: stored.end for key, stored in stored_ranges(before).items()}
+            # Repeated: the process may have been killed between the last round and its gaps.
+            self._advance(messages.where(is_of_bus & (fn.col("round") == last)))
         self._round = (rounds["all"] or 0) + 1
-        for (topic, partition), span in spans.items():
-            held = self._held.get((topic, partition), 0)
-            if held > span.end:
+        for (topic, partition), offsets in ranges.items():
+            stored_end = self._stored_ends.get((topic, partition), 0)
+            if stored_end > offsets.end:
                 raise TopicError(
-                    f"{topic} partition {partition} ends at offset {span.end}, and the lake holds "
-                    f"it up to {held}: the topic was made anew; fill a new lake with --lake"
+                    f"{topic} partition {partition} ends at offset {offsets.end}, and the lake "
+                    f"holds it up to {stored_end}: the topic was recreated; fill a new lake with "
+                    "--lake"
                 )
 
-    def _take(self, batch: DataFrame, _: int) -> None:
-        """Takes a batch in; whatever part of it the table has is left out."""
-        self._lake.append(MESSAGES, new_messages(batch, self._held, self._round))
-        self._look(self._lake.read(MESSAGES).where(fn.col("round") == self._round))
+    def _ingest(self, batch: DataFrame, _: int) -> None:
+        """Appends a batch, without the messages that the table already has."""
+        self._lake.append(MESSAGES, new_messages(batch, self._stored_ends, self._round))
+        self._advance(self._lake.read(MESSAGES).where(fn.col("round") == self._round))
         self._round += 1
 
-    def _look(self, new: DataFrame) -> None:
-        """Sees how far a round has come, and which offsets are missing in it.
+    def _advance(self, new: DataFrame) -> None:
+        """Advances the stored ends past a round, and reports the offsets that are missing in it.
 
-        Gaps are found in what was taken, so that one commit is all that a batch needs.
+        Gaps are computed from the stored rows, so a batch needs only one commit.
         """
-        found = extents(new)
-        if any(self._is_broken(place, extent) for place, extent in found.items()):
-            self._report(gaps_in(new, self._held, self._complete))
-        self._held |= {place: extent.end for place, extent in found.items()}
+        ranges = stored_ranges(new)
+        if any(self._has_gap(key, stored) for key, stored in ranges.items()):
+            self._report(gaps_in(new, self._stored_ends, self._complete))
+        self._stored_ends |= {key: stored.end for key, stored in ranges.items()}
 
-    def _is_broken(self, place: TopicPartitionKey, extent: StoredRange) -> bool:
-        return place[0] in self._complete and (
-            extent.first > self._held.get(place, 0) or extent.number < extent.end - extent.first
+    def _has_gap(self, key: TopicPartitionKey, stored: StoredRange) -> bool:
+        return key[0] in self._complete and (
+            stored.first > self._stored_ends.get(key, 0)
+            or stored.message_count < stored.end - stored.first
         )
 
     def _report(self, gaps: DataFrame) -> None:
-        told = self._lake.read(GAPS)
-        untold = gaps.join(told, [*GAPS.key], "left_anti").limit(_TOLD).collect()
+        logged_gaps = self._lake.read(GAPS)
+        new_gaps = (
+            gaps.join(logged_gaps, [*GAPS.key], "left_anti").limit(_MAX_LOGGED_GAPS).collect()
+        )
         self._lake.merge_new(GAPS, gaps)
-        for row in untold:
+        for row in new_gaps:
             LOG.warning(
                 "%s partition %d: offsets %d to %d were deleted before they were read; they are "
                 "missing in the lake (table gaps)",
@@ -232,13 +250,14 @@ class BronzeQuery:
 
 
 def starting_offsets(
-    spans: Mapping[TopicPartitionKey, OffsetRange], held: Mapping[TopicPartitionKey, int]
+    ranges: Mapping[TopicPartitionKey, OffsetRange], stored_ends: Mapping[TopicPartitionKey, int]
 ) -> str:
-    """Where a query without a checkpoint begins, as Spark wants it: every partition is named."""
-    if not held:
+    """Returns Spark's starting offsets for a query without a checkpoint; every partition is
+    named."""
+    if not stored_ends:
         return "earliest"
-    named: dict[str, dict[str, int]] = {}
-    for (topic, partition), span in spans.items():
-        at = max(held.get((topic, partition), 0), span.start)
-        named.setdefault(topic, {})[str(partition)] = at
-    return json.dumps(named)
+    by_topic: dict[str, dict[str, int]] = {}
+    for (topic, partition), range_ in ranges.items():
+        offset = max(stored_ends.get((topic, partition), 0), range_.start)
+        by_topic.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(by_topic)

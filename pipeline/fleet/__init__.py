@@ -1,1 +1,1 @@
-"""All clusters of a lake side by side."""
+"""The fleet: all clusters of a lake, side by side."""

@@ -1,4 +1,4 @@
-"""All clusters of a lake, a line each: what is so by the newest word of each."""
+"""Summarizes all clusters of a lake by the newest data of each."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from featurewatch.pipeline.lake.reader import (
 )
 
 HEARD_WITHIN: Final = timedelta(hours=1)
-"""A cluster of which nothing was heard for so long before the lake's end is silent."""
+"""A cluster without a heartbeat for this long before the end of the lake is silent."""
 UNKNOWN_RELEASE: Final = "?"
 
 
@@ -26,9 +26,9 @@ class ClusterSummary:
     """A cluster of the fleet.
 
     ``revision`` began at ``since`` (0 and None: no level is finalized). ``releases`` counts nodes
-    by release, ``alerts`` those that fire by severity, ``incompatible`` nodes that some level
-    excludes. ``heard`` is when a source last spoke of it: None if it was not within
-    `HEARD_WITHIN` of the lake's end.
+    by release, ``alerts`` firing alerts by severity, ``incompatible`` the nodes that some level
+    excludes. ``heard`` is the time of its newest heartbeat (None: none within `HEARD_WITHIN` of the
+    end of the lake).
     """
 
     cluster: str
@@ -45,14 +45,14 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Every cluster by its id, and when the last word of any came (None: nobody says)."""
+    """All clusters by id, and the time of the newest heartbeat of any (None: there is none)."""
 
     clusters: Mapping[str, ClusterSummary]
     ends: datetime | None
 
 
 def fleet(lake: LakeReader) -> Fleet:
-    """All clusters of a lake.
+    """Returns all clusters of a lake.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -60,14 +60,14 @@ def fleet(lake: LakeReader) -> Fleet:
     snapshots = {row["cluster"]: row for row in _newest(lake)}
     releases = _counts(lake, _RELEASES, CAPABILITY_INTERVALS)
     totals = _counts(lake, _NODES, CAPABILITY_INTERVALS)
-    bad = _counts(lake, _INCOMPATIBLE, INCOMPATIBILITIES)
+    incompatible = _counts(lake, _INCOMPATIBLE, INCOMPATIBILITIES)
     alerts = _counts(lake, _FIRING, ALERTS)
     ends = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
-    heard = _heard(lake, ends) if ends else {}
-    found = {}
-    for name in sorted({*snapshots, *releases, *heard, *alerts, *_left(lake)}):
+    last_seen = _last_seen(lake, ends) if ends else {}
+    summaries = {}
+    for name in sorted({*snapshots, *releases, *last_seen, *alerts, *_all_clusters(lake)}):
         row: Row = snapshots.get(name, {})
-        found[name] = ClusterSummary(
+        summaries[name] = ClusterSummary(
             cluster=name,
             revision=row.get("revision", 0),
             epoch=row.get("epoch"),
@@ -75,11 +75,11 @@ def fleet(lake: LakeReader) -> Fleet:
             levels=dict(sorted((row.get("finalized") or {}).items())),
             nodes=sum(totals[name].values()),
             releases=dict(sorted(releases[name].items())),
-            incompatible=sum(bad[name].values()),
+            incompatible=sum(incompatible[name].values()),
             alerts=dict(sorted(alerts[name].items())),
-            heard=heard.get(name),
+            heard=last_seen.get(name),
         )
-    return Fleet(found, ends)
+    return Fleet(summaries, ends)
 
 
 def _newest(lake: LakeReader) -> list[Row]:
@@ -91,7 +91,7 @@ def _newest(lake: LakeReader) -> list[Row]:
     )
 
 
-# Combined nodes have one id in both roles.
+# Combined nodes have the same id in both roles.
 _RELEASES: Final = (
     "SELECT cluster, coalesce(release, '?') AS kind, count(DISTINCT node_id) AS count"
     " FROM capability_intervals WHERE until IS NULL GROUP BY cluster, kind"
@@ -104,7 +104,7 @@ _INCOMPATIBLE: Final = (
     "SELECT cluster, 'all' AS kind, count(DISTINCT node_id) AS count"
     " FROM incompatibilities WHERE until IS NULL GROUP BY cluster"
 )
-# As `history.firing`.
+# As `history.point_in_time.firing`.
 _FIRING: Final = (
     "SELECT cluster, severity AS kind, count(DISTINCT alert_id) AS count FROM (SELECT cluster,"
     " alert_id, since, max(severity) AS severity FROM alerts"
@@ -114,19 +114,19 @@ _FIRING: Final = (
 
 def _counts(lake: LakeReader, query: str, table: str) -> defaultdict[str, dict[str, int]]:
     """Counts by cluster and kind."""
-    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in lake.query(query, table):
-        found[row["cluster"]][row["kind"]] = row["count"]
-    return found
+        counts[row["cluster"]][row["kind"]] = row["count"]
+    return counts
 
 
-def _left(lake: LakeReader) -> set[str]:
-    """Clusters of which all nodes are gone."""
+def _all_clusters(lake: LakeReader) -> set[str]:
+    """All clusters that ever had a node, including those whose nodes are gone."""
     rows = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
     return {row["cluster"] for row in rows}
 
 
-def _heard(lake: LakeReader, ends: datetime) -> dict[str, datetime]:
+def _last_seen(lake: LakeReader, ends: datetime) -> dict[str, datetime]:
     rows = lake.query(
         "SELECT cluster, max(seen_at) AS at FROM source_states"
         " WHERE seen_at >= $since GROUP BY cluster",

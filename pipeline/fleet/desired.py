@@ -1,4 +1,4 @@
-"""The levels that clusters shall have: a file for people, checked where it is read."""
+"""The desired levels of clusters: a file that people write, validated when it is read."""
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -14,31 +14,32 @@ from featurewatch.pipeline.errors import PipelineError
 from featurewatch.streams import yaml_file
 from featurewatch.streams.types import METADATA_VERSION, FeatureName
 
-_ALIKE: Final = 0.8
-"""How alike a name must be to one of Kafka's: all of these end in ``.version``."""
+_SIMILARITY: Final = 0.8
+"""Minimum similarity to a name of Kafka's features, which all end in ``.version``."""
 
 
 class DesiredError(PipelineError):
-    """The file cannot be taken: the text names the field and what it must be."""
+    """The file is invalid; the text names the field and what it must be."""
 
 
 def _names(value: Any) -> Any:
-    """A list, where one is given without brackets too."""
+    """Wraps a single name in a list."""
     return [value] if isinstance(value, str) else value
 
 
 def _levels(value: Any) -> Any:
-    """Levels as numbers, where some are given by the name of a release."""
+    """Levels as numbers; some may be given as the name of a release or of a level."""
     if not isinstance(value, Mapping):
         return value
-    return {name: _level(str(name), given) for name, given in value.items()}
+    return {name: _level(str(name), level) for name, level in value.items()}
 
 
-def _level(feature: str, given: Any) -> int:
-    text = str(given).strip()
+def _level(feature: str, level_or_name: Any) -> int:
+    text = str(level_or_name).strip()
     if text.isdecimal():
         level = int(text)
-        # Clusters may have features of their own; 0 of a misspelt one would hide what differs.
+        # Clusters may have features of their own; a level of 0 for a misspelled name would hide
+        # drift.
         if level == 0 and (close := _close(feature)):
             raise ValueError(_unknown(feature, close))
         return level
@@ -51,10 +52,10 @@ def _level(feature: str, given: Any) -> int:
         ) from None
     if feature not in _features():
         raise ValueError(_unknown(feature, _close(feature)))
-    named = [one.level for one in release.levels if one.name == text]
-    if "IV" in text and not named:
+    matching = [level.level for level in release.levels if level.name == text]
+    if "IV" in text and not matching:
         raise ValueError(f"Kafka {release.name} has no level {text}")
-    level = named[0] if named else release.newest(METADATA_VERSION)
+    level = matching[0] if matching else release.newest(METADATA_VERSION)
     if feature == METADATA_VERSION:
         return level
     return release.defaults(level).get(FeatureName(feature), 0)
@@ -62,7 +63,7 @@ def _level(feature: str, given: Any) -> int:
 
 @lru_cache(maxsize=1)
 def _features() -> frozenset[str]:
-    """The features that some release of Kafka has."""
+    """The features that any known release of Kafka has."""
     return frozenset(name for release in releases().values() for name in release.unstable)
 
 
@@ -70,8 +71,8 @@ def _close(feature: str) -> str:
     """The feature of Kafka that an unknown name was probably meant to be (empty: none)."""
     if feature in _features():
         return ""
-    found = get_close_matches(feature.lower(), sorted(_features()), 1, _ALIKE)
-    return found[0] if found else ""
+    matches = get_close_matches(feature.lower(), sorted(_features()), 1, _SIMILARITY)
+    return matches[0] if matches else ""
 
 
 def _unknown(feature: str, close: str) -> str:
@@ -84,7 +85,7 @@ class _Strict(BaseModel):
 
 
 class ClusterLabels(_Strict):
-    """What is said of a cluster besides its id."""
+    """The name and labels of a cluster."""
 
     name: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
@@ -94,93 +95,104 @@ class Environment(_Strict):
     """Clusters that shall have the same levels.
 
     ``clusters`` are ids, names, or patterns of either (``orders-*``); a cluster that has all
-    ``labels`` belongs to it too. A level of 0 says that the feature shall not be finalized.
+    ``labels`` is a member too. A level of 0 means that the feature shall not be finalized.
     """
 
     clusters: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list)
     labels: dict[str, str] = Field(default_factory=dict)
     levels: Annotated[dict[str, Annotated[int, Field(ge=0, le=32767)]], BeforeValidator(_levels)]
 
-    def holds(self, cluster: str, named: ClusterLabels) -> bool:
-        """Whether a cluster belongs to it."""
-        if self.labels and self.labels.items() <= named.labels.items():
+    def includes(self, cluster: str, cluster_labels: ClusterLabels) -> bool:
+        """Whether a cluster is a member."""
+        if self.labels and self.labels.items() <= cluster_labels.labels.items():
             return True
-        names = [name for name in (cluster, named.name) if name]
+        names = [name for name in (cluster, cluster_labels.name) if name]
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.clusters)
 
 
 class DesiredLevels(_Strict):
-    """Environments by name, and the clusters that have a name or labels by their id."""
+    """The environments by name, and the labels of clusters by their id."""
 
     environments: dict[str, Environment] = Field(min_length=1)
     clusters: dict[str, ClusterLabels] = Field(default_factory=dict)
 
-    def named(self, cluster: str) -> ClusterLabels:
-        """What is said of a cluster."""
-        return self.clusters.get(cluster, _NOTHING)
+    def labels_of(self, cluster: str) -> ClusterLabels:
+        """Returns the name and labels of a cluster; empty ones if the file has none."""
+        return self.clusters.get(cluster, _NO_LABELS)
 
     def environment_of(self, cluster: str) -> str | None:
-        """The environment that a cluster belongs to (None: to none).
+        """Returns the environment of a cluster (None: it is in none).
 
         Raises:
-            DesiredError: It belongs to more than one.
+            DesiredError: The cluster is in more than one.
         """
-        named = self.named(cluster)
-        found = [name for name, each in self.environments.items() if each.holds(cluster, named)]
-        if len(found) > 1:
-            who, both = named.name or cluster, " and to ".join(found)
-            raise DesiredError(f"cluster {who} belongs to {both}: a cluster has one environment")
-        return found[0] if found else None
+        labels = self.labels_of(cluster)
+        names = [
+            name
+            for name, environment in self.environments.items()
+            if environment.includes(cluster, labels)
+        ]
+        if len(names) > 1:
+            label, all_names = labels.name or cluster, " and to ".join(names)
+            raise DesiredError(
+                f"cluster {label} belongs to {all_names}: a cluster has one environment"
+            )
+        return names[0] if names else None
 
-    def expected(self, known: Iterable[str]) -> dict[str, str]:
-        """What the file names and the lake does not know, and the environment that names it."""
-        present = set(known)
-        names = {self.named(cluster).name for cluster in present} | present
+    def expected(self, clusters: Iterable[str]) -> dict[str, str]:
+        """Returns the clusters and patterns of the file that match no cluster of the lake, each
+        with the environment that names it. ``clusters`` are the ids of the lake's clusters."""
+        ids = set(clusters)
+        names = {self.labels_of(cluster).name for cluster in ids} | ids
         missing = {}
-        for cluster in self.clusters.keys() - present:
+        for cluster in self.clusters.keys() - ids:
             missing[cluster] = self.environment_of(cluster) or ""
-        named = {self.named(cluster).name for cluster in missing} | missing.keys()
-        for environment, each in self.environments.items():
-            for pattern in each.clusters:
-                if not any(fnmatchcase(name, pattern) for name in names | named if name):
-                    missing[pattern] = environment
+        listed = {self.labels_of(cluster).name for cluster in missing} | missing.keys()
+        for name, environment in self.environments.items():
+            for pattern in environment.clusters:
+                if not any(fnmatchcase(label, pattern) for label in names | listed if label):
+                    missing[pattern] = name
         return dict(sorted(missing.items()))
 
 
-_NOTHING: Final = ClusterLabels()
+_NO_LABELS: Final = ClusterLabels()
 
 
 def desired_of(content: str, file: str) -> DesiredLevels:
-    """The levels that a file's text asks for; ``file`` is its name.
+    """Parses the desired levels from a file's text; ``file`` is its name for errors.
 
     Raises:
-        DesiredError: It is no YAML, or not what it must be.
+        DesiredError: The text is not YAML, or a field is invalid.
     """
     return _checked(lambda: yaml_file.parse(content, file), file)
 
 
 def read_desired(file: Path) -> DesiredLevels:
-    """The levels that a file asks for; raises `DesiredError`."""
+    """Reads the desired levels from a file.
+
+    Raises:
+        DesiredError: The file cannot be read, is not YAML, or a field is invalid.
+    """
     return _checked(lambda: yaml_file.read(file), str(file))
 
 
-def _checked(loading: Callable[[], Any], file: str) -> DesiredLevels:
+def _checked(load: Callable[[], Any], file: str) -> DesiredLevels:
     try:
-        loaded = loading()
+        content = load()
     except yaml_file.YamlError as error:
         raise DesiredError(str(error)) from None
-    if not isinstance(loaded, dict):
+    if not isinstance(content, dict):
         raise DesiredError(f"{file} must have the section environments on its first level")
     try:
-        return DesiredLevels.model_validate(loaded)
+        return DesiredLevels.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
-            raise DesiredError(f"{file}: there is no field {place}") from None
-        text = first["msg"]
+            raise DesiredError(f"{file}: there is no field {field}") from None
+        message = first["msg"]
         if first["type"] == "value_error":
-            text = text.removeprefix("Value error, ")
+            message = message.removeprefix("Value error, ")
         else:
-            text = text[:1].lower() + text[1:]
-        raise DesiredError(f"{file}: {place} is wrong: {text}") from None
+            message = message[:1].lower() + message[1:]
+        raise DesiredError(f"{file}: {field} is wrong: {message}") from None

@@ -1,4 +1,4 @@
-"""Where a fleet is not as it shall be."""
+"""Compares a fleet with its desired levels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from featurewatch.pipeline.fleet.desired import DesiredLevels
 from featurewatch.pipeline.history.moments import format_time
 
 STALE_AFTER: Final = timedelta(days=1)
-"""A lake that ends so long ago says nothing of now."""
+"""A lake that ends this long ago does not show the present."""
 
 
 class DriftKind(StrEnum):
-    """How a level, or a cluster, is not as the file says."""
+    """How a level or a cluster differs from the file."""
 
     BEHIND = "behind"
     """The level is lower."""
@@ -24,24 +24,26 @@ class DriftKind(StrEnum):
     MISSING = "missing"
     """The feature is not finalized."""
     UNLISTED = "unlisted"
-    """The lake has the cluster, and it is in no environment."""
+    """The lake has the cluster, but it is in no environment."""
     UNHEARD = "unheard"
-    """The file names it, and the lake has never heard of it."""
+    """The file names the cluster, but the lake has no data of it."""
     SILENT = "silent"
-    """Its last word is older than that of others: how it is now is not known."""
+    """Its newest heartbeat is older than that of others: its present state is unknown."""
     STALE = "stale"
-    """Nothing was heard of any cluster for a day."""
+    """No cluster has had a heartbeat for a day."""
 
     @property
-    def known(self) -> bool:
-        """Whether it is known that something differs."""
+    def is_level_difference(self) -> bool:
+        """Whether a level differs; the other kinds only mean that the present state is unknown."""
         return self in (DriftKind.BEHIND, DriftKind.AHEAD, DriftKind.MISSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Something that is not as it shall be; ``feature``, ``wanted`` and ``found`` are None where
-    it is about a whole cluster. ``cluster`` may be a pattern to which nothing answers."""
+    """A difference; ``feature``, ``wanted`` and ``found`` are None if it concerns a whole cluster.
+
+    ``cluster`` may be a pattern that matches no cluster.
+    """
 
     cluster: str
     name: str
@@ -54,39 +56,41 @@ class Drift:
 
 
 def drift(fleet: Fleet, desired: DesiredLevels, now: datetime) -> list[Drift]:
-    """Everything that differs, by cluster and feature; ``now`` is aware.
+    """Returns all differences, by cluster and feature; ``now`` is aware.
 
     Raises:
         DesiredError: A cluster belongs to two environments.
     """
-    found: list[Drift] = []
-    for cluster, line in fleet.clusters.items():
-        found += _of_cluster(line, fleet, desired, cluster)
+    differences: list[Drift] = []
+    for cluster, summary in fleet.clusters.items():
+        differences += _of_cluster(summary, fleet, desired, cluster)
     for name, environment in desired.expected(fleet.clusters).items():
-        known = desired.named(name).name
+        label = desired.labels_of(name).name
         detail = "the lake has never heard of it"
-        found.append(Drift(name, known, environment or None, DriftKind.UNHEARD, detail=detail))
+        differences.append(
+            Drift(name, label, environment or None, DriftKind.UNHEARD, detail=detail)
+        )
     if fleet.ends is not None and fleet.ends < now - STALE_AFTER:
         detail = f"the lake ends at {format_time(fleet.ends)}: run featurewatch pipeline run"
-        found.append(Drift("*", "", None, DriftKind.STALE, detail=detail))
-    return found
+        differences.append(Drift("*", "", None, DriftKind.STALE, detail=detail))
+    return differences
 
 
 def _of_cluster(
-    line: ClusterSummary, fleet: Fleet, desired: DesiredLevels, cluster: str
+    summary: ClusterSummary, fleet: Fleet, desired: DesiredLevels, cluster: str
 ) -> Iterator[Drift]:
-    name, environment = desired.named(cluster).name, desired.environment_of(cluster)
+    name, environment = desired.labels_of(cluster).name, desired.environment_of(cluster)
     if environment is None:
         yield Drift(cluster, name, None, DriftKind.UNLISTED, detail="it is in no environment")
         return
     for feature, wanted in sorted(desired.environments[environment].levels.items()):
-        level = line.levels.get(feature, 0)
+        level = summary.levels.get(feature, 0)
         if level != wanted:
             yield Drift(
                 *(cluster, name, environment, _verdict(level, wanted)),
                 *(feature, wanted, level),
             )
-    if fleet.ends is not None and line.heard is None:
+    if fleet.ends is not None and summary.heard is None:
         detail = f"nothing was heard of it in the hour before {format_time(fleet.ends)}"
         yield Drift(cluster, name, environment, DriftKind.SILENT, detail=detail)
 

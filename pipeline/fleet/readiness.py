@@ -1,4 +1,5 @@
-"""Which clusters of a fleet can go to a release: the newest verdict of each, and day by day."""
+"""Reads which clusters of a fleet can move to a release: the newest verdict of each, and per
+day."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,19 +10,19 @@ from typing import Final
 from featurewatch.pipeline.lake.reader import CAPABILITY_INTERVALS, READINESS_BY_DAY, LakeReader
 
 STALE_AFTER: Final = timedelta(days=1)
-"""A cluster that is followed has a verdict each day; around midnight some are a day behind."""
+"""A monitored cluster has a verdict for each day; around midnight some are one day behind."""
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetReadiness:
-    """How a cluster stands to a release by the newest word on it.
+    """The newest verdict on moving a cluster to a release.
 
-    ``verdict`` is yes, no or unknown; ``day`` is of whose end it is (None: nothing was ever said),
-    ``finalized`` whether the levels are there already. ``blockers`` counts the nodes that stand in
-    the way, ``named`` has the first of them. ``lossless`` says whether there is a way back without
-    loss (None: not known), and ``back_to`` to which releases.
+    ``verdict`` is yes, no or unknown, at the end of ``day`` (None: there never was one).
+    ``finalized``: the levels are finalized already. ``blockers`` counts the blockers, ``named`` has
+    the first of them. ``lossless``: a downgrade without loss is possible (None: unknown), to the
+    releases ``back_to``.
     """
 
     cluster: str
@@ -38,7 +39,8 @@ class TargetReadiness:
 
 @dataclass(frozen=True, slots=True)
 class DailyCounts:
-    """How many clusters could go to a release at the end of a day; ``finalized`` were there."""
+    """The number of clusters by verdict at the end of a day; ``finalized`` ones had the levels
+    already."""
 
     day: date
     yes: int
@@ -48,9 +50,10 @@ class DailyCounts:
 
 
 def target_readiness(lake: LakeReader, target: str) -> list[TargetReadiness]:
-    """How each cluster of a lake stands to a release (``4.3``), by cluster.
+    """Returns the newest verdict of each cluster of a lake on a release (``4.3``), by cluster.
 
-    What was not looked at since the day before the newest is unknown: it is not followed any more.
+    A cluster without a verdict since the day before the newest one is unknown: it is not monitored
+    any more.
 
     Raises:
         LakeError: The lake cannot be read, or has no such table.
@@ -63,27 +66,28 @@ def target_readiness(lake: LakeReader, target: str) -> list[TargetReadiness]:
     )
     newest = max((row["day"] for row in rows), default=None)
     fields = [*TargetReadiness.__dataclass_fields__]
-    found = {
+    verdicts = {
         row["cluster"]: TargetReadiness(**{name: row[name] for name in fields}) for row in rows
     }
-    known = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
-    for name in {row["cluster"] for row in known} - found.keys():
+    clusters = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
+    for name in {row["cluster"] for row in clusters} - verdicts.keys():
         reasons = ["Nothing was ever said of it that a verdict could rest on."]
-        found[name] = TargetReadiness(name, target, UNKNOWN, None, reasons=reasons)
-    return [_aged(found[name], newest) for name in sorted(found)]
+        verdicts[name] = TargetReadiness(name, target, UNKNOWN, None, reasons=reasons)
+    return [_aged(verdicts[name], newest) for name in sorted(verdicts)]
 
 
-def _aged(standing: TargetReadiness, newest: date | None) -> TargetReadiness:
-    if standing.day is None or newest is None or newest - standing.day <= STALE_AFTER:
-        return standing
-    reasons = [f"Nothing was heard of it since {standing.day}: is it still followed?"]
+def _aged(readiness: TargetReadiness, newest: date | None) -> TargetReadiness:
+    """The verdict, or unknown if it is outdated."""
+    if readiness.day is None or newest is None or newest - readiness.day <= STALE_AFTER:
+        return readiness
+    reasons = [f"Nothing was heard of it since {readiness.day}: is it still followed?"]
     return TargetReadiness(
-        standing.cluster, standing.target, UNKNOWN, standing.day, reasons=reasons
+        readiness.cluster, readiness.target, UNKNOWN, readiness.day, reasons=reasons
     )
 
 
 def by_day(lake: LakeReader, target: str) -> list[DailyCounts]:
-    """How many clusters could go to a release, for each day of which there is a word.
+    """Returns the number of clusters by verdict on a release, for each day that has verdicts.
 
     Raises:
         LakeError: The lake cannot be read, or has no such table.
@@ -94,12 +98,12 @@ def by_day(lake: LakeReader, target: str) -> list[DailyCounts]:
         READINESS_BY_DAY,
         target=target,
     )
-    found: dict[date, Counter[str]] = {}
+    counts_by_day: dict[date, Counter[str]] = {}
     for row in rows:
-        counts = found.setdefault(row["day"], Counter())
-        there = row["finalized"] and row["verdict"] == YES
-        counts["finalized" if there else row["verdict"]] += row["count"]
-    return [_day(day, counts) for day, counts in sorted(found.items())]
+        counts = counts_by_day.setdefault(row["day"], Counter())
+        is_finalized = row["finalized"] and row["verdict"] == YES
+        counts["finalized" if is_finalized else row["verdict"]] += row["count"]
+    return [_day(day, counts) for day, counts in sorted(counts_by_day.items())]
 
 
 def _day(day: date, counts: Mapping[str, int]) -> DailyCounts:

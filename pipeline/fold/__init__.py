@@ -1,1 +1,1 @@
-"""The fold over the messages of a lake, and what it remembers between batches."""
+"""The fold over the messages of a lake, and the state that it carries from batch to batch."""

@@ -1,8 +1,8 @@
-"""Readiness day by day: what stood between a cluster and each release at the end of each day.
+"""Daily readiness: what blocked each release on a cluster at the end of each day.
 
-It is the verdict that the command gives (`controller.readiness`), taken from the fold's state when
-the first message of another day comes, and for the day that goes on whenever something changed that
-a verdict depends on. Days are those of UTC, by Kafka's time of the messages.
+The verdict is that of `controller.readiness`, as the command gives it. It is computed from the
+fold's state when the first message of a later day arrives, and for the current day whenever
+something that a verdict depends on has changed. Days are UTC, by Kafka's time of the messages.
 """
 
 from collections.abc import Iterator
@@ -18,22 +18,22 @@ from featurewatch.pipeline.fold.intervals import HistoryRow
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 STANDING: Final = "standing"
-"""The kind of what is said of a day."""
+"""The kind of the rows that this module emits."""
 
 ROW: Final = "days"
-"""The row of the state that holds `CurrentDay`."""
+"""The name of the state row that holds `CurrentDay`."""
 
 NAMED: Final = 20
-"""How many of the nodes that stand in the way are named in a row."""
+"""At most this many blockers are named in a row."""
 
 _DAY_MS: Final = 86_400_000
 _BEGINNING: Final = date(1970, 1, 1)
 
 
 class CurrentDay(NamedTuple):
-    """The day of the newest message, as days since the Unix epoch (-1: none came yet).
+    """The day of the newest message, in days since the Unix epoch (-1: no message yet).
 
-    ``dirty`` says that something changed on it of which no row tells yet.
+    ``dirty``: something changed on that day that no emitted row has yet.
     """
 
     day: int = -1
@@ -44,22 +44,22 @@ NO_DAYS: Final = CurrentDay()
 
 
 def days_of_row(value: bytes | None) -> CurrentDay:
-    """What a row holds; of none, that no message came yet."""
+    """Decodes a state row; None gives the state before the first message."""
     return CurrentDay(*orjson.loads(value)) if value else NO_DAYS
 
 
 def row_of_days(days: CurrentDay) -> bytes:
-    """The row that holds this."""
+    """Encodes the state row."""
     return orjson.dumps([*days])
 
 
 def on_message(
     days: CurrentDay, image: ClusterImage, time_ms: int
 ) -> tuple[CurrentDay, list[HistoryRow]]:
-    """Takes in that a message comes at a time, before what it says: maybe a day is over.
+    """Advances the day to that of a message, before the message is applied; ``time_ms`` is Kafka's.
 
-    Clocks go back, days do not. A day begins with something to say. Of a day that is over nothing
-    is said again that was said before it was.
+    Returns the new day, and the final rows of the previous one if it was dirty. A message of an
+    earlier day does not move the day back. A new day starts dirty.
     """
     today = time_ms // _DAY_MS
     if today <= days.day:
@@ -68,21 +68,22 @@ def on_message(
 
 
 def mark_changed(days: CurrentDay, before: ClusterImage, after: ClusterImage) -> CurrentDay:
-    """The days after a step: did it change anything that verdicts follow from?"""
+    """Marks the day dirty if a step changed anything that verdicts depend on."""
     if days.dirty or before is after or _parts(before) == _parts(after):
         return days
     return days._replace(dirty=True)
 
 
 def flush_today(days: CurrentDay, image: ClusterImage) -> tuple[CurrentDay, list[HistoryRow]]:
-    """What is to be said of the day that goes on: once for many events."""
+    """Returns the rows of the current day if it is dirty; called once after a batch of messages."""
     if not days.dirty:
         return days, []
     return days._replace(dirty=False), [*readiness_rows(image, days.day)]
 
 
 def _parts(image: ClusterImage) -> tuple[Any, ...]:
-    """What verdicts follow from. Large parts that did not change are the same objects."""
+    """The inputs of a verdict. Large parts are compared by identity: unchanged ones are the same
+    objects."""
     status = image.sources.get(str(image.authority))
     return (
         *(image.authority, image.ready, image.gap, image.migration, image.quorum),
@@ -94,32 +95,34 @@ def _parts(image: ClusterImage) -> tuple[Any, ...]:
 
 
 def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
-    """How a cluster stands to each release; to older ones too, which tells the way back.
+    """Yields a row with the verdict for each release; older releases show the downgrade path.
 
-    None before the first day, and none while nobody has told who the nodes are.
-
-    The time of day plays no part, so that a row does not depend on how messages came together.
+    ``day`` counts from the Unix epoch. Yields nothing before the first day, and nothing while no
+    source has reported the nodes. The time of day plays no part, so a row does not depend on how
+    messages were batched.
     """
     if day < 0 or image.authority is Authority.NONE:
         return
-    name = (_BEGINNING + timedelta(days=day)).isoformat()
+    day_name = (_BEGINNING + timedelta(days=day)).isoformat()
     for release in releases().values():
-        id_ = f"{image.cluster}/readiness/{name}/{release.name}"
-        yield HistoryRow(STANDING, id_, _fields(name, release, assess_readiness(image, release)))
+        id_ = f"{image.cluster}/readiness/{day_name}/{release.name}"
+        yield HistoryRow(
+            STANDING, id_, _fields(day_name, release, assess_readiness(image, release))
+        )
 
 
-def _fields(day: str, release: Release, found: ReadinessReport) -> dict[str, Any]:
-    back = found.way_back
+def _fields(day: str, release: Release, report: ReadinessReport) -> dict[str, Any]:
+    downgrade_path = report.way_back
     return {
         "day": day,
         "target": release.name,
-        "verdict": found.verdict,
-        # In ZooKeeper mode there are no levels that could be there.
-        "finalized": back is not None and not found.changes,
-        "state": found.state,
-        "blockers": len(found.blockers),
-        "named": [f"{one.role} {one.node_id}" for one in found.blockers[:NAMED]],
-        "reasons": found.reasons,
-        "lossless": None if back is None else back.lossless,
-        "back_to": [] if back is None else back.to,
+        "verdict": report.verdict,
+        # In ZooKeeper mode there are no levels that could be finalized already.
+        "finalized": downgrade_path is not None and not report.changes,
+        "state": report.state,
+        "blockers": len(report.blockers),
+        "named": [f"{blocker.role} {blocker.node_id}" for blocker in report.blockers[:NAMED]],
+        "reasons": report.reasons,
+        "lossless": None if downgrade_path is None else downgrade_path.lossless,
+        "back_to": [] if downgrade_path is None else downgrade_path.to,
     }

@@ -1,4 +1,4 @@
-"""What is remembered of a cluster's past as rows of its state, and back.
+"""Encodes the open intervals and rolls of a cluster as rows of its state, and decodes them.
 
 A row of nodes holds `PAGE` neighbours by id, as the rows of the image do.
 """
@@ -19,15 +19,16 @@ from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
 PAGE: Final = 64
 PREFIX: Final = "past/"
-"""What names of these rows begin with."""
+"""The prefix of the names of these rows."""
 
 _ROLLS: Final = f"{PREFIX}rolls"
 
 
 def interval_rows(past: OpenIntervals) -> Iterator[tuple[str, bytes]]:
-    """All rows of a past, by name."""
+    """Yields all state rows of the open intervals, as name and value."""
     pages: dict[tuple[Role, int], list[Any]] = {}
-    # A node that left before all was read is not there, and still counted as excluded.
+    # A node that left before the cluster was read completely has no interval and may still be
+    # counted as excluded.
     for key in {*past.nodes, *past.excluded}:
         member = (key.node_id, past.nodes.get(key), past.excluded.get(key, {}))
         pages.setdefault((key.role, key.node_id // PAGE), []).append(member)
@@ -39,35 +40,37 @@ def interval_rows(past: OpenIntervals) -> Iterator[tuple[str, bytes]]:
         "current": rolls.current and _roll_fields(rolls.current),
         "before": rolls.before and _roll_fields(rolls.before),
         "lowered": rolls.lowered,
-        "last": [(key, _fields(known)) for key, known in rolls.last.items()],
+        "last": [(key, _fields(capabilities)) for key, capabilities in rolls.last.items()],
         "unsaid": past.dirty,
-        "words": past.words,
+        "words": past.row_count,
     }
     yield _ROLLS, _dumps(content)
 
 
 def _dumps(content: Any) -> bytes:
-    return orjson.dumps(content, default=list)  # of named tuples
+    return orjson.dumps(content, default=list)  # encodes named tuples
 
 
 def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
-    """The past that some rows hold; the empty one where there are none."""
+    """Decodes the open intervals from state rows; without rows, there are none."""
     nodes: dict[NodeKey, IntervalStart] = {}
     excluded: dict[NodeKey, Exclusions] = {}
     for name, value in rows.items():
         if name == _ROLLS:
             continue
         role = Role(name.removeprefix(PREFIX).partition("/")[0])
-        for node_id, since, found in orjson.loads(value):
+        for node_id, since, exclusions in orjson.loads(value):
             key = NodeKey(role, NodeId(node_id))
             if since:
                 nodes[key] = IntervalStart(*since)
-            if found:
-                excluded[key] = {FeatureName(name): _exclusion(one) for name, one in found.items()}
+            if exclusions:
+                excluded[key] = {
+                    FeatureName(name): _exclusion(fields) for name, fields in exclusions.items()
+                }
     content = orjson.loads(rows[_ROLLS]) if _ROLLS in rows else None
     if content is None:
         return OpenIntervals(Map(nodes), Map(excluded))
-    last = {NodeKey(Role(key[0]), key[1]): _capabilities(one) for key, one in content["last"]}
+    last = {NodeKey(Role(key[0]), key[1]): _capabilities(fields) for key, fields in content["last"]}
     rolls = RollHistory(
         current=_roll(content["current"]),
         before=_roll(content["before"]),
@@ -79,12 +82,12 @@ def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
 
 def _exclusion(fields: list[Any]) -> Exclusion:
     level, bounds, verdict, why, since = fields
-    found = None if bounds is None else (bounds[0], bounds[1])
-    return Exclusion(level, found, verdict, why, IntervalStart(*since))
+    range_ = None if bounds is None else (bounds[0], bounds[1])
+    return Exclusion(level, range_, verdict, why, IntervalStart(*since))
 
 
-def _fields(known: Capabilities) -> tuple[Any, ...]:
-    return known.ranges, known.complete
+def _fields(capabilities: Capabilities) -> tuple[Any, ...]:
+    return capabilities.ranges, capabilities.complete
 
 
 def _capabilities(fields: list[Any]) -> Capabilities:
@@ -95,8 +98,8 @@ def _capabilities(fields: list[Any]) -> Capabilities:
 
 def _roll_fields(roll: Roll) -> dict[str, Any]:
     content = {name: getattr(roll, name) for name in Roll.__slots__}
-    content["old"] = [_fields(known) for known in roll.old]
-    content["new"] = [_fields(known) for known in roll.new]
+    content["old"] = [_fields(capabilities) for capabilities in roll.old]
+    content["new"] = [_fields(capabilities) for capabilities in roll.new]
     content["way_back"] = roll.way_back and asdict(roll.way_back)
     return content
 
@@ -104,14 +107,14 @@ def _roll_fields(roll: Roll) -> dict[str, Any]:
 def _roll(content: dict[str, Any] | None) -> Roll | None:
     if content is None:
         return None
-    back = content["way_back"]
+    way_back = content["way_back"]
     typed = {
         "direction": Direction(content["direction"]),
         "old": tuple(map(_capabilities, content["old"])),
         "new": tuple(map(_capabilities, content["new"])),
         "nodes": tuple(RolledNode(Role(role), *rest) for role, *rest in content["nodes"]),
         "levels": _levels(content["levels"]),
-        "way_back": None if back is None else RollbackPath(**back),
+        "way_back": None if way_back is None else RollbackPath(**way_back),
     }
     return Roll(**{**content, **typed})
 

@@ -1,8 +1,8 @@
-"""What the fold remembers of a cluster's past, so that it can say intervals and rolls whole.
+"""State that lets the fold emit each interval and each roll as one complete row.
 
-The image says what is; an interval also says since when. That is kept beside the image, in rows of
-the same state, so that each boundary makes a whole row by itself: no table is read to make it, and
-the same messages make the same rows in whatever batches they come.
+The image holds only the current state; an interval also needs the time at which it began. That time
+is kept in rows beside the image's, so each boundary yields a complete row without reading any
+table, and the same messages give the same rows however they are batched.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,21 +29,21 @@ from featurewatch.streams.types import ClusterId, FeatureName, NodeKey
 from featurewatch.tables.image.nodes import Capabilities
 
 CAPABILITY, EXCLUSION, ROLL = "capability", "exclusion", "roll"
-"""The kinds of what is said of the past."""
+"""The kinds of the rows that this module emits."""
 
 EXCLUDING: Final = frozenset({"incompatible-node", "missing-feature"})
-"""The rules by which a finalized level excludes a node."""
+"""The rules whose alerts mean that a finalized level excludes a node."""
 
 
 class IntervalStart(NamedTuple):
-    """Where an interval begins: when, and by which event."""
+    """The beginning of an interval: its time (ms) and the id of the event that caused it."""
 
     at_ms: int
     cause: str
 
 
 class Exclusion(NamedTuple):
-    """A level that excludes a node, or may; ``why`` is the sentence of the alert."""
+    """A finalized level that excludes a node, or may; ``why`` is the alert's summary."""
 
     level: int
     range: tuple[int, int] | None
@@ -57,128 +57,131 @@ Exclusions = Mapping[FeatureName, Exclusion]
 
 @dataclass(frozen=True, slots=True)
 class OpenIntervals:
-    """The beginnings of what is still so, and the rolls.
+    """The starts of all open intervals of a cluster, and its rolls.
 
-    ``dirty`` says that the current roll is further than it was last said. ``words`` counts what
-    was said of rolls: of two words on one roll the later counts.
+    ``dirty``: the current roll has progressed since its row was last emitted. ``row_count`` numbers
+    the rows emitted for rolls: of two rows of one roll, the one with the higher number counts.
     """
 
     nodes: Map[NodeKey, IntervalStart] = field(default_factory=Map)
     excluded: Map[NodeKey, Exclusions] = field(default_factory=Map)
     rolls: RollHistory = NO_ROLLS
     dirty: bool = False
-    words: int = 0
+    row_count: int = 0
 
 
 NO_PAST: Final = OpenIntervals()
 
 
 class HistoryRow(NamedTuple):
-    """Something that is said of the past: a row of a table, times in milliseconds."""
+    """A row of a gold table: its kind, its id, and its fields; times are in milliseconds."""
 
     kind: str
     id: str
     fields: Mapping[str, Any]
 
     def encoded(self) -> bytes:
-        """The row as JSON."""
+        """Returns the fields as JSON."""
         return orjson.dumps(self.fields, default=list)
 
 
 def update_intervals(
     past: OpenIntervals, before: MonitorState, outcome: StepResult
 ) -> tuple[OpenIntervals, list[HistoryRow]]:
-    """The past after a step, and what the step says of it. Pure; the cost follows what changed."""
+    """Applies one step to the open intervals and returns them with the rows that the step completes
+    or begins. Pure; the cost follows the number of changes."""
     delta, cause = outcome.delta, outcome.cause
     touched = [subject for subject in outcome.alert_changes if subject.kind is SubjectKind.NODE]
     if not (delta.nodes or delta.levels or touched):
         return past, []
     after = outcome.state
-    found = capability_changes(before.image, after.image, delta)
-    if not (found or delta.levels or touched):
+    changes = capability_changes(before.image, after.image, delta)
+    if not (changes or delta.levels or touched):
         return past, []  # a fencing, the ordinary case
-    words: list[HistoryRow] = []
+    rows: list[HistoryRow] = []
     nodes = past.nodes.mutate()
-    for moved in found:
-        words += _boundary(after, moved, nodes.pop(moved.key, None), cause)
-        if moved.after is not None:
-            nodes[moved.key] = IntervalStart(cause.at_ms, cause.id)
+    for change in changes:
+        rows += _boundary(after, change, nodes.pop(change.key, None), cause)
+        if change.after is not None:
+            nodes[change.key] = IntervalStart(cause.at_ms, cause.id)
     excluded = past.excluded
     for subject in touched:
-        excluded, more = _exclusions(after, excluded, subject, cause)
-        words += more
-    past = replace(past, nodes=nodes.finish() if found else past.nodes, excluded=excluded)
-    if found or delta.levels:
-        rolls, ended = track_rolls(past.rolls, after.image, found, delta.levels, cause)
-        cluster, number = after.image.cluster, past.words
-        words += [_roll_word(cluster, roll, number + at) for at, roll in enumerate(ended)]
-        unsaid = past.dirty or rolls.current != past.rolls.current
-        past = replace(past, rolls=rolls, dirty=unsaid, words=number + len(ended))
-    return past, words
+        excluded, exclusion_rows = _exclusions(after, excluded, subject, cause)
+        rows += exclusion_rows
+    past = replace(past, nodes=nodes.finish() if changes else past.nodes, excluded=excluded)
+    if changes or delta.levels:
+        rolls, ended = track_rolls(past.rolls, after.image, changes, delta.levels, cause)
+        cluster, row_count = after.image.cluster, past.row_count
+        rows += [_roll_row(cluster, roll, row_count + index) for index, roll in enumerate(ended)]
+        is_dirty = past.dirty or rolls.current != past.rolls.current
+        past = replace(past, rolls=rolls, dirty=is_dirty, row_count=row_count + len(ended))
+    return past, rows
 
 
 def flush_roll(cluster: ClusterId, past: OpenIntervals) -> tuple[OpenIntervals, list[HistoryRow]]:
-    """The roll that goes on, if it is further than it was last said.
+    """Returns the row of the current roll if it has progressed since the last one.
 
-    It is said once for many events: a row holds all its nodes.
+    Called once after a batch of messages, since a row lists all nodes of the roll.
     """
     if not past.dirty or past.rolls.current is None:
         return past, []
-    word = _roll_word(cluster, past.rolls.current, past.words)
-    return replace(past, dirty=False, words=past.words + 1), [word]
+    row = _roll_row(cluster, past.rolls.current, past.row_count)
+    return replace(past, dirty=False, row_count=past.row_count + 1), [row]
 
 
 def _boundary(
-    state: MonitorState, moved: CapabilityChange, since: IntervalStart | None, cause: Cause
+    state: MonitorState, change: CapabilityChange, since: IntervalStart | None, cause: Cause
 ) -> Iterator[HistoryRow]:
-    if moved.before is not None and since is not None:
-        yield _capability(state, moved.key, moved.before, since, cause)
-    if moved.after is not None:
-        yield _capability(state, moved.key, moved.after, IntervalStart(cause.at_ms, cause.id), None)
+    if change.before is not None and since is not None:
+        yield _capability(state, change.key, change.before, since, cause)
+    if change.after is not None:
+        yield _capability(
+            state, change.key, change.after, IntervalStart(cause.at_ms, cause.id), None
+        )
 
 
 def _capability(
     state: MonitorState,
     key: NodeKey,
-    known: Capabilities,
+    capabilities: Capabilities,
     since: IntervalStart,
     until: Cause | None,
 ) -> HistoryRow:
     fields = {
-        "ranges": known.ranges,
-        "complete": known.complete,
-        "release": release_name(known),
+        "ranges": capabilities.ranges,
+        "complete": capabilities.complete,
+        "release": release_name(capabilities),
         **_span(since, until),
     }
     return _of_node(CAPABILITY, f"{state.image.cluster}/supports/{key}", key, fields)
 
 
 def _exclusions(
-    state: MonitorState, known: Map[NodeKey, Exclusions], subject: Subject, cause: Cause
+    state: MonitorState, excluded: Map[NodeKey, Exclusions], subject: Subject, cause: Cause
 ) -> tuple[Map[NodeKey, Exclusions], list[HistoryRow]]:
-    """The levels that exclude a node now; one whose level, range or verdict differs is another."""
+    """Updates the exclusions of one node; a new level, range or verdict begins a new exclusion."""
     key = subject.key
     assert isinstance(key, NodeKey)  # noqa: S101 - only nodes are touched
-    before = known.get(key, {})
-    now: dict[FeatureName, Exclusion] = {}
+    before = excluded.get(key, {})
+    current: dict[FeatureName, Exclusion] = {}
     for alert in state.firing.get(subject, ()):
         if alert.rule in EXCLUDING:
             feature = FeatureName(str(alert.subject["feature"]))
             old, new = before.get(feature), _exclusion(alert, cause)
-            now[feature] = old if old is not None and old[:3] == new[:3] else new
-    words = [
-        _exclusion_word(state, key, feature, old, cause)
+            current[feature] = old if old is not None and old[:3] == new[:3] else new
+    rows = [
+        _exclusion_row(state, key, feature, old, cause)
         for feature, old in sorted(before.items())
-        if now.get(feature) is not old
+        if current.get(feature) is not old
     ]
-    words += [
-        _exclusion_word(state, key, feature, new, None)
-        for feature, new in sorted(now.items())
+    rows += [
+        _exclusion_row(state, key, feature, new, None)
+        for feature, new in sorted(current.items())
         if before.get(feature) is not new
     ]
-    if now:
-        return known.set(key, now), words
-    return known.delete(key) if before else known, words
+    if current:
+        return excluded.set(key, current), rows
+    return excluded.delete(key) if before else excluded, rows
 
 
 def _exclusion(alert: Alert, cause: Cause) -> Exclusion:
@@ -192,28 +195,33 @@ def _exclusion(alert: Alert, cause: Cause) -> Exclusion:
     )
 
 
-def _exclusion_word(
-    state: MonitorState, key: NodeKey, feature: FeatureName, found: Exclusion, until: Cause | None
+def _exclusion_row(
+    state: MonitorState,
+    key: NodeKey,
+    feature: FeatureName,
+    exclusion: Exclusion,
+    until: Cause | None,
 ) -> HistoryRow:
     fields = {
         "feature": feature,
-        "level": found.level,
-        "range": found.range,
-        "verdict": found.verdict,
-        "why": found.why,
-        **_span(found.since, until),
+        "level": exclusion.level,
+        "range": exclusion.range,
+        "verdict": exclusion.verdict,
+        "why": exclusion.why,
+        **_span(exclusion.since, until),
     }
     return _of_node(EXCLUSION, f"{state.image.cluster}/excluded/{key}/{feature}", key, fields)
 
 
 def _of_node(kind: str, about: str, key: NodeKey, fields: dict[str, Any]) -> HistoryRow:
-    """A word on a node; the id has the time too, since a log that went back uses offsets again."""
+    """The row of a node; its id has the time too, since a log that went back reuses offsets."""
     id_ = f"{about}/{fields['since_cause']}@{fields['since_ms']}"
     return HistoryRow(kind, id_, {"role": key.role, "node_id": key.node_id, **fields})
 
 
 def _span(since: IntervalStart, until: Cause | None) -> dict[str, Any]:
-    """From when to when; clocks of two causes may differ, and nothing ends before it began."""
+    """The bounds of an interval; it never ends before it began, although the clocks of causes
+    differ."""
     return {
         "since_ms": since.at_ms,
         "since_cause": since.cause,
@@ -222,7 +230,7 @@ def _span(since: IntervalStart, until: Cause | None) -> dict[str, Any]:
     }
 
 
-def _roll_word(cluster: ClusterId, roll: Roll, number: int) -> HistoryRow:
+def _roll_row(cluster: ClusterId, roll: Roll, number: int) -> HistoryRow:
     duration_ms = roll.duration_ms
     fields = {
         "number": number,

@@ -29,9 +29,9 @@ CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
 
 
 class FoldOutput(NamedTuple):
-    """An output of the fold: one of the monitor as on its topic, a history row, or a state row.
+    """A row that the fold emits: an output as published, a history row, or a row of the state.
 
-    ``id`` follows from the cause of an output (its ``ce_id``), and names a row.
+    ``id`` is the ``ce_id`` of an output, which follows from its cause, or the name of a row.
     """
 
     cluster: str
@@ -42,7 +42,8 @@ class FoldOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoldState:
-    """The fold's state of a cluster: the worker's, and what the history needs beside it."""
+    """The fold's state of one cluster: the worker's state, open intervals and rolls, and the
+    day."""
 
     monitor: MonitorState
     past: OpenIntervals = NO_PAST
@@ -50,12 +51,12 @@ class FoldState:
 
     @property
     def cluster(self) -> ClusterId:
-        """Whose state it is."""
+        """The cluster of this state."""
         return self.monitor.image.cluster
 
 
 def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
-    """The state that some rows hold; without rows, that of an unknown cluster."""
+    """Decodes the state of a cluster from its rows; without rows, that of an unknown cluster."""
     name = ClusterId(cluster)
     monitor_rows, interval_values, days = {}, {}, None
     for key, value in rows.items():
@@ -72,7 +73,7 @@ def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
 
 
 def state_rows(state: FoldState) -> dict[str, bytes]:
-    """All rows of a state, as if all of it had just changed."""
+    """Encodes all rows of a state, including those that have not changed."""
     history = dict(interval_rows(state.past))
     history[daily_readiness.ROW] = daily_readiness.row_of_days(state.days)
     named = {row_key(state.cluster, name): value for name, value in history.items()}
@@ -84,8 +85,9 @@ def fold_message(
 ) -> tuple[FoldState, list[FoldOutput]]:
     """Applies a message of the state's cluster, as a worker with the same limits does.
 
-    A message that was applied before produces no output; an unreadable one is counted as such.
-    After the last message `flush_outputs` has what is not published message by message.
+    Returns the new state and the rows that follow. A message that was already applied yields none;
+    an unreadable one is counted as such. After the last message, `flush_outputs` yields the rows
+    that are not emitted message by message.
     """
     result = process(message, lambda _: state.monitor, limits).step
     before, after = state.monitor.image, result.state.image
@@ -98,7 +100,7 @@ def fold_message(
 
 
 def flush_outputs(state: FoldState) -> tuple[FoldState, list[FoldOutput]]:
-    """What is still to be published after some messages: once for all of them."""
+    """Returns the rows that are pending after some messages, one set for all of them."""
     past, rolls = flush_roll(state.cluster, state.past)
     days, rows = daily_readiness.flush_today(state.days, state.monitor.image)
     return FoldState(state.monitor, past, days), _history_outputs(state.cluster, rolls + rows)

@@ -1,1 +1,1 @@
-"""Gold: what the fold makes of the messages, as tables."""
+"""Gold: the outputs of the fold over the messages, as tables."""

@@ -1,11 +1,11 @@
-"""Gold: what the shared fold says of each cluster's messages, in the lake's order.
+"""Gold: folds each cluster's messages, in the lake's order, into tables.
 
-The fold reads bronze and not silver: it takes events, by the decoder of the live worker, and so
-comes to what the worker said.
+The fold reads bronze, not silver: it decodes events as the live worker does, and so yields the same
+outputs.
 
-A query without a checkpoint folds what lies there as a batch and goes on from the state that comes
-of it. Whatever is folded twice on the way is passed over by the fold itself, and what is said twice
-has the same id.
+Without a checkpoint, the query first folds all of bronze as a batch and continues from the
+resulting state. Messages folded twice on the way are skipped by the fold, and outputs emitted twice
+have the same id.
 """
 
 import logging
@@ -39,94 +39,94 @@ from featurewatch.pipeline.silver.event_schema import ddl
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
-def _typed(said: DataFrame, kind: str, fields: dict[str, str]) -> DataFrame:
-    output = fn.from_json(fn.col("value").cast("string"), ddl(fields)).alias("said")
-    return said.where(fn.col("kind") == kind).select("cluster", "id", output)
+def _typed(outputs: DataFrame, kind: str, fields: dict[str, str]) -> DataFrame:
+    output = fn.from_json(fn.col("value").cast("string"), ddl(fields)).alias("output")
+    return outputs.where(fn.col("kind") == kind).select("cluster", "id", output)
 
 
 def _time(name: str) -> Column:
-    """A time of an output: milliseconds, -1 where it is not known."""
+    """A time of an output in milliseconds as a timestamp; negative (unknown) gives null."""
     at = fn.col(name)
     return fn.when(at >= 0, fn.timestamp_millis(at))
 
 
-def _columns(table: Table, *others: str) -> list[str]:
-    return [f"said.{name}" for name in table.columns if name not in ("cluster", "id", *others)]
+def _columns(table: Table, *excluded: str) -> list[str]:
+    return [f"output.{name}" for name in table.columns if name not in ("cluster", "id", *excluded)]
 
 
-def epochs(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.EPOCHS` from rows of `OUTPUT_SCHEMA`."""
-    return _typed(said, SNAPSHOT, {**EPOCHS.columns, "at_ms": "bigint"}).select(
-        "cluster", "id", *_columns(EPOCHS, "at"), _time("said.at_ms").alias("at")
+def epochs(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.EPOCHS` from rows of `OUTPUT_SCHEMA`."""
+    return _typed(outputs, SNAPSHOT, {**EPOCHS.columns, "at_ms": "bigint"}).select(
+        "cluster", "id", *_columns(EPOCHS, "at"), _time("output.at_ms").alias("at")
     )
 
 
-def feature_changes(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.FEATURE_CHANGES` from rows of `OUTPUT_SCHEMA`."""
+def feature_changes(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.FEATURE_CHANGES` from rows of `OUTPUT_SCHEMA`."""
     times = {"append_ms": "bigint", "seen_ms": "bigint"}
-    return _typed(said, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
+    return _typed(outputs, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
         *("cluster", "id", *_columns(FEATURE_CHANGES, "appended_at", "seen_at")),
-        _time("said.append_ms").alias("appended_at"),
-        _time("said.seen_ms").alias("seen_at"),
+        _time("output.append_ms").alias("appended_at"),
+        _time("output.seen_ms").alias("seen_at"),
     )
 
 
-def alerts(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.ALERTS` from rows of `OUTPUT_SCHEMA`."""
+def alerts(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.ALERTS` from rows of `OUTPUT_SCHEMA`."""
     times = {"since_ms": "bigint", "at_ms": "bigint"}
-    return _typed(said, ALERT, {**ALERTS.columns, **times}).select(
+    return _typed(outputs, ALERT, {**ALERTS.columns, **times}).select(
         *("cluster", "id", *_columns(ALERTS, "alert_id", "since", "at")),
-        fn.col("said.id").alias("alert_id"),
-        _time("said.since_ms").alias("since"),
-        _time("said.at_ms").alias("at"),
+        fn.col("output.id").alias("alert_id"),
+        _time("output.since_ms").alias("since"),
+        _time("output.at_ms").alias("at"),
     )
 
 
-def _intervals(said: DataFrame, kind: str, table: Table) -> DataFrame:
-    """Rows of a table of intervals; of one that began and ended, the row that says both."""
+def _intervals(outputs: DataFrame, kind: str, table: Table) -> DataFrame:
+    """Rows of a table of intervals; of an interval's two rows, the one with its end."""
     times = {"since_ms": "bigint", "until_ms": "bigint"}
-    rows = _typed(said, kind, {**table.columns, **times}).select(
+    rows = _typed(outputs, kind, {**table.columns, **times}).select(
         *("cluster", "id", *_columns(table, "since", "until")),
-        _time("said.since_ms").alias("since"),
-        _time("said.until_ms").alias("until"),
+        _time("output.since_ms").alias("since"),
+        _time("output.until_ms").alias("until"),
     )
     return _newest(rows, table, fn.col("until").isNotNull())
 
 
 def _newest(rows: DataFrame, table: Table, order: Column) -> DataFrame:
-    """Of the rows with one key the one that comes last in an order."""
-    others = [name for name in table.columns if name not in table.key]
-    last = fn.max_by(fn.struct(*others), order).alias("row")
+    """The last row of each key, by the given order."""
+    columns = [name for name in table.columns if name not in table.key]
+    last = fn.max_by(fn.struct(*columns), order).alias("row")
     return rows.groupBy(*table.key).agg(last).select(*table.key, "row.*")
 
 
-def capability_intervals(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.CAPABILITY_INTERVALS` from rows of `OUTPUT_SCHEMA`."""
-    return _intervals(said, CAPABILITY, CAPABILITY_INTERVALS)
+def capability_intervals(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.CAPABILITY_INTERVALS` from rows of `OUTPUT_SCHEMA`."""
+    return _intervals(outputs, CAPABILITY, CAPABILITY_INTERVALS)
 
 
-def incompatibilities(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.INCOMPATIBILITIES` from rows of `OUTPUT_SCHEMA`."""
-    return _intervals(said, EXCLUSION, INCOMPATIBILITIES)
+def incompatibilities(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.INCOMPATIBILITIES` from rows of `OUTPUT_SCHEMA`."""
+    return _intervals(outputs, EXCLUSION, INCOMPATIBILITIES)
 
 
-def upgrades(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.UPGRADES` from rows of `OUTPUT_SCHEMA`."""
+def upgrades(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.UPGRADES` from rows of `OUTPUT_SCHEMA`."""
     names = ("started", "rolled", "finalized", "ended")
     times = {f"{name}_ms": "bigint" for name in names}
     nodes = "array<struct<role: string, node_id: int, at_ms: bigint, release: string>>"
-    rows = _typed(said, ROLL, {**UPGRADES.columns, **times, "nodes": nodes, "number": "bigint"})
+    rows = _typed(outputs, ROLL, {**UPGRADES.columns, **times, "nodes": nodes, "number": "bigint"})
     typed = rows.select(
-        *("cluster", "id", "said.number", *_columns(UPGRADES, "nodes", *names)),
-        *(_time(f"said.{name}_ms").alias(name) for name in names),
-        fn.transform("said.nodes", _arrival).alias("nodes"),
+        *("cluster", "id", "output.number", *_columns(UPGRADES, "nodes", *names)),
+        *(_time(f"output.{name}_ms").alias(name) for name in names),
+        fn.transform("output.nodes", _arrival).alias("nodes"),
     )
     return _newest(typed, UPGRADES, fn.col("number"))
 
 
-def readiness_by_day(said: DataFrame) -> DataFrame:
-    """Rows of `gold_tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
-    rows = _typed(said, STANDING, {**READINESS_BY_DAY.columns})
+def readiness_by_day(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
+    rows = _typed(outputs, STANDING, {**READINESS_BY_DAY.columns})
     return rows.select("cluster", "id", *_columns(READINESS_BY_DAY))
 
 
@@ -141,13 +141,14 @@ def _arrival(node: Column) -> Column:
 
 
 CLOSES: Final = "old.until IS NULL AND new.until IS NOT NULL"
-"""An interval that ended stays as it is, whatever is said of it again."""
+"""An ended interval is final; repeated outputs do not change it."""
 
 
 class GoldTableSpec(NamedTuple):
-    """How a table's rows are made, and of which kind of what is said.
+    """How a table's rows are built, and from which kind of outputs.
 
-    ``replace_when`` is when a row takes the place of the one with its key (empty: never).
+    ``replace_when`` is a SQL condition on ``old`` and ``new`` under which a row replaces the one
+    with its key (empty: never).
     """
 
     table: Table
@@ -168,9 +169,9 @@ TABLES: Final = (
 
 
 class GoldQuery:
-    """The query that makes gold of bronze.
+    """The query that fills gold from bronze.
 
-    ``limits`` are the worker's: with others it would say other alerts than gold holds.
+    ``limits`` must be the worker's: other limits lead to other alerts.
     """
 
     def __init__(self, lake: Lake, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -180,24 +181,28 @@ class GoldQuery:
         self._start = lake.checkpoint("gold-start")
 
     def writer(self) -> DataStreamWriter:
-        """The query; it wants a trigger and to be started. Without a checkpoint it folds what lies
-        there first."""
-        options = {} if self._has_begun() else {"startingVersion": str(self.rebuild())}
+        """Returns the query; it needs a trigger and to be started.
+
+        Without a checkpoint, all of bronze is folded first.
+
+        Raises:
+            LakeError: The checkpoint is lost and bronze no longer has its beginning.
+        """
+        options = {} if self._can_resume() else {"startingVersion": str(self.rebuild())}
         start = self._lake.session.read.schema(OUTPUT_SCHEMA).parquet(self._start)
         messages = by_cluster(self._lake.follow(MESSAGES, **options))
         return (
             fold_stream(messages, start, self._limits)
             .writeStream.queryName("gold")
             .option("checkpointLocation", self._checkpoint)
-            .foreachBatch(lambda said, _: self._tell(said))
+            .foreachBatch(lambda outputs, _: self._write(outputs))
         )
 
     def rebuild(self) -> int:
-        """Folds all of bronze as a batch; the version of bronze that was folded.
+        """Folds all of bronze as a batch and returns the version of bronze that was folded.
 
         Raises:
-            LakeError: Bronze no longer has the beginning, without which the fold comes to another
-                end.
+            LakeError: Bronze no longer has its beginning, without which the result would differ.
         """
         path = self._lake.ensure_table(MESSAGES)
         version, properties = self._lake.newest(MESSAGES)
@@ -207,61 +212,59 @@ class GoldQuery:
                 "since the beginning: put the checkpoint back, or fill a new lake from the topics"
             )
         reader = self._lake.session.read.format("delta").option("versionAsOf", version)
-        said = fold_batch(by_cluster(reader.load(path)), self._limits)
-        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+        outputs = fold_batch(by_cluster(reader.load(path)), self._limits)
+        outputs = outputs.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            self._add(said)
-            for each in TABLES:
-                self._lake.ensure_table(
-                    each.table
-                )  # readers find all of them, with rows or without
-            rows = said.where(fn.col("kind") == STATE_ROW)
+            self._add(outputs)
+            for spec in TABLES:
+                self._lake.ensure_table(spec.table)  # readers expect all tables, even empty ones
+            rows = outputs.where(fn.col("kind") == STATE_ROW)
             rows.write.mode("overwrite").parquet(self._start)
         finally:
-            said.unpersist()
+            outputs.unpersist()
         return version
 
-    def _has_begun(self) -> bool:
-        """Whether a batch was finished with this checkpoint: what had only begun begins anew.
+    def _can_resume(self) -> bool:
+        """Whether a batch was completed with this checkpoint and all tables exist.
 
-        So does a lake that lacks a table, deleted or new to this featurewatch, if bronze still has
-        all.
+        Otherwise the fold restarts from the beginning. If a table is missing (deleted, or new in
+        this version) and bronze no longer has the beginning, the fold resumes with an empty table.
         """
         files = self._lake.files()
         self._lake.ensure_table(MESSAGES)
         if files.has_any(f"{self._checkpoint}/commits"):
-            missing = [each.table for each in TABLES if not self._lake.exists(each.table)]
+            missing = [spec.table for spec in TABLES if not self._lake.exists(spec.table)]
             if not missing:
                 return True
             names = ", ".join(table.path for table in missing)
             if EXPIRED in self._lake.newest(MESSAGES).properties:
                 LOG.warning(
-                    "the lake had no %s, and bronze no longer has the messages since the "
-                    "beginning: they hold what comes from now on; put them back if you have them",
+                    "the lake has no %s, and bronze no longer has the messages since the "
+                    "beginning: they start empty now; put them back if you have them",
                     names,
                 )
                 for table in missing:
                     self._lake.ensure_table(table)
                 return True
-            LOG.info("the lake had no %s: gold is folded anew from the beginning", names)
+            LOG.info("the lake has no %s: gold is folded again from the beginning", names)
         files.remove(self._checkpoint)
         return False
 
-    def _tell(self, said: DataFrame) -> None:
-        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+    def _write(self, outputs: DataFrame) -> None:
+        outputs = outputs.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            self._add(said)
+            self._add(outputs)
         finally:
-            said.unpersist()
+            outputs.unpersist()
 
-    def _add(self, said: DataFrame) -> None:
+    def _add(self, outputs: DataFrame) -> None:
         size = fn.sum(fn.length("value")).alias("size")
-        sizes = {row["kind"]: row["size"] for row in said.groupBy("kind").agg(size).collect()}
+        sizes = {row["kind"]: row["size"] for row in outputs.groupBy("kind").agg(size).collect()}
         self._lake.merge_all(
             TableWrite(
-                *(each.table, each.build(said), (), bool(each.replace_when), each.replace_when),
-                size=sizes[each.kind],
+                *(spec.table, spec.build(outputs), (), bool(spec.replace_when), spec.replace_when),
+                size=sizes[spec.kind],
             )
-            for each in TABLES
-            if each.kind in sizes
+            for spec in TABLES
+            if spec.kind in sizes
         )

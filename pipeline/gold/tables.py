@@ -175,7 +175,7 @@ GOLD: Final = (
     UPGRADES,
     READINESS_BY_DAY,
 )
-"""What the pipeline fills."""
+"""The tables that the pipeline fills."""
 
 AUDIT: Final = Table(
     Layer.GOLD,
@@ -198,4 +198,4 @@ AUDIT: Final = Table(
     },
     key=("table", "cluster", "id"),
 )
-"""Filled by audits that are saved."""
+"""Filled by audits with ``save``."""

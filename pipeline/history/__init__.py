@@ -1,1 +1,1 @@
-"""What a lake knows of any moment of a cluster."""
+"""Cluster history: states at a moment, differences, moments, and the plot."""

@@ -1,4 +1,4 @@
-"""What differs between two states of a cluster, and the rolls of its history."""
+"""Computes the differences between two states of a cluster, and lists the rolls of its history."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from featurewatch.pipeline.lake.reader import UPGRADES, LakeReader, Row, Sql, sq
 
 @dataclass(frozen=True, slots=True)
 class LevelDiff:
-    """A finalized level that differs; 0: not finalized."""
+    """A finalized level that differs; 0 means not finalized."""
 
     feature: str
     before: int
@@ -20,7 +20,7 @@ class LevelDiff:
 
 @dataclass(frozen=True, slots=True)
 class NodesDiff:
-    """Nodes of one role that changed alike; ``before`` or ``after`` None: they were not there."""
+    """Nodes of one role with the same change; ``before`` or ``after`` None: they were absent."""
 
     role: str
     nodes: tuple[int, ...]
@@ -30,7 +30,7 @@ class NodesDiff:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two moments of a cluster; alerts and incompatible nodes as rows."""
+    """The differences between two moments of a cluster; alerts and incompatible nodes are rows."""
 
     cluster: str
     before: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Diff:
 
 
 def diff(before: HistoricalState, after: HistoricalState) -> Diff:
-    """What differs between two states of one cluster, from the first to the second."""
+    """Returns the differences between two states of one cluster, from the first to the second."""
     features = sorted({*before.levels, *after.levels})
     levels = [
         LevelDiff(name, before.levels.get(name, 0), after.levels.get(name, 0)) for name in features
@@ -83,39 +83,49 @@ def _end(state: HistoricalState) -> Mapping[str, Any]:
 
 
 def _nodes(before: Iterable[NodeClass], after: Iterable[NodeClass]) -> Iterator[NodesDiff]:
-    old, new = _by_node(before), _by_node(after)
-    alike: dict[tuple[Any, ...], list[int]] = {}
-    for role, node_id in sorted({*old, *new}):
-        was, now = old.get((role, node_id)), new.get((role, node_id))
-        if was is not now and _said(was) != _said(now):
-            alike.setdefault((role, id(was), id(now)), []).append(node_id)
-    for (role, *_), nodes in alike.items():
+    old_classes, new_classes = _by_node(before), _by_node(after)
+    nodes_by_change: dict[tuple[Any, ...], list[int]] = {}
+    for role, node_id in sorted({*old_classes, *new_classes}):
+        old_class, new_class = old_classes.get((role, node_id)), new_classes.get((role, node_id))
+        if old_class is not new_class and _fields(old_class) != _fields(new_class):
+            nodes_by_change.setdefault((role, id(old_class), id(new_class)), []).append(node_id)
+    for (role, *_), nodes in nodes_by_change.items():
         first = (role, nodes[0])
-        yield NodesDiff(role, tuple(nodes), _said(old.get(first)), _said(new.get(first)))
+        yield NodesDiff(
+            role, tuple(nodes), _fields(old_classes.get(first)), _fields(new_classes.get(first))
+        )
 
 
 def _by_node(classes: Iterable[NodeClass]) -> dict[tuple[str, int], NodeClass]:
-    return {(each.role, node_id): each for each in classes for node_id in each.nodes}
+    return {
+        (node_class.role, node_id): node_class
+        for node_class in classes
+        for node_id in node_class.nodes
+    }
 
 
-def _said(each: NodeClass | None) -> Mapping[str, Any] | None:
-    """What a class says of a node."""
-    if each is None:
+def _fields(node_class: NodeClass | None) -> Mapping[str, Any] | None:
+    """The fields of a class that are compared, as a dictionary."""
+    if node_class is None:
         return None
-    return {"release": each.release, "ranges": each.ranges, "complete": each.complete}
+    return {
+        "release": node_class.release,
+        "ranges": node_class.ranges,
+        "complete": node_class.complete,
+    }
 
 
 def _without(rows: Iterable[Row], others: Iterable[Row], *key: str) -> tuple[Row, ...]:
-    known = {tuple(row[name] for name in key) for row in others}
-    return tuple(row for row in rows if tuple(row[name] for name in key) not in known)
+    excluded = {tuple(row[name] for name in key) for row in others}
+    return tuple(row for row in rows if tuple(row[name] for name in key) not in excluded)
 
 
 def upgrades(
     lake: LakeReader, cluster: str, since: datetime | None, until: datetime | None = None
 ) -> list[Row]:
-    """The rolls of a cluster (empty: of all), oldest first, as rows of the table.
+    """Returns rows of the table `upgrades`, oldest first, that overlap a time range.
 
-    Those that went on at some time between ``since`` and ``until`` (None: no bound).
+    ``cluster`` empty means all clusters; ``since`` and ``until`` None mean no bound.
 
     Raises:
         LakeError: The lake cannot be read.

@@ -1,4 +1,4 @@
-"""Moments of a cluster's history, as people name them."""
+"""Parses the moments of a cluster's history that users give."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,16 +10,16 @@ from featurewatch.pipeline.errors import PipelineError
 
 
 class MomentError(ValueError):
-    """What was given names no moment of a cluster; the text says what does."""
+    """The argument names no moment; the text lists what does."""
 
 
 class UnknownMomentError(PipelineError):
-    """The history does not say what was then."""
+    """The history does not cover the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A time; aware."""
+    """An aware time."""
 
     time: datetime
 
@@ -29,7 +29,7 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """Just after a record of the metadata log was committed."""
+    """The state after the commit of a record of the metadata log."""
 
     offset: int
 
@@ -39,7 +39,7 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtEpoch:
-    """While the cluster said this epoch of its levels: an offset, or a version of the znode."""
+    """The state while the cluster reported this epoch: a log offset, or the znode's version."""
 
     epoch: int
 
@@ -49,7 +49,7 @@ class AtEpoch:
 
 @dataclass(frozen=True, slots=True)
 class AtRevision:
-    """When featurewatch's revision began."""
+    """The state when a feature revision of featurewatch began."""
 
     revision: int
 
@@ -76,45 +76,45 @@ WAYS: Final = (
 
 
 def format_time(at: datetime) -> str:
-    """A time in UTC, to the millisecond where it has any."""
+    """Formats a time in UTC, with milliseconds unless they are zero."""
     utc = at.astimezone(UTC)
     fraction = f".{utc.microsecond // 1000:03d}" if utc.microsecond >= 1000 else ""
     return f"{utc:%Y-%m-%d %H:%M:%S}{fraction}"
 
 
-def parse_time(given: str, now: datetime) -> datetime:
-    """The time that somebody wrote, in UTC.
+def parse_time(text: str, now: datetime) -> datetime:
+    """Parses a time and returns it in UTC.
 
-    ISO 8601 with a zone, or UTC without one; a date is its first moment; ``2 days ago``, ``3h``,
-    ``yesterday`` (this time a day ago) and ``now`` count from ``now``, which is aware.
+    Accepts ISO 8601, in UTC if no zone is given; a date means its first moment. ``2 days ago``,
+    ``3h``, ``yesterday`` (a day ago) and ``now`` are relative to ``now``, which is aware.
 
     Raises:
-        MomentError: It is no time.
+        MomentError: The text is not a time.
     """
-    words = given.strip().lower()
-    if words == "now":
+    normalized = text.strip().lower()
+    if normalized == "now":
         return now
-    if words == "yesterday":
+    if normalized == "yesterday":
         return now - timedelta(days=1)
     try:
-        if found := _AGO.fullmatch(words):
-            return now - timedelta(seconds=int(found[1]) * _UNITS[found[2][0]])
-        at = datetime.fromisoformat(given.strip())
+        if match := _AGO.fullmatch(normalized):
+            return now - timedelta(seconds=int(match[1]) * _UNITS[match[2][0]])
+        at = datetime.fromisoformat(text.strip())
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise MomentError(f"{given!r} is no moment: give {WAYS}") from None
+        raise MomentError(f"{text!r} is no moment: give {WAYS}") from None
     return at
 
 
-def parse_moment(given: str, now: datetime) -> Moment:
-    """A moment as one argument: a time, ``offset:N``, ``epoch:N`` or ``revision:N``.
+def parse_moment(text: str, now: datetime) -> Moment:
+    """Parses a moment: a time, ``offset:N``, ``epoch:N`` or ``revision:N``.
 
     Raises:
-        MomentError: It is none of these.
+        MomentError: The text is none of these.
     """
-    if found := _NUMBERED.fullmatch(given.strip().lower()):
-        return _NAMED[found[1]](int(found[2]))
+    if match := _NUMBERED.fullmatch(text.strip().lower()):
+        return _NAMED[match[1]](int(match[2]))
     try:
-        return AtTime(parse_time(given, now))
+        return AtTime(parse_time(text, now))
     except MomentError as error:
         raise MomentError(f"{error}, or offset:N, epoch:N, revision:N") from None

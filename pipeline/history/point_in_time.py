@@ -1,7 +1,7 @@
-"""A cluster as it was at a moment, from the tables of gold.
+"""Reads the state of a cluster at a moment from the tables of gold.
 
-`epochs` holds a snapshot for each feature revision; between two revisions nodes come and go, so
-that nodes are taken from the intervals of their capabilities.
+`epochs` holds a snapshot for each feature revision; nodes join and leave between two revisions, so
+they are read from the intervals of their capabilities.
 """
 
 from collections import defaultdict
@@ -33,16 +33,16 @@ from featurewatch.pipeline.lake.reader import (
 Ranges = Mapping[str, list[int]]
 
 _LAG: Final = timedelta(minutes=1)
-"""A lake that is filled may be so far behind without a word about it."""
+"""The usual delay of a lake that is being filled; it raises no doubt."""
 _NAMED_CLUSTERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes of one role that supported the same.
+    """Nodes of one role with the same capabilities.
 
-    ``release``: the one whose ranges these are; None: none known. ``complete`` is false where the
-    answers may have left supported features out.
+    ``release`` is the release with these ranges (None: unknown). ``complete`` is false if the
+    responses may have left out supported features.
     """
 
     role: str
@@ -54,11 +54,11 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class HistoricalState:
-    """A cluster at a moment.
+    """The state of a cluster at a moment.
 
-    ``revision`` began at ``since``; ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
-    ``provenance`` are those of its snapshot (revision 0: there was none, and they are unknown).
-    ``doubt``: why more may have happened than the lake holds.
+    ``revision`` began at ``since``. ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
+    ``provenance`` are those of its snapshot (revision 0: there is none, and they are unknown).
+    ``doubt`` is the reason why the lake may lack later events (None: it has them all).
     """
 
     cluster: str
@@ -79,81 +79,85 @@ class HistoricalState:
 
 
 def clusters(lake: LakeReader) -> list[str]:
-    """The ids of all clusters that the lake has heard of, sorted."""
-    found = lake.query(
+    """Returns the ids of all clusters in the lake, sorted.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    rows = lake.query(
         "SELECT cluster FROM epochs UNION SELECT cluster FROM capability_intervals",
         *(EPOCHS, CAPABILITY_INTERVALS),
     )
-    return sorted(row["cluster"] for row in found)
+    return sorted(row["cluster"] for row in rows)
 
 
-def cluster_of(lake: LakeReader, asked: str) -> str:
-    """The cluster that is meant: the one that was asked for, or the only one.
+def cluster_of(lake: LakeReader, requested: str) -> str:
+    """Returns the requested cluster; for an empty request, the only one of the lake.
 
     Raises:
-        UnknownMomentError: The lake has never heard of it, or of any.
-        MomentError: There is more than one, and none was named.
+        UnknownMomentError: The lake does not hold the cluster, or holds none.
+        MomentError: The request is empty and the lake holds more than one cluster.
         LakeError: The lake cannot be read.
     """
-    found = clusters(lake)
-    if asked and asked not in found:
-        known = f"it holds {_named(found)}" if found else "it holds none yet"
-        raise UnknownMomentError(f"the lake {lake.root} has no cluster {asked!r}: {known}")
-    if not found:
+    names = clusters(lake)
+    if requested and requested not in names:
+        contents = f"it holds {_named(names)}" if names else "it holds none yet"
+        raise UnknownMomentError(f"the lake {lake.root} has no cluster {requested!r}: {contents}")
+    if not names:
         raise UnknownMomentError(f"the lake {lake.root} holds no cluster yet")
-    if not asked and len(found) > 1:
+    if not requested and len(names) > 1:
         raise MomentError(
-            f"name a cluster with --cluster: the lake {lake.root} holds {_named(found)}"
+            f"name a cluster with --cluster: the lake {lake.root} holds {_named(names)}"
         )
-    return asked or found[0]
+    return requested or names[0]
 
 
-def _named(found: list[str]) -> str:
-    named = ", ".join(found[:_NAMED_CLUSTERS])
-    more = len(found) - _NAMED_CLUSTERS
-    return f"{named} and {more:,} more" if more > 0 else named
+def _named(names: list[str]) -> str:
+    listed = ", ".join(names[:_NAMED_CLUSTERS])
+    hidden_count = len(names) - _NAMED_CLUSTERS
+    return f"{listed} and {hidden_count:,} more" if hidden_count > 0 else listed
 
 
-def state_at(lake: LakeReader, cluster: str, at: Moment, now: datetime) -> HistoricalState:
-    """A cluster at a moment; ``now`` is aware.
+def state_at(lake: LakeReader, cluster: str, moment: Moment, now: datetime) -> HistoricalState:
+    """Returns the state of a cluster at a moment; ``now`` is aware.
 
     Raises:
-        UnknownMomentError: The history does not reach there.
+        UnknownMomentError: The history does not reach the moment.
         LakeError: The lake cannot be read.
     """
-    cut, row = resolve_moment(lake, cluster, at, now)
+    cut, row = resolve_moment(lake, cluster, moment, now)
     row = row or {}
     provenance = row.get("provenance") or {}
     return HistoricalState(
         cluster=cluster,
         at=cut.time,
-        moment=str(at),
+        moment=str(moment),
         revision=row.get("revision", 0),
         since=row.get("at"),
         epoch=row.get("epoch"),
-        leader_id=_known(row.get("leader_id")),
-        leader_epoch=_known(row.get("leader_epoch")),
+        leader_id=_non_negative(row.get("leader_id")),
+        leader_epoch=_non_negative(row.get("leader_epoch")),
         levels=dict(sorted((row.get("finalized") or {}).items())),
         classes=classes_of(_intervals(lake, cluster, cut)),
         incompatible=_incompatible(lake, cluster, cut),
         alerts=tuple(firing(lake, cluster, cut)),
         digest=row.get("digest"),
         provenance={name: value for name, value in provenance.items() if value is not None},
-        doubt=_doubt(lake, cut) if isinstance(at, AtTime) else None,
+        doubt=_doubt(lake, cut) if isinstance(moment, AtTime) else None,
     )
 
 
-def _known(number: int | None) -> int | None:
+def _non_negative(number: int | None) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
 def classes_of(intervals: Iterable[Row]) -> tuple[NodeClass, ...]:
-    """Nodes that supported the same, by role and then by their ids."""
+    """Groups intervals of capabilities into classes of nodes, sorted by role and ids."""
     members: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in intervals:
         ranges = tuple((name, *bounds) for name, bounds in sorted((row["ranges"] or {}).items()))
         members[(row["role"], row["release"], row["complete"], ranges)].append(row["node_id"])
-    found = [
+    classes = [
         NodeClass(
             role,
             release,
@@ -163,7 +167,7 @@ def classes_of(intervals: Iterable[Row]) -> tuple[NodeClass, ...]:
         )
         for (role, release, complete, ranges), nodes in members.items()
     ]
-    return tuple(sorted(found, key=lambda each: (each.role, each.nodes)))
+    return tuple(sorted(classes, key=lambda cls: (cls.role, cls.nodes)))
 
 
 def _intervals(lake: LakeReader, cluster: str, cut: HistoryCut) -> Iterator[Row]:
@@ -186,18 +190,18 @@ def _incompatible(lake: LakeReader, cluster: str, cut: HistoryCut) -> tuple[Row,
         parts={"near": cut.interval_filter()},
         cluster=cluster,
     )
-    left_out = ("until", "since_cause", "until_cause")
+    internal = ("until", "since_cause", "until_cause")
     return tuple(
-        {name: value for name, value in row.items() if name not in left_out}
+        {name: value for name, value in row.items() if name not in internal}
         for row in filter(cut.open, rows)
     )
 
 
 def firing(lake: LakeReader, cluster: str, cut: HistoryCut) -> list[Row]:
-    """The alerts that had begun and not ended, the critical ones first.
+    """Returns the alerts that were firing at a cut, critical ones first.
 
-    The same alert that fires anew is told by its ``since``. When it was resolved does not follow
-    from the order of ``at``: what resolves an alert, a snapshot for one, may be older than it.
+    ``since`` tells apart the firings of one alert. The order of ``at`` does not show when an alert
+    was resolved: its resolution (by a snapshot, say) may be older than itself.
     """
     where = sql("since <= $at AND at <= $at", at=cut.time)
     if cut.offset is not None:
@@ -215,7 +219,7 @@ def firing(lake: LakeReader, cluster: str, cut: HistoryCut) -> list[Row]:
 
 
 def _doubt(lake: LakeReader, cut: HistoryCut) -> str | None:
-    newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
-    if newest is None or cut.time <= newest + _LAG:
+    lake_end = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
+    if lake_end is None or cut.time <= lake_end + _LAG:
         return None
-    return f"the lake ends at {format_time(newest)}: what happened after it is not known"
+    return f"the lake ends at {format_time(lake_end)}: what happened after it is not known"

@@ -1,1 +1,2 @@
-"""The lake: Delta tables, written by Spark and by Rust, read without a JVM."""
+"""The Delta tables below the lake's root: their registry, their writers and a reader without
+Spark."""

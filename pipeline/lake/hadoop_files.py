@@ -1,4 +1,4 @@
-"""The lake's files that are no tables, wherever they are: by Hadoop's file systems."""
+"""Access to files of the lake that are not tables, on any file system, through Hadoop."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class HadoopFiles:
-    """Files and directories by URI or path."""
+    """Files and directories, named by URI or path."""
 
     def __init__(self, session: "SparkSession") -> None:
         self._jvm = jvm(session)
         self._hadoop = session._jsc.hadoopConfiguration()
 
     def has_any(self, directory: str, besides: str = "") -> bool:
-        """Whether a directory is there and holds a file that is no hidden one.
+        """Whether a directory exists and holds a file that is not hidden.
 
         Files whose names begin with ``besides`` do not count, unless it is empty.
         """
@@ -24,11 +24,11 @@ class HadoopFiles:
         if not system.exists(path):
             return False
         names = (status.getPath().getName() for status in system.listStatus(path))
-        passed = (".", "_", besides) if besides else (".", "_")
-        return any(not name.startswith(passed) for name in names)
+        ignored = (".", "_", besides) if besides else (".", "_")
+        return any(not name.startswith(ignored) for name in names)
 
     def remove(self, directory: str) -> None:
-        """Removes a directory and all that is in it, if it is there."""
+        """Removes a directory with its content, if it exists."""
         path, system = self._find(directory)
         system.delete(path, True)
 

@@ -1,10 +1,10 @@
-"""Tables of a lake that is a directory, made and written by Delta's Rust library in this process.
+"""Creates and writes tables of a local lake with Delta's Rust library, in this process.
 
-A commit of Spark's keeps two cores busy for a second, however few the rows are; one of these takes
-some hundredths of a second. What is added is the same, and so is when: the rows whose key a table
-does not have, in one commit.
+A commit of Spark keeps two cores busy for a second, however few the rows are; a commit here takes
+some hundredths of a second. The rows and the commits are the same: those whose keys the table
+lacks, in one commit.
 
-All raise `LakeError` where the table cannot be read or written.
+All functions raise `LakeError` if the table cannot be read or written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,68 +21,69 @@ from pyspark.sql.types import StructType
 from featurewatch.pipeline.errors import LakeError, one_line
 
 SMALL_BYTES: Final = 64 << 20
-"""What is made of messages with so many bytes has room in this process, beside all else."""
+"""Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
 
 
 def create(path: Path, columns: StructType, partitioned: Sequence[str], about: str) -> None:
-    """Makes a table, unless it is there."""
+    """Creates a table, unless it exists."""
     schema = deltalake.Schema.from_json(columns.json())
-    with _failing(path, "made"):
+    with _lake_errors(path, "made"):
         deltalake.DeltaTable.create(path, schema, "ignore", [*partitioned], description=about)
 
 
 def newest(path: Path) -> tuple[int, Mapping[str, str]]:
-    """The newest version of a table, and its properties."""
-    with _failing(path, "read"):
+    """Returns the newest version of a table, and its properties."""
+    with _lake_errors(path, "read"):
         table = deltalake.DeltaTable(path)
         return table.version(), table.metadata().configuration
 
 
 def append(path: Path, rows: DataFrame) -> None:
-    """Adds all rows to a table."""
-    found = _collected(rows, ())
-    if found.num_rows:
-        with _failing(path, "written"):
-            deltalake.write_deltalake(path, found, mode="append")
+    """Adds all rows to a table in one commit."""
+    table_rows = _collected(rows, ())
+    if table_rows.num_rows:
+        with _lake_errors(path, "written"):
+            deltalake.write_deltalake(path, table_rows, mode="append")
 
 
 def merge_new(
     path: Path, rows: DataFrame, key: Sequence[str], same: str, replaced: str = ""
 ) -> None:
-    """Adds the rows, of those with one ``key`` one, that no row of the table is the ``same`` as.
+    """Adds the rows, one for each ``key``, that match no row of the table by the condition
+    ``same``.
 
-    ``same`` and ``replaced`` are conditions on ``old`` and ``new``, as in `Lake.add_new`.
+    ``same`` and ``replaced`` are SQL conditions on ``old`` and ``new``, as in `Lake.merge_new`.
     """
-    found = _collected(rows, key)
-    if not found.num_rows:
+    table_rows = _collected(rows, key)
+    if not table_rows.num_rows:
         return
-    with _failing(path, "written"):
+    with _lake_errors(path, "written"):
         table = deltalake.DeltaTable(path)
-        merger = table.merge(found, same, source_alias="new", target_alias="old")
+        merger = table.merge(table_rows, same, source_alias="new", target_alias="old")
         if replaced:
             merger = merger.when_matched_update_all(replaced)
         merger.when_not_matched_insert_all().execute()
 
 
 def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
-    """The rows, of those with one key the first; an empty key tells all of them apart."""
-    found = rows.toArrow()
+    """The rows as Arrow, the first of each key; with an empty key, all rows."""
+    collected = rows.toArrow()
     if not key:
-        chosen: Sequence[int] = range(found.num_rows)
+        indices: Sequence[int] = range(collected.num_rows)
     else:
-        values = zip(*(found.column(name).to_pylist() for name in key), strict=True)
+        values = zip(*(collected.column(name).to_pylist() for name in key), strict=True)
         first: dict[tuple[object, ...], int] = {}
-        for number, value in enumerate(values):
-            first.setdefault(value, number)
-        chosen = [*first.values()]
-    # Taken even if all are: Spark leaves out the offsets of an empty list, which Rust then reads.
-    return found.take(pa.array(chosen, pa.int64()))
+        for index, value in enumerate(values):
+            first.setdefault(value, index)
+        indices = [*first.values()]
+    # Copied even if all rows remain: Spark omits the offsets of an empty list, and Rust reads them.
+    return collected.take(pa.array(indices, pa.int64()))
 
 
 @contextmanager
-def _failing(path: Path, done: str) -> Iterator[None]:
+def _lake_errors(path: Path, action: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        told = one_line(str(error))
-        raise LakeError(f"the table {path} cannot be {done}: {told}") from error
+        reason = one_line(str(error))
+        raise LakeError(f"the table {path} cannot be {action}: {reason}") from error

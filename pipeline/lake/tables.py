@@ -1,6 +1,6 @@
-"""The tables of the lake, one registry: docs/pipeline.md's tables are checked against it.
+"""The registry of the lake's tables; docs/pipeline.md is checked against it.
 
-Types are Spark's DDL. Times without a zone in their name are UTC; a ``day`` is one of UTC.
+Types are Spark's DDL. Timestamps are UTC, and a ``day`` is a UTC day.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Layer(StrEnum):
-    """How far from the topics a table is."""
+    """The layer of a table, by its distance from the topics."""
 
     BRONZE = "bronze"
     SILVER = "silver"
@@ -19,10 +19,10 @@ class Layer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its columns as name and type, in order, and how its rows are told apart.
+    """A table: its columns (name to type, in order), and how its rows are identified.
 
-    ``key`` names the columns of which no two rows have the same values. ``pruned`` says that equal
-    keys have equal partitions, so that a row's double need be looked for in few files only.
+    ``key`` names the columns that identify a row. ``pruned``: rows with equal keys are in equal
+    partitions, so a duplicate is searched for in few files only.
     """
 
     layer: Layer
@@ -40,23 +40,23 @@ class Table:
 
     @property
     def path(self) -> str:
-        """Where it is, below the lake's root."""
+        """The path below the lake's root."""
         return f"{self.layer}/{self.name}"
 
     @property
     def ddl(self) -> str:
-        """Its schema."""
-        return ", ".join(f"`{name}` {kind}" for name, kind in self.columns.items())
+        """The schema as DDL."""
+        return ", ".join(f"`{name}` {type_}" for name, type_ in self.columns.items())
 
 
-_PLACE: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
+_POSITION: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
 
 MESSAGES: Final = Table(
     Layer.BRONZE,
     "messages",
     "every message of the topics, as it came",
     {
-        **_PLACE,
+        **_POSITION,
         "kafka_time": "timestamp",
         "key": "binary",
         "value": "binary",
@@ -70,7 +70,7 @@ MESSAGES: Final = Table(
 )
 
 EXPIRED: Final = "featurewatch.expired"
-"""The property that says of bronze that its oldest messages were deleted."""
+"""The table property that marks bronze once its oldest messages were deleted."""
 
 GAPS: Final = Table(
     Layer.BRONZE,

@@ -1,1 +1,1 @@
-"""Replay: logs, snapshots and support bundles into the lake, without a cluster."""
+"""Replay: ingests metadata logs, snapshots and support bundles into the lake, offline."""

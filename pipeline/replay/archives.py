@@ -1,4 +1,4 @@
-"""Support bundles as archives: what of them may be a metadata log is unpacked, and nothing else."""
+"""Unpacks the files of a support bundle that may belong to a metadata log, and nothing else."""
 
 import lzma
 import shutil
@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple
 
@@ -17,88 +18,90 @@ _PEEK_BYTES: Final = 4096
 _DAMAGES: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, ValueError, OSError),
-    RuntimeError,  # a zip that is encrypted, or packed in a way that is not known here
+    RuntimeError,  # an encrypted zip, or an unsupported compression
 )
 
 
 class _Member(NamedTuple):
-    """A file in an archive. ``alone``: what is damaged in it says nothing of the files after it."""
+    """A file in an archive. ``alone``: damage in it does not affect the files after it."""
 
     name: str
     open: Callable[[], IO[bytes] | None]
-    alone: bool
+    is_independent: bool
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive, by its name."""
+    """Whether a file is an archive, judging by its name."""
     return path.name.lower().endswith(_ENDS)
 
 
 def unpack(path: Path, into: Path) -> Iterator[str]:
-    """Unpacks segments, snapshots, meta.properties, texts of kafka-dump-log and inner archives.
+    """Unpacks segments, snapshots, meta.properties, output of kafka-dump-log and inner archives.
 
-    Gives what is to be said of the archive, as it goes: what cannot be unpacked or was passed over.
+    Files go below ``into``, which must not exist. Yields lines about members that cannot be
+    unpacked or were skipped, without the archive's name.
     """
     into.mkdir(parents=True)
     members = _in_zip(path) if path.name.lower().endswith(".zip") else _in_tar(path)
-    closed: list[str] = []
+    reasons: list[str] = []
     try:
         for member in members:
             target = _target(member.name, into)
             try:
                 if target is None:
-                    if _is_of_use(Path(member.name)):
+                    if _is_useful(Path(member.name)):
                         yield f"holds {member.name}, whose name leads out of it; passed over"
-                elif not _take(member, target):
+                elif not _unpack_member(member, target):
                     yield f"holds {member.name}, a link to what it does not hold; passed over"
             except _DAMAGES as error:
-                # One that names a file is of the place where the member should go.
-                if not member.alone and not getattr(error, "filename", None):
+                # An error with a file name comes from the target, not from the archive.
+                if not member.is_independent and not getattr(error, "filename", None):
                     raise
-                if _is_of_use(Path(member.name)):
+                if _is_useful(Path(member.name)):
                     yield f"holds {member.name}, which cannot be unpacked: {_reason(error)}"
                 else:
-                    closed.append(_reason(error))
+                    reasons.append(_reason(error))
     except _DAMAGES as error:
         yield f"cannot be unpacked whole: {_reason(error)}"
-    if closed:
-        yield f"holds {len(closed)} other files that cannot be unpacked: {closed[0]}"
+    if reasons:
+        yield f"holds {len(reasons)} other files that cannot be unpacked: {reasons[0]}"
 
 
 def _in_zip(path: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                yield _Member(info.filename, lambda info=info: archive.open(info), alone=True)  # type: ignore[misc]
+                yield _Member(info.filename, partial(archive.open, info), is_independent=True)
 
 
 def _in_tar(path: Path) -> Iterator[_Member]:
     with tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() or member.islnk() or member.issym():
-                opened = lambda member=member: _content(archive, member)  # noqa: E731
-                yield _Member(member.name, opened, alone=False)
-        # The checksum of what is packed stands at its end, behind what a tar is read to.
+                open_member = partial(_content, archive, member)
+                yield _Member(member.name, open_member, is_independent=False)
+        # The checksum stands at the end of the packed data, behind the end of the tar.
         while archive.fileobj is not None and archive.fileobj.read(1 << 20):
             pass
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
-    """What stands in a file, or in the one that a link is to; None if the archive lacks that."""
+    """The content of a file, or of a link's target; None if the archive lacks the target."""
     try:
         return archive.extractfile(member)
     except (KeyError, RecursionError):
         return None
 
 
-def _take(member: _Member, target: Path) -> bool:
-    """Unpacks a member if it may be of use; False if it would be, and has no content."""
+def _unpack_member(member: _Member, target: Path) -> bool:
+    """Unpacks a member that may be useful; returns False if it would be useful but has no
+    content."""
     file = member.open()
     if file is None:
-        return not _is_of_use(target)
+        return not _is_useful(target)
     with file:
         head = file.read(_PEEK_BYTES)
-        if _is_of_use(target) or is_dump_log(head):
+        if _is_useful(target) or is_dump_log(head):
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as out:
                 out.write(head)
@@ -107,16 +110,16 @@ def _take(member: _Member, target: Path) -> bool:
 
 
 def _target(name: str, into: Path) -> Path | None:
-    """Where a member goes: below ``into``; None where its name leads out of there."""
+    """The path of a member below ``into``; None if its name leads out of it."""
     parts = PurePosixPath(name.replace("\\", "/").lstrip("/")).parts
     return None if not parts or ".." in parts else into.joinpath(*parts)
 
 
-def _is_of_use(path: Path) -> bool:
-    """Whether a file may be one of a metadata log, by its name."""
+def _is_useful(path: Path) -> bool:
+    """Whether a file may belong to a metadata log, judging by its name."""
     name = path.name
-    segment = name.endswith(".log") and name[:-4].isdecimal()
-    return segment or name == META_PROPERTIES or name.endswith(".checkpoint") or is_archive(path)
+    is_segment = name.endswith(".log") and name[:-4].isdecimal()
+    return is_segment or name == META_PROPERTIES or name.endswith(".checkpoint") or is_archive(path)
 
 
 def _reason(error: Exception) -> str:
@@ -124,5 +127,5 @@ def _reason(error: Exception) -> str:
         return "it is encrypted"
     if str(error).startswith("file could not be opened"):
         return "it is no archive, or its beginning is damaged"
-    said = error.strerror if isinstance(error, OSError) else None
-    return " ".join((said or str(error)).split()) or "it is cut off"
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return " ".join((strerror or str(error)).split()) or "it is cut off"

@@ -1,8 +1,8 @@
-"""What a replay says between its units: where each begins, what is missing, and that it follows.
+"""Assembles a cluster's replay: adds status events, gaps and snapshots around the splits.
 
-A bronze message is known by topic, partition and offset, and clusters' messages are told apart and
-put in order by the fold by their time and offset alone: what is not a commit of the log has a time
-of its own, a millisecond later than what was before it.
+Bronze identifies a message by topic, partition and offset, and the fold orders a cluster's messages
+by time and offset alone. So every message that is not a commit of the log gets a time of its own, a
+millisecond after the previous one.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,17 @@ from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId
 
 SOURCE: Final = "kraft"
-_NO_UNIT: Final = -1
-_NOBODY_HAS: Final = "no file has these offsets"
+_NO_SPLIT: Final = -1
+_NO_FILE: Final = "no file has these offsets"
 
 
 @dataclass(slots=True)
 class ClusterReplay:
-    """What came of one cluster. ``starts`` are the least times of its units' messages.
+    """The result for one cluster.
 
-    Offsets that were read: from ``first``, below ``end`` (-1: nothing was). ``messages`` are those
-    that the lake did not have.
+    ``rows`` are the messages of this module, and ``starts`` the earliest time (ms) of each split's
+    messages. The offsets from ``first`` up to but excluding ``end`` were read (-1: none were).
+    ``messages`` counts those that the lake did not have.
     """
 
     cluster: str
@@ -48,108 +49,116 @@ class ClusterReplay:
 
 
 def assemble(
-    cluster: str, steps: list[SnapshotFile | int], tallies: Mapping[int, SplitStats], held: int = 0
+    cluster: str,
+    steps: list[SnapshotFile | int],
+    all_stats: Mapping[int, SplitStats],
+    held: int = 0,
 ) -> ClusterReplay:
-    """Goes along a course, whose units are named by their numbers.
+    """Assembles the replay of a cluster from its steps; an integer is the number of a split.
 
-    The lake has the log up to the offset ``held`` (exclusive) from replays before.
+    The lake has the log up to the offset ``held`` (exclusive) from earlier replays.
     """
-    telling = _Assembler(cluster, held)
+    assembler = _Assembler(cluster, held)
     for step in steps:
         if isinstance(step, SnapshotFile):
-            telling.snapshot(step)
+            assembler.snapshot(step)
         else:
-            telling.unit(tallies[step])
-    telling.finish()
-    return telling.told
+            assembler.split(all_stats[step])
+    assembler.finish()
+    return assembler.replay
 
 
 class _Assembler:
     def __init__(self, cluster: str, held: int) -> None:
         self._cluster = ClusterId(cluster)
-        self.told = ClusterReplay(cluster)
-        self._at = held
+        self.replay = ClusterReplay(cluster)
+        self._next_offset = held
         self._now_ms = -1
         self._epoch = -1
-        self._open_from = -1
-        self._lost = ""
+        self._open_offset = -1
+        self._gap_reason = ""
 
-    def snapshot(self, known: SnapshotFile) -> None:
-        """A snapshot: all of it, or a word about why not."""
-        end, epoch = known.place.offset, known.place.epoch
+    def snapshot(self, snapshot: SnapshotFile) -> None:
+        """Adds the chunks of a snapshot, or a dead letter if it cannot be read."""
+        end = snapshot.position.offset
         try:
-            outputs = list(known.read(self._cluster))
+            outputs = list(snapshot.read(self._cluster))
         except (CorruptSnapshotError, OSError) as error:
-            self.told.problems.append(f"{known.stretch.place}: {error}")
+            self.replay.problems.append(f"{snapshot.file_range.label}: {error}")
             if self._now_ms >= 0 or isinstance(error, CorruptSnapshotError):
-                name = snapshot_name(known.place)
-                dead = DeadLetter(self._cluster, name, str(error), b"", max(self._now_ms, 0))
-                place = (DEAD_LETTERS, ABOUT, end, max(self._now_ms, 0))
-                self.told.rows.append(message_row(_NO_UNIT, *place, dead))
+                name = snapshot_name(snapshot.position)
+                letter = DeadLetter(self._cluster, name, str(error), b"", max(self._now_ms, 0))
+                message_position = (DEAD_LETTERS, ABOUT, end, max(self._now_ms, 0))
+                self.replay.rows.append(message_row(_NO_SPLIT, *message_position, letter))
             return
         append_ms = max(
-            (one.append_ms for one in outputs if isinstance(one, SnapshotChunk)), default=-1
+            (output.append_ms for output in outputs if isinstance(output, SnapshotChunk)),
+            default=-1,
         )
         self._begin(append_ms, end)
         self._now_ms = max(self._now_ms, append_ms)
-        for number, output in enumerate(outputs):
+        for index, output in enumerate(outputs):
             if isinstance(output, SnapshotChunk):
                 self._now_ms += 1
-                seen = replace(output, seen_ms=max(append_ms, 0))
-                place = (METADATA_LOG, CONTENT, output.index, self._now_ms)
-                row = message_row(_NO_UNIT, *place, seen, part=f"checkpoint-{end}-{epoch}")
-                self.told.records += len(output.records) + sum(output.skipped.values())
+                chunk = replace(output, seen_ms=max(append_ms, 0))
+                message_position = (METADATA_LOG, CONTENT, output.index, self._now_ms)
+                row = message_row(
+                    _NO_SPLIT, *message_position, chunk, part=f"checkpoint-{end}-{epoch}"
+                )
+                self.replay.records += len(output.records) + sum(output.skipped.values())
             else:
-                place = (DEAD_LETTERS, CONTENT, number, self._now_ms)
-                letter = replace(output, seen_ms=max(append_ms, 0))
-                row = message_row(_NO_UNIT, *place, letter, part=f"checkpoint-{end}-{epoch}")
+                message_position = (DEAD_LETTERS, CONTENT, index, self._now_ms)
+                dead_letter = replace(output, seen_ms=max(append_ms, 0))
+                row = message_row(
+                    _NO_SPLIT, *message_position, dead_letter, part=f"checkpoint-{end}-{epoch}"
+                )
             self._add(row)
-        self._at, self._epoch, self._lost = max(self._at, end), epoch, ""
-        self.told.end = max(self.told.end, end)
+        self._next_offset, self._epoch, self._gap_reason = max(self._next_offset, end), epoch, ""
+        self.replay.end = max(self.replay.end, end)
         self._now_ms += 1
 
-    def unit(self, tally: SplitStats) -> None:
-        """A unit that was read."""
-        told = self.told
-        told.problems += tally.problems
-        told.notes += tally.notes
-        if tally.end < 0:
-            self._lost = tally.lost or self._lost
+    def split(self, stats: SplitStats) -> None:
+        """Adds a split that was read."""
+        replay = self.replay
+        replay.problems += stats.problems
+        replay.notes += stats.notes
+        if stats.end < 0:
+            self._gap_reason = stats.stop_reason or self._gap_reason
             return
-        self._begin(tally.first_ms, max(tally.first, 0))
-        if tally.first > self._at:
-            self._gap(tally.first - 1)
-        told.starts[tally.unit] = self._now_ms
-        told.records += tally.records
-        told.messages += tally.messages
-        self._now_ms = max(self._now_ms, tally.newest_ms)
-        told.end = max(told.end, tally.end)
-        self._at = max(self._at, tally.end)
-        self._epoch, self._lost = tally.last_epoch, tally.lost
-        self._open_from = tally.open_from
+        self._begin(stats.first_ms, max(stats.first, 0))
+        if stats.first > self._next_offset:
+            self._gap(stats.first - 1)
+        replay.starts[stats.split] = self._now_ms
+        replay.records += stats.records
+        replay.messages += stats.messages
+        self._now_ms = max(self._now_ms, stats.newest_ms)
+        replay.end = max(replay.end, stats.end)
+        self._next_offset = max(self._next_offset, stats.end)
+        self._epoch, self._gap_reason = stats.last_epoch, stats.stop_reason
+        self._open_offset = stats.open_offset
 
     def finish(self) -> None:
-        """The word that the log was read to its end."""
+        """Adds the status event that the log was read to its end."""
         if self._now_ms < 0:
             return
-        if self._open_from >= 0:
-            self.told.notes.append(
+        if self._open_offset >= 0:
+            self.replay.notes.append(
                 f"cluster {self._cluster}: the transaction that begins at offset "
-                f"{self._open_from} has no end in the log, and is left out"
+                f"{self._open_offset} has no end in the log, and is left out"
             )
-        last = (self._open_from if self._open_from >= 0 else self._at) - 1
+        last = (self._open_offset if self._open_offset >= 0 else self._next_offset) - 1
         self._now_ms += 1
-        self._status(last, self._at, self._at - 1)
+        self._status(last, self._next_offset, self._next_offset - 1)
 
     def _begin(self, first_ms: int, first: int) -> None:
-        """Before anything else: what follows is judged as a source does that follows."""
+        """Adds the first status event, so the worker's rules apply as for a following source."""
         if self._now_ms >= 0:
             return
         self._now_ms = max(first_ms, 0)
-        self.told.first = first
+        self.replay.first = first
         self._status(-1, -1, -1)
 
-    def _status(self, last: int, high_watermark: int, place: int) -> None:
+    def _status(self, last: int, high_watermark: int, message_offset: int) -> None:
         epoch = self._epoch if last >= 0 else -1
         status = SourceStatus(
             cluster=self._cluster,
@@ -163,16 +172,18 @@ class _Assembler:
             detail="",
             seen_ms=self._now_ms,
         )
-        self._add(message_row(_NO_UNIT, METADATA_LOG, ABOUT, place, self._now_ms, status))
+        self._add(message_row(_NO_SPLIT, METADATA_LOG, ABOUT, message_offset, self._now_ms, status))
 
     def _gap(self, last: int) -> None:
-        reason = self._lost or _NOBODY_HAS
-        line = f"cluster {self._cluster}: offsets {self._at} to {last} are missing: {reason}"
-        if not self._lost:
-            self.told.problems.append(line)
-        gap = LogGap(self._cluster, self._at, last, reason, False, self._now_ms)
-        self._add(message_row(_NO_UNIT, METADATA_LOG, ABOUT, last, self._now_ms, gap))
+        reason = self._gap_reason or _NO_FILE
+        line = (
+            f"cluster {self._cluster}: offsets {self._next_offset} to {last} are missing: {reason}"
+        )
+        if not self._gap_reason:
+            self.replay.problems.append(line)
+        gap = LogGap(self._cluster, self._next_offset, last, reason, False, self._now_ms)
+        self._add(message_row(_NO_SPLIT, METADATA_LOG, ABOUT, last, self._now_ms, gap))
 
     def _add(self, row: BronzeRow) -> None:
-        self.told.rows.append(row)
-        self.told.messages += 1
+        self.replay.rows.append(row)
+        self.replay.messages += 1

@@ -1,4 +1,4 @@
-"""Through the batches of a stretch, and on behind what is damaged in it."""
+"""Reads the batches of a file range, and continues after corrupt bytes."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from featurewatch.pipeline.replay.batch_skipper import SkippedBatches, skip_batches
 from featurewatch.pipeline.replay.log_format import (
+    FORMATS,
     LARGEST_READ_BYTES,
     READ_BYTES,
-    WAYS,
     FileRange,
     batch_at,
     next_batch,
@@ -21,103 +21,105 @@ _ANY: Final = -1
 
 
 class CorruptRange(NamedTuple):
-    """Bytes that are no batches. ``first`` and ``last`` are the offsets that are missing for it.
+    """Bytes that are not batches. ``first`` and ``last`` are the offsets that are missing because
+    of it.
 
-    ``last`` is -1 where nothing follows in the stretch, and below ``first`` where no offset is
-    missing. ``bad`` says whether something was there that cannot be read (else: nothing was).
+    ``last`` is -1 if nothing follows in the file range, and below ``first`` if no offset is
+    missing.
     """
 
     first: int
     last: int
     reason: str
-    bad: bool = True
 
 
 class BatchReader:
-    """The batches of a stretch, in order, from its begin on.
+    """Iterates over the batches of a file range, in order.
 
-    ``expected`` is the offset that must come first (-1: whichever there is). A damaged batch is
-    given like any other, as far as it can be told from what follows where it ends; what cannot is a
-    `CorruptRange` up to the next batch whose checksum is right. Neither the offset nor the epoch of
-    a batch is covered by its checksum: an offset that does not fit to the batches before and after
-    is a damage too.
+    ``expected`` is the offset of the first batch (-1: any). A corrupt batch is yielded like any
+    other if the following batch shows where it ends; otherwise a `CorruptRange` covers the bytes up
+    to the next batch with a correct checksum. A batch's checksum covers neither its offset nor its
+    epoch, so an offset that does not fit the surrounding batches counts as corruption too.
     """
 
-    def __init__(self, fd: int, stretch: FileRange, expected: int = _ANY) -> None:
+    def __init__(self, fd: int, file_range: FileRange, expected: int = _ANY) -> None:
         self._fd = fd
-        self._stretch = stretch
-        self._ways = WAYS[stretch.form]
-        self._at = stretch.start
+        self._file_range = file_range
+        self._format = FORMATS[file_range.format]
+        self._at = file_range.start
         self.expected = expected
         self.may_skip = False
-        """Whether small batches without a wanted record may be passed in one go."""
+        """Whether small batches without a wanted record may be skipped together."""
 
     def __iter__(self) -> Iterator[RecordBatch | SkippedBatches | CorruptRange]:
-        size, end = READ_BYTES, self._stretch.end
+        size, end = READ_BYTES, self._file_range.end
         while self._at < end:
             data = os.pread(self._fd, min(size, end - self._at), self._at)
-            begin, whole = self._at, self._at + len(data) >= end
-            fault = yield from self._through(data, whole)
-            if fault is None or self._at > begin:
+            start, is_last = self._at, self._at + len(data) >= end
+            error = yield from self._through(data, is_last)
+            if error is None or self._at > start:
                 size = READ_BYTES
-            elif fault:
-                yield from self._lost(fault)
-            elif whole or size >= LARGEST_READ_BYTES:
-                yield from self._lost("its last record batch is cut off")
+            elif error:
+                yield from self._skip_corrupt(error)
+            elif is_last or size >= LARGEST_READ_BYTES:
+                yield from self._skip_corrupt("its last record batch is cut off")
             else:
                 size = min(size * 8, LARGEST_READ_BYTES)
 
     def _through(
-        self, data: bytes, whole: bool
+        self, data: bytes, is_last: bool
     ) -> Generator[RecordBatch | SkippedBatches | CorruptRange, None, str | None]:
-        """What stands in a read, up to a batch that is cut off in it, or to one that is odd.
+        """Yields the batches of one read, up to one that is incomplete or unexpected.
 
-        Returns why nothing more is found (empty: the read ends), or None: it must be read anew.
+        Returns why no more are found (empty: the end of the read), or None if it must be read
+        again.
         """
-        begin, at = self._at, 0
+        start, at = self._at, 0
         while at < len(data):
             if (
                 self.may_skip
                 and self.expected >= 0
-                and (passed := skip_batches(data, at, self.expected))
+                and (skipped := skip_batches(data, at, self.expected))
             ):
-                at, self.expected = passed.at, passed.end
-                self._at = begin + at
-                yield passed
-            found = self._ways.scan_some(data, at, whole)
-            for batch in found.batches:
+                at, self.expected = skipped.at, skipped.end
+                self._at = start + at
+                yield skipped
+            scan = self._format.scan_some(data, at, is_last)
+            for batch in scan.batches:
                 if batch.error or batch.base_offset != self.expected:
-                    self._at = begin + at + batch.at
-                    yield from self._odd(batch, batch.end - batch.at)
+                    self._at = start + at + batch.at
+                    yield from self._unexpected(batch, batch.end - batch.at)
                     return None
                 self.expected = batch.last_offset + 1
-                yield batch if 0 <= batch.append_ms <= LATEST_MS else _timeless(batch)
-            at += found.consumed
-            self._at = begin + at
-            if not found.consumed:
-                return found.error
+                yield batch if 0 <= batch.append_ms <= LATEST_MS else _without_time(batch)
+            at += scan.consumed
+            self._at = start + at
+            if not scan.consumed:
+                return scan.error
         return ""
 
-    def _odd(self, batch: RecordBatch, size: int) -> Iterator[RecordBatch | CorruptRange]:
-        """A batch that is damaged, or that does not begin where the one before ended."""
+    def _unexpected(self, batch: RecordBatch, size: int) -> Iterator[RecordBatch | CorruptRange]:
+        """Yields a batch that is corrupt, or that does not begin where the previous one ended."""
         after = self._at + size
-        follows = batch_at(self._fd, self._stretch.form, after, self._stretch.end)
-        at_end = after >= self._stretch.end
+        following = batch_at(self._fd, self._file_range.format, after, self._file_range.end)
+        is_at_end = after >= self._file_range.end
         expected = batch.base_offset if self.expected == _ANY else self.expected
         if batch.error:
-            if follows is None and not at_end:
-                yield from self._lost(batch.error, skip=1)
+            if following is None and not is_at_end:
+                yield from self._skip_corrupt(batch.error, skip=1)
                 return
             self._at = after
-            self.expected = expected + 1 if follows is None else follows.base_offset
-            yield _timeless(batch._replace(base_offset=expected, last_offset=expected))
+            self.expected = expected + 1 if following is None else following.base_offset
+            yield _without_time(batch._replace(base_offset=expected, last_offset=expected))
             return
         self._at = after
-        fits = follows is not None and follows.base_offset == expected + batch.record_count
-        if batch.base_offset != expected and fits:
-            fault = f"its first offset is {batch.base_offset} and must be {expected}"
+        is_followed = (
+            following is not None and following.base_offset == expected + batch.record_count
+        )
+        if batch.base_offset != expected and is_followed:
+            error = f"its first offset is {batch.base_offset} and must be {expected}"
             self.expected = expected + batch.record_count
-            yield batch._replace(error=fault, base_offset=expected, last_offset=expected)
+            yield batch._replace(error=error, base_offset=expected, last_offset=expected)
         elif batch.base_offset < expected:
             reason = f"a record batch of the offsets {batch.base_offset} to {batch.last_offset}"
             yield CorruptRange(
@@ -129,19 +131,19 @@ class BatchReader:
                     expected, batch.base_offset - 1, "these offsets are missing in the file"
                 )
             self.expected = batch.last_offset + 1
-            yield batch if 0 <= batch.append_ms <= LATEST_MS else _timeless(batch)
+            yield batch if 0 <= batch.append_ms <= LATEST_MS else _without_time(batch)
 
-    def _lost(self, reason: str, skip: int = 0) -> Iterator[CorruptRange]:
-        """Goes to the next batch that can be read; there may be none."""
-        begin, end = self._at, self._stretch.end
-        found = next_batch(self._fd, self._stretch.form, begin + max(skip, 1), end)
-        if found is None:
+    def _skip_corrupt(self, reason: str, skip: int = 0) -> Iterator[CorruptRange]:
+        """Skips to the next readable batch, if there is one."""
+        begin, end = self._at, self._file_range.end
+        located = next_batch(self._fd, self._file_range.format, begin + max(skip, 1), end)
+        if located is None:
             self._at = end
             if not only_zeros(self._fd, begin, end):
-                where = f"bytes {begin} to {end - 1}: {reason}"
-                yield CorruptRange(self.expected, -1, where)
+                description = f"bytes {begin} to {end - 1}: {reason}"
+                yield CorruptRange(self.expected, -1, description)
             return
-        self._at, batch = found
+        self._at, batch = located
         first = batch.base_offset if self.expected == _ANY else self.expected
         yield CorruptRange(
             first, batch.base_offset - 1, f"bytes {begin} to {self._at - 1}: {reason}"
@@ -149,6 +151,6 @@ class BatchReader:
         self.expected = max(batch.base_offset, first)
 
 
-def _timeless(batch: RecordBatch) -> RecordBatch:
-    """A batch without a time: what it says of it cannot be one."""
+def _without_time(batch: RecordBatch) -> RecordBatch:
+    """A batch whose time is invalid, without it."""
     return batch._replace(append_ms=-1)

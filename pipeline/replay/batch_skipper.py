@@ -1,7 +1,8 @@
-"""A quick way past small batches of which a feature monitor reads nothing.
+"""Skips small batches without records that a feature monitor reads.
 
-An idle controller writes two of them a second, a NoOpRecord each: most batches of a log that is
-months old. Checksum and records are looked at as the decoder does, but nothing is made of them.
+An idle controller writes two of them per second, with one NoOpRecord each: most batches of a log
+that is months old. Checksums and records are checked as by the decoder, but nothing is built from
+them.
 """
 
 from struct import Struct
@@ -19,7 +20,7 @@ from featurewatch.streams.kraft.records.selection import (
 
 _HEADER: Final = Struct(">qiibIhi8xq14xi")
 """Base offset, length, epoch, magic, checksum, attributes, last offset delta, newest time, number
-of records; the times' first and the producer's fields are passed over."""
+of records; the first time and the producer's fields are skipped."""
 
 _CRC_BEGINS: Final = 21
 _MOST_RECORDS: Final = 8
@@ -33,7 +34,8 @@ _UNWANTED: Final = bytes(
 
 
 class SkippedBatches(NamedTuple):
-    """Batches that were passed: the position after them, and what a tally must know of them."""
+    """Some skipped batches: the position after them (``at``), the offset after them (``end``), and
+    what the statistics need."""
 
     at: int
     end: int
@@ -45,10 +47,11 @@ class SkippedBatches(NamedTuple):
 
 
 def skip_batches(data: bytes, at: int, expected: int) -> SkippedBatches | None:
-    """The small batches without a wanted record that stand from ``at`` on, as many as there are.
+    """Returns the small batches without wanted records from position ``at`` on (None: there are
+    none).
 
-    They begin with the offset ``expected`` and follow each other; None if there is none. Whatever
-    is not as controllers write it ends the way: who reads with care says what it is.
+    They begin with the offset ``expected`` and are contiguous. Skipping stops at anything that a
+    controller does not write; the batch reader then examines it.
     """
     begin, first, size = at, expected, len(data)
     epoch = newest_ms = first_epoch = first_ms = -1
@@ -82,9 +85,9 @@ def skip_batches(data: bytes, at: int, expected: int) -> SkippedBatches | None:
 
 
 def _unwanted(b: bytes, p: int, end: int, count: int) -> bool:
-    """Whether the records from ``p`` to ``end`` look as expected and are none that is wanted."""
+    """Whether the records from ``p`` to ``end`` are well-formed and none of them is wanted."""
     if len(b) < end + 6:
-        return False  # the last batch of a read: what is looked at below may lie behind it
+        return False  # the last batch of a read: the bytes checked below may lie behind it
     for doubled in range(0, 2 * count, 2):
         size = b[p]
         at = p + 1
@@ -92,7 +95,7 @@ def _unwanted(b: bytes, p: int, end: int, count: int) -> bool:
             size += (b[at] << 7) - 128
             at += 1
         p = at + (size >> 1)
-        # No attributes, no time after the batch's, the place in the batch, no key.
+        # No attributes, no time delta, the expected offset delta, no key.
         if size & 1 or p > end or b[at] or b[at + 1] or b[at + 2] != doubled or b[at + 3] != 1:
             return False
         start = at + (5 if p - at < 70 else 6)

@@ -1,8 +1,9 @@
-"""What lies below the paths that a person gives: pieces of metadata logs, by cluster and copy.
+"""Finds the files of metadata logs below given paths, by cluster and copy.
 
-A copy is what one node had of a log: the files of one directory, or what one text tells of one.
-Ordinary topics lie beside the metadata log, in bundles and on combined nodes, in files of the same
-names: outside of ``__cluster_metadata-0`` a file counts if it begins like a metadata log.
+A copy is one node's part of a log: the files of one directory, or of one output of kafka-dump-log.
+Ordinary topics lie beside the metadata log, in bundles and on combined nodes, in files with the
+same names: outside of ``__cluster_metadata-0`` a file counts if its first batch is one of a
+metadata log.
 """
 
 import os
@@ -32,35 +33,36 @@ from featurewatch.streams.types import OffsetAndEpoch
 SEGMENT: Final = re.compile(r"\d{20}\.log")
 HEAD_BYTES: Final = 1 << 20
 _CHECKPOINT: Final = ".checkpoint"
-_NAMELESS: Final = "no meta.properties beside it says of which cluster it is"
+_NO_CLUSTER_ID: Final = "no meta.properties beside it says of which cluster it is"
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A segment, or a snapshot (``snapshot`` says which), of one copy of a cluster's log."""
+    """A segment of one copy of a cluster's log, or a snapshot (``snapshot`` is its position)."""
 
     cluster: str
     copy: str
-    stretch: FileRange
+    file_range: FileRange
     snapshot: OffsetAndEpoch | None = None
 
 
 @dataclass(slots=True)
 class DiscoveredLogs:
-    """All that was found; ``problems`` are lines about what cannot be taken, ``notes`` others."""
+    """The result of a discovery; ``problems`` are lines about unusable files, ``notes`` other
+    lines."""
 
-    found: list[LogFile] = field(default_factory=list)
+    files: list[LogFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def discover(paths: Iterable[Path], cluster: str, scratch: Path) -> DiscoveredLogs:
-    """What stands in files, directories and archives, unpacked below ``scratch``.
+    """Finds the logs in files, directories and archives, which are unpacked below ``scratch``.
 
-    ``cluster`` is the id of the logs of which nobody says it (empty: none is known).
+    ``cluster`` is the id of logs without a meta.properties (empty: unknown).
 
     Raises:
-        AskedError: A path is not there, the cluster of a log is not known, or is another one than
+        ReplayUsageError: A path does not exist, the cluster of a log is unknown, or it is not
             ``cluster``.
     """
     search = _Search(cluster, scratch)
@@ -69,8 +71,8 @@ def discover(paths: Iterable[Path], cluster: str, scratch: Path) -> DiscoveredLo
             raise ReplayUsageError(
                 f"{path} is not there: give a log, a snapshot, a directory or a bundle"
             )
-        search.look(path.absolute(), str(path), asked=True)
-    return search.finds
+        search.visit(path.absolute(), str(path), is_requested=True)
+    return search.logs
 
 
 class _Search:
@@ -79,19 +81,19 @@ class _Search:
         self._scratch = scratch
         self._unpacked = 0
         self._seen: set[str] = set()
-        self.finds = DiscoveredLogs()
+        self.logs = DiscoveredLogs()
 
-    def look(self, path: Path, place: str, *, asked: bool) -> bool:
-        """Takes in a path that people know as ``place``; what was ``asked`` for must be of use.
+    def visit(self, path: Path, label: str, *, is_requested: bool) -> bool:
+        """Visits a path, which messages call ``label``; ``is_requested``: it must be useful.
 
-        Returns whether it was of use, now or before, or something was said of it.
+        Returns whether it is useful, or a problem was reported.
         """
         try:
             if path.is_dir():
-                return self._directory(path, place, asked=asked)
+                return self._directory(path, label, is_requested=is_requested)
             if not path.is_file():
-                return asked and self._say(
-                    f"{place} is a pipe or a device, and is read in several places: write it "
+                return is_requested and self._report(
+                    f"{label} is a pipe or a device, and is read in several places: write it "
                     "into a file, and give that"
                 )
             real = str(path.resolve())
@@ -99,126 +101,134 @@ class _Search:
                 return True
             if archives.is_archive(path):
                 self._seen.add(real)
-                return self._archive(path, place, asked=asked)
-            if self._file(path, place):
+                return self._archive(path, label, is_requested=is_requested)
+            if self._file(path, label):
                 self._seen.add(real)
                 return True
         except OSError as error:
-            return self._say(f"{place} cannot be read: {error.strerror or error}")
-        if asked:
-            self._say(
-                f"{place} is no metadata log: give segments (.log), snapshots (.checkpoint), or "
+            return self._report(f"{label} cannot be read: {error.strerror or error}")
+        if is_requested:
+            self._report(
+                f"{label} is no metadata log: give segments (.log), snapshots (.checkpoint), or "
                 "what kafka-dump-log --cluster-metadata-decoder printed"
             )
-        return asked
+        return is_requested
 
-    def _say(self, problem: str) -> bool:
-        self.finds.problems.append(problem)
+    def _report(self, problem: str) -> bool:
+        self.logs.problems.append(problem)
         return True
 
-    def _directory(self, path: Path, place: str, *, asked: bool) -> bool:
-        useful = False
+    def _directory(self, path: Path, label: str, *, is_requested: bool) -> bool:
+        is_useful = False
         for inner in self._files_below(path):
-            known = str(Path(place) / inner.relative_to(path))
-            useful = self.look(inner, known, asked=False) or useful
-        if asked and not useful:
-            self._say(f"{place} holds no metadata log, snapshot or text of kafka-dump-log")
-        return useful or asked
+            inner_label = str(Path(label) / inner.relative_to(path))
+            is_useful = self.visit(inner, inner_label, is_requested=False) or is_useful
+        if is_requested and not is_useful:
+            self._report(f"{label} holds no metadata log, snapshot or text of kafka-dump-log")
+        return is_useful or is_requested
 
     def _files_below(self, path: Path) -> Iterator[Path]:
-        """The files below a directory, also behind links; each directory once."""
+        """The files below a directory, following links; each directory once."""
 
-        def deny(error: OSError) -> None:
-            self._say(f"{error.filename} cannot be read: {error.strerror}")
+        def on_error(error: OSError) -> None:
+            self._report(f"{error.filename} cannot be read: {error.strerror}")
 
-        been: set[str] = set()
-        for root, directories, names in os.walk(path, onerror=deny, followlinks=True):
-            if (real := os.path.realpath(root)) in been:
+        visited: set[str] = set()
+        for root, directories, names in os.walk(path, onerror=on_error, followlinks=True):
+            if (real := os.path.realpath(root)) in visited:
                 directories.clear()
                 continue
-            been.add(real)
+            visited.add(real)
             directories.sort()
             yield from (Path(root, name) for name in sorted(names))
 
-    def _archive(self, path: Path, place: str, *, asked: bool) -> bool:
+    def _archive(self, path: Path, label: str, *, is_requested: bool) -> bool:
         self._unpacked += 1
         into = self._scratch / f"bundle-{self._unpacked}"
-        said = [f"{place} {line}" for line in archives.unpack(path, into)]
-        self.finds.problems += said
-        return self._directory(into, place, asked=asked and not said) or bool(said)
+        problems = [f"{label} {line}" for line in archives.unpack(path, into)]
+        self.logs.problems += problems
+        return self._directory(into, label, is_requested=is_requested and not problems) or bool(
+            problems
+        )
 
-    def _file(self, path: Path, place: str) -> bool:
-        """Takes in a file, if it is of a metadata log."""
+    def _file(self, path: Path, label: str) -> bool:
+        """Adds a file if it belongs to a metadata log."""
         if path.name == META_PROPERTIES:
             return False
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         if dump_log.is_dump_log(head):
-            self._text(path, place)
+            self._text(path, label)
         elif path.name.endswith(_CHECKPOINT):
-            stretch = self._stretch(LogFormat.BYTES, path, place)
-            self._snapshot(path, path.name, stretch)
+            file_range = self._whole_file(LogFormat.BYTES, path, label)
+            self._snapshot(path, path.name, file_range)
         elif SEGMENT.fullmatch(path.name) and is_metadata_log(path, head):
-            self._add(path, self._stretch(LogFormat.BYTES, path, place))
+            self._add(path, self._whole_file(LogFormat.BYTES, path, label))
         else:
             return False
         return True
 
-    def _snapshot(self, path: Path, name: str, stretch: FileRange, copy: str = "") -> None:
+    def _snapshot(self, path: Path, name: str, file_range: FileRange, copy: str = "") -> None:
         try:
             snapshot = parse_name(name)
         except CorruptSnapshotError as error:
-            self._say(f"{stretch.place}: {error}")
+            self._report(f"{file_range.label}: {error}")
             return
         if snapshot.offset == 0:
-            self.finds.notes.append(
-                f"{stretch.place} is what the log begins with when a cluster is formatted; "
+            self.logs.notes.append(
+                f"{file_range.label} is what the log begins with when a cluster is formatted; "
                 "passed over"
             )
             return
-        self._add(path, stretch, snapshot, copy)
+        self._add(path, file_range, snapshot, copy)
 
-    def _text(self, path: Path, place: str) -> None:
+    def _text(self, path: Path, label: str) -> None:
         with path.open("rb") as file:
-            parts = list(dump_log.sections(file))
-        for part in parts:
-            directory, name = _split(part.name)
-            where = f"{place} ({name})" if name else place
-            stretch = FileRange(LogFormat.TEXT, str(path), part.start, part.end, where)
-            copy = f"{place}:{directory}"
+            sections = list(dump_log.sections(file))
+        for section in sections:
+            directory, name = _split_path(section.name)
+            section_label = f"{label} ({name})" if name else label
+            file_range = FileRange(
+                LogFormat.TEXT, str(path), section.start, section.end, section_label
+            )
+            copy = f"{label}:{directory}"
             if name.endswith(_CHECKPOINT):
-                self._snapshot(path, name, stretch, copy)
+                self._snapshot(path, name, file_range, copy)
             else:
-                self._add(path, stretch, copy=copy)
+                self._add(path, file_range, copy=copy)
 
-    def _stretch(self, form: LogFormat, path: Path, place: str) -> FileRange:
-        return FileRange(form, str(path), 0, path.stat().st_size, place)
+    def _whole_file(self, log_format: LogFormat, path: Path, label: str) -> FileRange:
+        return FileRange(log_format, str(path), 0, path.stat().st_size, label)
 
     def _add(
-        self, path: Path, stretch: FileRange, snapshot: OffsetAndEpoch | None = None, copy: str = ""
+        self,
+        path: Path,
+        file_range: FileRange,
+        snapshot: OffsetAndEpoch | None = None,
+        copy: str = "",
     ) -> None:
-        place, said, why = stretch.place, None, _NAMELESS
+        label, cluster_id, reason = file_range.label, None, _NO_CLUSTER_ID
         try:
-            said = cluster_id_in(_beside(path.parent))
+            cluster_id = cluster_id_in(_meta_properties_near(path.parent))
         except OSError as error:
-            why = f"{error.filename} cannot be read: {error.strerror}"
-            if self._cluster and why not in self.finds.problems:
-                self._say(why)
-        if said and self._cluster and said != self._cluster:
+            reason = f"{error.filename} cannot be read: {error.strerror}"
+            if self._cluster and reason not in self.logs.problems:
+                self._report(reason)
+        if cluster_id and self._cluster and cluster_id != self._cluster:
             raise ReplayUsageError(
-                f"{place} is of cluster {said} by the meta.properties beside it, and not of "
+                f"{label} is of cluster {cluster_id} by the meta.properties beside it, and not of "
                 f"{self._cluster}: leave out --cluster, or give other paths"
             )
-        cluster = said or self._cluster
+        cluster = cluster_id or self._cluster
         if not cluster:
-            raise ReplayUsageError(f"{place}: {why}: give the cluster's id with --cluster")
-        self.finds.found.append(
-            LogFile(cluster, copy or str(Path(place).parent), stretch, snapshot)
+            raise ReplayUsageError(f"{label}: {reason}: give the cluster's id with --cluster")
+        self.logs.files.append(
+            LogFile(cluster, copy or str(Path(label).parent), file_range, snapshot)
         )
 
 
 def is_metadata_log(path: Path, head: bytes) -> bool:
-    """Whether a segment that begins with ``head`` is one of the metadata log."""
+    """Whether a segment that begins with ``head`` belongs to the metadata log."""
     if _is_log_directory(path.parent):
         return True
     batches = scan_batches(head).batches
@@ -228,18 +238,18 @@ def is_metadata_log(path: Path, head: bytes) -> bool:
 
 
 def _is_log_directory(directory: Path) -> bool:
-    """By its own name, or by that of the directory to which it is a link."""
+    """By its own name, or by the name of the directory that it links to."""
     return PARTITION_DIRECTORY in (directory.name, directory.resolve().name)
 
 
-def _beside(directory: Path) -> Iterator[Path]:
-    """Where a ``meta.properties`` may be that speaks of the files of a directory."""
+def _meta_properties_near(directory: Path) -> Iterator[Path]:
+    """The possible paths of the ``meta.properties`` for the files of a directory."""
     yield directory / META_PROPERTIES
     if _is_log_directory(directory):
         yield from meta_properties_paths(directory)
 
 
-def _split(name: str) -> tuple[str, str]:
-    """Directory and file name of a path as it was called on any system."""
+def _split_path(name: str) -> tuple[str, str]:
+    """Splits a path of any operating system into directory and file name."""
     at = max(name.rfind("/"), name.rfind("\\")) + 1
     return name[: max(at - 1, 0)], name[at:]

@@ -1,4 +1,4 @@
-"""The replay on Spark: units are read side by side, and come into bronze in one commit."""
+"""Ingests logs with Spark: splits are read in parallel and enter bronze in one commit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,18 +25,18 @@ from featurewatch.pipeline.replay.split_reader import (
 from featurewatch.pipeline.replay.splits import ClusterSplits, read_until_closed, splits_of
 from featurewatch.streams.topics import METADATA_LOG
 
-_ROWS: Final = 500
-"""Messages in an Arrow batch: a snapshot chunk or a large commit has up to some hundred KiB."""
+_BATCH_ROWS: Final = 500
+"""Messages in an Arrow batch: a snapshot chunk or a large commit may have some hundred KiB."""
 
 _REPLAYED: Final = "topic LIKE 'replay.%'"
 _ROW: Final = (
-    "unit int, topic string, partition int, offset bigint, time_ms bigint, key binary, "
-    "value binary, headers array<struct<key: string, value: binary>>, tally string"
+    "split int, topic string, partition int, offset bigint, time_ms bigint, key binary, "
+    "value binary, headers array<struct<key: string, value: binary>>, stats string"
 )
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _ARROW: Final = pa.schema(
     [
-        ("unit", pa.int32()),
+        ("split", pa.int32()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
@@ -44,116 +44,122 @@ _ARROW: Final = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(_HEADER)),
-        ("tally", pa.string()),
+        ("stats", pa.string()),
     ]
 )
 
 Before = Callable[[int], None]
-"""Is told how many units are to be read, before they are."""
+"""Called with the number of splits before they are read."""
 
 
-def ingest(lake: Lake, courses: Iterable[ClusterPlan], before: Before) -> list[ClusterReplay]:
-    """Takes the courses into bronze; what the lake already has is not taken again.
+def ingest(lake: Lake, cluster_plans: Iterable[ClusterPlan], before: Before) -> list[ClusterReplay]:
+    """Ingests the planned logs into bronze, without messages that the lake already has.
 
-    The caller holds the lake's lock.
+    ``before`` is called before each round of reading. The caller holds the lake's lock.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
     """
-    tracks = splits_of(courses)
+    clusters = splits_of(cluster_plans)
     with ExitStack() as stack:
-        frames, tallies = _read_all(lake, tracks, before, stack)
+        frames, all_stats = _read_all(lake, clusters, before, stack)
         held = _held(lake)
-        told = []
-        for track in tracks:
+        replays = []
+        for cluster_splits in clusters:
             steps = [
-                step if isinstance(step, SnapshotFile) else step.number for step in track.steps
+                step if isinstance(step, SnapshotFile) else step.number
+                for step in cluster_splits.steps
             ]
-            end = held.offsets.get(topic_name(track.cluster, METADATA_LOG), -1) + 1
-            told.append(assemble(track.cluster, steps, tallies, end))
-        of_told = sum(len(row.value or b"") for one in told for row in one.rows)
-        size = of_told + sum(tally.size for tally in tallies.values())
-        _into_bronze(lake, frames, told, held, size)
+            end = held.offsets.get(topic_name(cluster_splits.cluster, METADATA_LOG), -1) + 1
+            replays.append(assemble(cluster_splits.cluster, steps, all_stats, end))
+        assembled_size = sum(len(row.value or b"") for replay in replays for row in replay.rows)
+        size = assembled_size + sum(stats.size for stats in all_stats.values())
+        _into_bronze(lake, frames, replays, held, size)
     if held.offsets:
         added = _added(lake, held.round + 1)
-        for one in told:
-            one.messages = added.get(one.cluster, 0)
-    return told
+        for replay in replays:
+            replay.messages = added.get(replay.cluster, 0)
+    return replays
 
 
 def _added(lake: Lake, round_: int) -> dict[str, int]:
-    """How many messages came in a round, by cluster; where nothing was held it is all."""
+    """The number of messages in a round, by cluster."""
     rows = lake.read(MESSAGES).where(fn.col("round") == round_).groupBy("key").count().collect()
     return {bytes(row["key"]).decode(): row["count"] for row in rows}
 
 
 class _Held(NamedTuple):
-    """What the lake has: the last round, and the furthest offset of each topic of a replay."""
+    """The last round in the lake, and the highest offset of each replayed topic."""
 
     round: int
     offsets: dict[str, int]
 
 
 def _held(lake: Lake) -> _Held:
-    """Collects a row a replayed topic, and one for all else."""
+    """Reads it from bronze; collects a row per replayed topic, and one for all others."""
     if lake.is_empty(MESSAGES):
         return _Held(0, {})
     topic = fn.when(fn.expr(_REPLAYED), fn.col("topic")).alias("replayed")
     last = (fn.max("offset").alias("offset"), fn.max("round").alias("round"))
-    found = lake.read(MESSAGES).groupBy(topic).agg(*last).collect()
-    offsets = {row["replayed"]: row["offset"] for row in found if row["replayed"] is not None}
-    return _Held(max((row["round"] for row in found), default=0), offsets)
+    rows = lake.read(MESSAGES).groupBy(topic).agg(*last).collect()
+    offsets = {row["replayed"]: row["offset"] for row in rows if row["replayed"] is not None}
+    return _Held(max((row["round"] for row in rows), default=0), offsets)
 
 
 def _read_all(
-    lake: Lake, tracks: list[ClusterSplits], before: Before, stack: ExitStack
+    lake: Lake, clusters: list[ClusterSplits], before: Before, stack: ExitStack
 ) -> tuple[list[DataFrame], dict[int, SplitStats]]:
-    """The rows of all units, and their tallies."""
+    """Reads all splits; returns their rows and their statistics."""
     frames: list[DataFrame] = []
 
-    def read(units: Sequence[ReplaySplit], gone: frozenset[int]) -> list[SplitStats]:
-        before(len(units))
-        stale = [*gone, *(unit.number for unit in units)]
-        frame = _rows(lake, units).persist(StorageLevel.MEMORY_AND_DISK)
+    def read(splits: Sequence[ReplaySplit], gone: frozenset[int]) -> list[SplitStats]:
+        before(len(splits))
+        stale = [*gone, *(split.number for split in splits)]
+        frame = _rows(lake, splits).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(frame.unpersist)
-        frames[:] = [*(one.where(~fn.col("unit").isin(stale)) for one in frames), frame]
-        found = frame.where("tally IS NOT NULL").select("tally").collect()
-        return [SplitStats.of(row["tally"]) for row in found]
+        frames[:] = [*(previous.where(~fn.col("split").isin(stale)) for previous in frames), frame]
+        rows = frame.where("stats IS NOT NULL").select("stats").collect()
+        return [SplitStats.of(row["stats"]) for row in rows]
 
-    tallies = read_until_closed(tracks, read)
-    return frames, tallies
+    all_stats = read_until_closed(clusters, read)
+    return frames, all_stats
 
 
-def _rows(lake: Lake, units: Sequence[ReplaySplit]) -> DataFrame:
-    """A task for each unit."""
-    numbers = lake.session.range(0, len(units), 1, len(units))
-    return numbers.mapInArrow(partial(_read, units), _ROW)
+def _rows(lake: Lake, splits: Sequence[ReplaySplit]) -> DataFrame:
+    """The rows of some splits, each read by a task of its own."""
+    indices = lake.session.range(0, len(splits), 1, len(splits))
+    return indices.mapInArrow(partial(_read, splits), _ROW)
 
 
 def _read(
-    units: Sequence[ReplaySplit], batches: Iterable[pa.RecordBatch]
+    splits: Sequence[ReplaySplit], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            rows = SplitReader(units[index]).rows()
-            while some := [row._asdict() for row in islice(rows, _ROWS)]:
-                yield pa.RecordBatch.from_pylist(some, schema=_ARROW)
+            rows = SplitReader(splits[index]).rows()
+            while rows_of_batch := [row._asdict() for row in islice(rows, _BATCH_ROWS)]:
+                yield pa.RecordBatch.from_pylist(rows_of_batch, schema=_ARROW)
 
 
 def _into_bronze(
-    lake: Lake, frames: list[DataFrame], told: list[ClusterReplay], held: _Held, size: int
+    lake: Lake, frames: list[DataFrame], replays: list[ClusterReplay], held: _Held, size: int
 ) -> None:
-    """One commit with all that the lake does not have."""
-    said: list[BronzeRow] = [row for one in told for row in one.rows]
-    starts: dict[int, int] = {unit: ms for one in told for unit, ms in one.starts.items()}
-    rows = lake.session.createDataFrame(said, _ROW)
+    """Appends everything that the lake does not have, in one commit."""
+    assembled: list[BronzeRow] = [row for replay in replays for row in replay.rows]
+    starts: dict[int, int] = {
+        split: start_ms for replay in replays for split, start_ms in replay.starts.items()
+    }
+    rows = lake.session.createDataFrame(assembled, _ROW)
     if starts:
-        # By unit; -1 for what has its own time.
-        least = fn.lit([starts.get(number, 0) for number in range(max(starts) + 1)])
-        timed = fn.greatest(fn.col("time_ms"), fn.get(least, fn.col("unit")))
+        # Indexed by split; rows with the split -1 keep their own times.
+        earliest = fn.lit([starts.get(number, 0) for number in range(max(starts) + 1)])
+        timed = fn.greatest(fn.col("time_ms"), fn.get(earliest, fn.col("split")))
         for frame in frames:
-            of_messages = frame.where("tally IS NULL").withColumn("time_ms", timed)
+            of_messages = frame.where("stats IS NULL").withColumn("time_ms", timed)
             rows = rows.unionByName(of_messages)
     if held.offsets:
-        there = lake.read(MESSAGES).where(_REPLAYED).select(*MESSAGES.key)
-        rows = rows.join(there, [*MESSAGES.key], "left_anti")
+        existing = lake.read(MESSAGES).where(_REPLAYED).select(*MESSAGES.key)
+        rows = rows.join(existing, [*MESSAGES.key], "left_anti")
     time = fn.timestamp_millis("time_ms")
     lake.append(
         MESSAGES,

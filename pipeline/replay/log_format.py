@@ -1,7 +1,7 @@
-"""The two forms in which a stretch of a metadata log may lie: its own bytes, and printed text.
+"""The two formats of a file range of a metadata log: binary, and the text of kafka-dump-log.
 
-Of both, batches are known one by one, and the next one can be found from any place: what begins in
-the middle of a file, or behind damage, begins with a batch that is whole and checked.
+In both, batches can be found from any position: reading from the middle of a file, or after corrupt
+bytes, resumes at the next complete batch with a correct checksum.
 """
 
 import os
@@ -32,7 +32,7 @@ _MAGIC_AT: Final = 16
 
 
 class LogFormat(StrEnum):
-    """How a stretch is written."""
+    """The format of a file range."""
 
     BYTES = "bytes"
     TEXT = "text"
@@ -40,25 +40,25 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Batches that follow each other in a file: its bytes from ``start`` to ``end``.
+    """Consecutive batches in a file: its bytes from ``start`` to ``end``.
 
-    ``place`` is how people know it.
+    ``label`` names the file in messages.
     """
 
-    form: LogFormat
+    format: LogFormat
     path: str
     start: int
     end: int
-    place: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class FormatOps:
-    """What is done differently with the two forms.
+    """The operations that differ between the formats.
 
-    ``scan_batches`` takes bytes and whether the stretch ends with them; ``scan_some`` gives of them
-    what is found in one go from a position on, with places that are relative to it. ``candidate``
-    gives the first place at or after a position at which a batch may begin (-1: none).
+    ``scan`` takes bytes, and whether the file range ends with them. ``scan_some`` returns the first
+    batches from a position on, with positions relative to it. ``candidate`` returns the first
+    position at or after a given one at which a batch may begin (-1: none).
     """
 
     scan: Callable[[bytes, bool], BatchScan]
@@ -67,34 +67,34 @@ class FormatOps:
     assembler: Callable[[ClusterId, OffsetAndEpoch], CommitAssembler]
 
 
-def _scan_bytes(data: bytes, whole: bool) -> BatchScan:  # noqa: ARG001 - the other form asks
+def _scan_bytes(data: bytes, whole: bool) -> BatchScan:  # noqa: ARG001 - the text format needs it
     return scan_batches(data)
 
 
-def _scan_one(data: bytes, at: int, whole: bool) -> BatchScan:  # noqa: ARG001 - the other form asks
-    """The one batch at ``at``: what follows may be passed in another way."""
+def _scan_one(data: bytes, at: int, whole: bool) -> BatchScan:  # noqa: ARG001 - as above
+    """Scans only the batch at ``at``, since the following ones may be skipped."""
     length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
     end = at + max(12 + length, HEADER_BYTES)
     return scan_batches(data[at:end] if end <= len(data) else data[at : at + HEADER_BYTES])
 
 
 def _candidate_in_bytes(data: bytes, at: int) -> int:
-    found = data.find(_NO_PRODUCER, at + _NO_PRODUCER_AT)
-    while found >= 0:
-        begin = found - _NO_PRODUCER_AT
-        size = int.from_bytes(data[begin + 8 : begin + 12], "big", signed=True) + 12
-        if data[begin + _MAGIC_AT] == 2 and HEADER_BYTES <= size <= MAX_BATCH_BYTES:
-            return begin
-        found = data.find(_NO_PRODUCER, found + 1)
+    match = data.find(_NO_PRODUCER, at + _NO_PRODUCER_AT)
+    while match >= 0:
+        start = match - _NO_PRODUCER_AT
+        size = int.from_bytes(data[start + 8 : start + 12], "big", signed=True) + 12
+        if data[start + _MAGIC_AT] == 2 and HEADER_BYTES <= size <= MAX_BATCH_BYTES:
+            return start
+        match = data.find(_NO_PRODUCER, match + 1)
     return -1
 
 
 def _candidate_in_text(data: bytes, at: int) -> int:
-    found = data.find(b"\n" + dump_log.BATCH, max(at - 1, 0))
-    return found + 1 if found >= 0 else -1
+    match = data.find(b"\n" + dump_log.BATCH, max(at - 1, 0))
+    return match + 1 if match >= 0 else -1
 
 
-WAYS: Final = {
+FORMATS: Final = {
     LogFormat.BYTES: FormatOps(
         scan=_scan_bytes,
         scan_some=_scan_one,
@@ -110,37 +110,37 @@ WAYS: Final = {
 }
 
 
-def batch_at(fd: int, form: LogFormat, at: int, end: int) -> RecordBatch | None:
-    """The batch that begins at ``at``, if there is one whose checksum is right.
+def batch_at(fd: int, log_format: LogFormat, at: int, end: int) -> RecordBatch | None:
+    """Returns the batch at position ``at``; None if none with a correct checksum begins there.
 
-    Its ``at`` is relative to what was read.
+    Its own ``at`` is relative to the position.
     """
     size = 64 << 10
     while True:
         data = os.pread(fd, min(size, end - at), at)
-        found = WAYS[form].scan(data, at + len(data) >= end)
-        if found.batches:
-            first = found.batches[0]
+        scan = FORMATS[log_format].scan(data, at + len(data) >= end)
+        if scan.batches:
+            first = scan.batches[0]
             return first if first.at == 0 and not first.error else None
-        if found.error or len(data) < size or size >= LARGEST_READ_BYTES:
+        if scan.error or len(data) < size or size >= LARGEST_READ_BYTES:
             return None
         size = min(size * 16, LARGEST_READ_BYTES)
 
 
-def next_batch(fd: int, form: LogFormat, at: int, end: int) -> tuple[int, RecordBatch] | None:
-    """The first place from ``at`` on at which a checked batch begins, and the batch.
+def next_batch(fd: int, log_format: LogFormat, at: int, end: int) -> tuple[int, RecordBatch] | None:
+    """Returns the first batch with a correct checksum at or after ``at``, with its position.
 
-    The bytes are not those of a batch by chance: its checksum is over all of it.
+    The checksum covers the batch, so other bytes cannot be mistaken for one.
     """
     overlap = HEADER_BYTES
     while at < end:
         data = os.pread(fd, min(READ_BYTES, end - at), at)
-        seen = 0
-        while (found := WAYS[form].candidate(data, seen)) >= 0:
-            batch = batch_at(fd, form, at + found, end)
+        searched = 0
+        while (candidate := FORMATS[log_format].candidate(data, searched)) >= 0:
+            batch = batch_at(fd, log_format, at + candidate, end)
             if batch is not None:
-                return at + found, batch
-            seen = found + 1
+                return at + candidate, batch
+            searched = candidate + 1
         if len(data) <= overlap:
             return None
         at += len(data) - overlap
@@ -148,7 +148,7 @@ def next_batch(fd: int, form: LogFormat, at: int, end: int) -> tuple[int, Record
 
 
 def only_zeros(fd: int, at: int, end: int) -> bool:
-    """Whether nothing was ever written there: a preallocated file ends in zeros."""
+    """Whether a range holds only zeros, as the end of a preallocated file does."""
     while at < end:
         data = os.pread(fd, min(READ_BYTES, end - at), at)
         if not data or any(data):

@@ -1,8 +1,8 @@
-"""From what was found to one course of each cluster's log: stretches, snapshots, and what lacks.
+"""Plans the replay of each cluster's log: which file ranges and snapshots to read, in which order.
 
-Several nodes have copies of one log. What is committed is the same in all of them; the copy with
-the newest epoch and the furthest end says what the log is, and the others fill in what it lacks. A
-snapshot takes the place of what no copy has any more.
+Several nodes have copies of one log, whose committed parts are equal. The copy with the newest
+epoch and the highest end defines the log, and the others fill its gaps. A snapshot replaces the
+beginning that no copy has any more.
 """
 
 import os
@@ -28,9 +28,9 @@ _CLOCKS_DIFFER_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A stretch of the log that was looked at: the offsets, epochs and times of its two ends."""
+    """A file range with the offsets, epochs and times (ms) of its two ends."""
 
-    stretch: FileRange
+    file_range: FileRange
     first: int
     end: int
     first_epoch: int
@@ -41,42 +41,47 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """A part as far as it is taken: from offset ``floor``, below ``ceiling`` (-1: to its end).
+    """A log range from offset ``floor`` up to but excluding ``ceiling`` (-1: to its end).
 
-    ``others`` are parts of other copies that have some of these offsets too, the best first.
-    ``followed`` says that the next run goes on where it ends.
+    ``others`` are log ranges of other copies with some of these offsets, the best first.
+    ``is_followed``: the next slice continues at its end.
     """
 
-    part: LogRange
+    log_range: LogRange
     floor: int
     ceiling: int
     others: tuple[LogRange, ...] = ()
-    followed: bool = False
+    is_followed: bool = False
 
     @property
     def end(self) -> int:
-        """The offset after the last one that is taken."""
-        return self.part.end if self.ceiling < 0 else self.ceiling
+        """The offset after the last one of the slice."""
+        return self.log_range.end if self.ceiling < 0 else self.ceiling
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """A snapshot that is taken."""
+    """A snapshot to be read."""
 
-    place: OffsetAndEpoch
-    stretch: FileRange
+    position: OffsetAndEpoch
+    file_range: FileRange
 
     def read(
         self, cluster: ClusterId, wanted: Collection[str] = DEFAULT_RECORD_TYPES
     ) -> Iterator[SnapshotOutput]:
-        """What stands in it, in chunks. Raises `CorruptSnapshotError` and `OSError`."""
-        with open(self.stretch.path, "rb") as file:
-            if self.stretch.form is LogFormat.BYTES:
-                yield from read_snapshot(file, cluster, snapshot_name(self.place), 0, wanted)
+        """Yields its chunks.
+
+        Raises:
+            CorruptSnapshotError: The snapshot is incomplete or corrupt.
+            OSError: The file cannot be read.
+        """
+        with open(self.file_range.path, "rb") as file:
+            if self.file_range.format is LogFormat.BYTES:
+                yield from read_snapshot(file, cluster, snapshot_name(self.position), 0, wanted)
                 return
-            reader = DumpLogSnapshotReader(cluster, self.place, wanted)
-            file.seek(self.stretch.start)
-            left = self.stretch.end - self.stretch.start
+            reader = DumpLogSnapshotReader(cluster, self.position, wanted)
+            file.seek(self.file_range.start)
+            left = self.file_range.end - self.file_range.start
             while data := file.read(min(READ_BYTES, left)):
                 left -= len(data)
                 yield from reader.feed(data, 0)
@@ -89,7 +94,8 @@ Step = LogSlice | SnapshotFile
 
 @dataclass(slots=True)
 class ClusterPlan:
-    """What is taken of one cluster, in the order of its log; ``notes`` are lines about it."""
+    """The slices and snapshots of one cluster, in the order of its log; ``notes`` are lines about
+    it."""
 
     cluster: str
     steps: list[Step] = field(default_factory=list)
@@ -98,248 +104,269 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What is to be taken, and lines about what cannot be, and about what else is worth knowing."""
+    """The plans of all clusters, and lines about problems and other facts."""
 
-    courses: list[ClusterPlan]
+    cluster_plans: list[ClusterPlan]
     problems: list[str]
     notes: list[str]
 
 
 def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> ReplayPlan:
-    """Looks at what lies under paths; bundles are unpacked below ``scratch``. No Spark is needed.
+    """Plans a replay of the logs below some paths; bundles are unpacked below ``scratch``.
 
-    ``cluster`` is the id of the logs of which nobody says it.
+    ``cluster`` is the id of logs without a meta.properties. Spark is not needed.
 
     Raises:
-        AskedError: A path is not there, or nobody says of which cluster a log is.
+        ReplayUsageError: A path does not exist, or the cluster of a log is unknown.
     """
-    finds = discover(paths, cluster, scratch)
-    courses = plan(finds.found, finds.problems)
-    if not courses and not finds.problems:
-        finds.problems.append("there is no log and no snapshot in what was given")
-    notes = [line for course in courses for line in course.notes]
-    return ReplayPlan(courses, finds.problems, finds.notes + notes)
+    logs = discover(paths, cluster, scratch)
+    cluster_plans = plan(logs.files, logs.problems)
+    if not cluster_plans and not logs.problems:
+        logs.problems.append("there is no log and no snapshot in what was given")
+    notes = [line for cluster_plan in cluster_plans for line in cluster_plan.notes]
+    return ReplayPlan(cluster_plans, logs.problems, logs.notes + notes)
 
 
-def plan(found: Iterable[LogFile], problems: list[str]) -> list[ClusterPlan]:
-    """The course of each cluster; lines about what cannot be taken go to ``problems``."""
-    by_cluster = sorted(found, key=lambda one: one.cluster)
-    courses = []
-    for cluster, members in groupby(by_cluster, key=lambda one: one.cluster):
-        course = _course(cluster, [*members], problems)
-        if course.steps:
-            courses.append(course)
-    return courses
+def plan(files: Iterable[LogFile], problems: list[str]) -> list[ClusterPlan]:
+    """Returns the plan of each cluster; lines about unusable files are added to ``problems``."""
+    by_cluster = sorted(files, key=lambda file: file.cluster)
+    cluster_plans = []
+    for cluster, members in groupby(by_cluster, key=lambda file: file.cluster):
+        cluster_plan = _plan_cluster(cluster, [*members], problems)
+        if cluster_plan.steps:
+            cluster_plans.append(cluster_plan)
+    return cluster_plans
 
 
-def _course(cluster: str, found: list[LogFile], problems: list[str]) -> ClusterPlan:
+def _plan_cluster(cluster: str, files: list[LogFile], problems: list[str]) -> ClusterPlan:
     copies: list[list[LogRange]] = []
-    spoiled: set[str] = set()
-    logs = sorted((one for one in found if one.snapshot is None), key=lambda one: one.copy)
-    for copy, members in groupby(logs, key=lambda one: one.copy):
-        looked = (inspect_range(one.stretch, problems) for one in members)
-        parts = sorted((part for part in looked if part is not None), key=lambda part: part.first)
-        if fault := _mixed(parts):
-            spoiled.add(copy)
-            problems.append(f"{copy}: {fault}; nothing of it is taken")
-        elif parts:
-            copies.append(parts)
-    copies.sort(key=lambda parts: (parts[-1].last_epoch, parts[-1].end), reverse=True)
-    known = [
-        SnapshotFile(one.snapshot, one.stretch)
-        for one in sorted(found, key=lambda one: one.stretch.place)
-        if one.snapshot is not None and one.copy not in spoiled
+    skipped_copies: set[str] = set()
+    logs = sorted((file for file in files if file.snapshot is None), key=lambda file: file.copy)
+    for copy, members in groupby(logs, key=lambda file: file.copy):
+        inspected = (inspect_range(file.file_range, problems) for file in members)
+        log_ranges = sorted(
+            (log_range for log_range in inspected if log_range is not None),
+            key=lambda log_range: log_range.first,
+        )
+        if error := _mixed_logs(log_ranges):
+            skipped_copies.add(copy)
+            problems.append(f"{copy}: {error}; nothing of it is taken")
+        elif log_ranges:
+            copies.append(log_ranges)
+    copies.sort(
+        key=lambda log_ranges: (log_ranges[-1].last_epoch, log_ranges[-1].end), reverse=True
+    )
+    snapshots = [
+        SnapshotFile(file.snapshot, file.file_range)
+        for file in sorted(files, key=lambda file: file.file_range.label)
+        if file.snapshot is not None and file.copy not in skipped_copies
     ]
-    course = ClusterPlan(cluster)
-    course.steps = list(_bridged(_cover(copies), _Snapshots(cluster, known, course.notes)))
-    return course
+    cluster_plan = ClusterPlan(cluster)
+    cluster_plan.steps = list(
+        _bridged(_cover(copies), _Snapshots(cluster, snapshots, cluster_plan.notes))
+    )
+    return cluster_plan
 
 
 class _Snapshots:
-    """The snapshots of a cluster. Those that are asked for are read, to see whether they are whole.
+    """The snapshots of a cluster. `within` reads those that it yields, to check whether they are
+    complete.
 
-    Lines about copies in whose place another is taken go to ``notes``.
+    Lines about copies that another one replaces go to ``notes``.
     """
 
-    def __init__(self, cluster: str, known: Iterable[SnapshotFile], notes: list[str]) -> None:
+    def __init__(self, cluster: str, snapshots: Iterable[SnapshotFile], notes: list[str]) -> None:
         self._cluster = ClusterId(cluster)
         self._notes = notes
         self._copies: dict[OffsetAndEpoch, list[SnapshotFile]] = {}
-        for one in sorted(known, key=lambda one: one.place):
-            self._copies.setdefault(one.place, []).append(one)
+        for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.position):
+            self._copies.setdefault(snapshot.position, []).append(snapshot)
 
     def within(self, after: int, last: int | None = None) -> Iterator[tuple[SnapshotFile, bool]]:
-        """A copy of each snapshot that ends behind ``after``, at ``last`` or before; whether whole.
+        """Yields a copy of each snapshot that ends after ``after``, and at most at ``last``.
 
-        It is the first copy where none is.
+        The flag tells whether the copy is complete; the first copy is yielded if none is.
         """
-        for place, copies in self._copies.items():
-            if after < place.offset and (last is None or place.offset <= last):
+        for position, copies in self._copies.items():
+            if after < position.offset and (last is None or position.offset <= last):
                 yield self._best(copies)
 
     def _best(self, copies: list[SnapshotFile]) -> tuple[SnapshotFile, bool]:
-        faults: list[str] = []
-        for one in copies:
+        errors: list[str] = []
+        for snapshot in copies:
             try:
-                for _ in one.read(self._cluster, wanted=()):
+                for _ in snapshot.read(self._cluster, wanted=()):
                     pass
             except (CorruptSnapshotError, OSError) as error:
-                faults.append(f"{one.stretch.place}: {error}")
+                errors.append(f"{snapshot.file_range.label}: {error}")
                 continue
-            self._notes += [f"{fault}; {one.stretch.place} is taken" for fault in faults]
-            return one, True
+            self._notes += [f"{line}; {snapshot.file_range.label} is taken" for line in errors]
+            return snapshot, True
         return copies[0], False
 
 
-def _mixed(parts: list[LogRange]) -> str:
-    """Why the parts of one copy cannot be of one log (empty: they can)."""
-    for a, b in pairwise(parts):
-        names = f"{os.path.basename(a.stretch.path)} and {os.path.basename(b.stretch.path)}"
-        if b.first < a.end:
-            why = f"offsets {b.first} to {min(a.end, b.end) - 1} are in both"
-        elif b.first_epoch < a.last_epoch:
-            why = f"the epoch goes back from {a.last_epoch} to {b.first_epoch}"
-        elif 0 <= b.first_ms < a.last_ms - _CLOCKS_DIFFER_MS:
-            why = "the time goes back by more than an hour"
+def _mixed_logs(log_ranges: list[LogRange]) -> str:
+    """Why the ranges of one copy cannot belong to one log (empty: they can)."""
+    for earlier, later in pairwise(log_ranges):
+        names = " and ".join(os.path.basename(r.file_range.path) for r in (earlier, later))
+        if later.first < earlier.end:
+            reason = f"offsets {later.first} to {min(earlier.end, later.end) - 1} are in both"
+        elif later.first_epoch < earlier.last_epoch:
+            reason = f"the epoch goes back from {earlier.last_epoch} to {later.first_epoch}"
+        elif 0 <= later.first_ms < earlier.last_ms - _CLOCKS_DIFFER_MS:
+            reason = "the time goes back by more than an hour"
         else:
             continue
         return (
-            f"{names} are not of one log ({why}): put each cluster's files into a directory of "
+            f"{names} are not of one log ({reason}): put each cluster's files into a directory of "
             "its own"
         )
     return ""
 
 
 def _cover(copies: list[list[LogRange]]) -> list[LogSlice]:
-    """The parts that together have the most of the log, the best copy's where there is a choice."""
+    """The slices that together cover most of the log, from the best copy of each offset."""
     if not copies:
         return []
     end = copies[0][-1].end
-    ranked = [part for parts in copies for part in parts]
-    runs: list[LogSlice] = []
-    at = min(part.first for part in ranked)
-    while at < end:
-        number = next((n for n, one in enumerate(ranked) if one.first <= at < one.end), None)
-        if number is None:
-            later = [one.first for one in ranked if one.first > at]
-            if not later:
+    ranked = [log_range for log_ranges in copies for log_range in log_ranges]
+    slices: list[LogSlice] = []
+    offset = min(log_range.first for log_range in ranked)
+    while offset < end:
+        index = next(
+            (n for n, other in enumerate(ranked) if other.first <= offset < other.end), None
+        )
+        if index is None:
+            starts = [other.first for other in ranked if other.first > offset]
+            if not starts:
                 break
-            at = min(later)
+            offset = min(starts)
             continue
-        part = ranked[number]
-        # Where a better copy begins it goes on: the end of another may never have been committed.
-        better = (one.first for one in ranked[:number] if one.first > at)
-        stop = min(part.end, end, *better)
-        others = (one for one in ranked if one is not part and one.first < stop and one.end > at)
-        runs.append(LogSlice(part, at, stop if stop < part.end else -1, tuple(others)))
-        at = stop
-    nexts = [*runs[1:], None]
+        log_range = ranked[index]
+        # A better copy takes over where it begins: the end of another may never have been
+        # committed.
+        better = (other.first for other in ranked[:index] if other.first > offset)
+        stop = min(log_range.end, end, *better)
+        others = (
+            other
+            for other in ranked
+            if other is not log_range and other.first < stop and other.end > offset
+        )
+        slices.append(
+            LogSlice(log_range, offset, stop if stop < log_range.end else -1, tuple(others))
+        )
+        offset = stop
+    next_slices = [*slices[1:], None]
     return [
-        replace(run, followed=later is not None and later.floor == run.end)
-        for run, later in zip(runs, nexts, strict=True)
+        replace(slice_, is_followed=next_slice is not None and next_slice.floor == slice_.end)
+        for slice_, next_slice in zip(slices, next_slices, strict=True)
     ]
 
 
-def _bridged(runs: list[LogSlice], snapshots: _Snapshots) -> Iterator[Step]:
-    """The runs, with snapshots where there is nothing before them.
+def _bridged(slices: list[LogSlice], snapshots: _Snapshots) -> Iterator[Step]:
+    """The slices, with snapshots where nothing comes before them.
 
-    A snapshot that cannot be read is given too, and nothing is left out for it.
+    A snapshot that cannot be read is yielded too, and replaces nothing.
     """
-    at = 0
-    for index, run in enumerate(runs):
-        if run.floor > at:
-            for known, whole in snapshots.within(at, run.floor):
-                yield known
-                at = known.place.offset if whole else at
-        if run.floor > at:
-            for known, whole in snapshots.within(run.floor, _reach(runs[index:])):
-                yield known
-                if whole:
-                    # What stands before it in the log has no ground to stand on.
-                    at = known.place.offset
+    offset = 0
+    for index, slice_ in enumerate(slices):
+        if slice_.floor > offset:
+            for snapshot, is_complete in snapshots.within(offset, slice_.floor):
+                yield snapshot
+                offset = snapshot.position.offset if is_complete else offset
+        if slice_.floor > offset:
+            for snapshot, is_complete in snapshots.within(slice_.floor, _reach(slices[index:])):
+                yield snapshot
+                if is_complete:
+                    # The log before it cannot be applied without its own beginning.
+                    offset = snapshot.position.offset
                     break
-        floor = max(run.floor, at)
-        if floor < run.end:
-            yield replace(run, floor=floor)
-        at = max(at, run.end)
-    yield from (known for known, _ in snapshots.within(at))
+        floor = max(slice_.floor, offset)
+        if floor < slice_.end:
+            yield replace(slice_, floor=floor)
+        offset = max(offset, slice_.end)
+    yield from (snapshot for snapshot, _ in snapshots.within(offset))
 
 
-def _reach(runs: list[LogSlice]) -> int:
-    """The offset up to which the first run and those after it follow each other without a hole."""
-    end = runs[0].end
-    for run in runs[1:]:
-        if run.floor > end:
+def _reach(slices: list[LogSlice]) -> int:
+    """The offset up to which the first slice and its successors are contiguous."""
+    end = slices[0].end
+    for slice_ in slices[1:]:
+        if slice_.floor > end:
             break
-        end = run.end
+        end = slice_.end
     return end
 
 
-def inspect_range(stretch: FileRange, problems: list[str]) -> LogRange | None:
-    """Where a stretch begins and ends; None, with a line in ``problems``, if it has no batch."""
-    if stretch.start == stretch.end:
+def inspect_range(file_range: FileRange, problems: list[str]) -> LogRange | None:
+    """Reads the two ends of a file range; None, with a line in ``problems``, if it has no batch."""
+    if file_range.start == file_range.end:
         return None
     try:
-        fd = os.open(stretch.path, os.O_RDONLY)
+        fd = os.open(file_range.path, os.O_RDONLY)
     except OSError as error:
-        problems.append(f"{stretch.place} cannot be read: {error.strerror}")
+        problems.append(f"{file_range.label} cannot be read: {error.strerror}")
         return None
     try:
-        begin = next_batch(fd, stretch.form, stretch.start, stretch.end)
-        if begin is None:
-            problems.append(f"{stretch.place} holds no record batch that can be read")
+        first_located = next_batch(fd, file_range.format, file_range.start, file_range.end)
+        if first_located is None:
+            problems.append(f"{file_range.label} holds no record batch that can be read")
             return None
-        first = begin[1]
-        last = _last_batch(fd, stretch, first)
+        first = first_located[1]
+        last = _last_batch(fd, file_range, first)
     finally:
         os.close(fd)
     end = max(last.last_offset, first.last_offset) + 1
     ends = (first.leader_epoch, last.leader_epoch, first.append_ms, last.append_ms)
     base = first.base_offset
-    name = os.path.basename(stretch.path)
-    if begin[0] > stretch.start and SEGMENT.fullmatch(name) and int(name[:20]) < base:
-        base = int(name[:20])  # its first batches are damaged, and their offsets are missing
-    return LogRange(stretch, base, end, *ends)
+    name = os.path.basename(file_range.path)
+    if first_located[0] > file_range.start and SEGMENT.fullmatch(name) and int(name[:20]) < base:
+        base = int(name[:20])  # its first batches are corrupt, and their offsets are missing
+    return LogRange(file_range, base, end, *ends)
 
 
-def _last_batch(fd: int, stretch: FileRange, first: RecordBatch) -> RecordBatch:
-    """The last batch whose checksum is right."""
+def _last_batch(fd: int, file_range: FileRange, first: RecordBatch) -> RecordBatch:
+    """The last batch with a correct checksum."""
     window = _LAST_BYTES
     while True:
-        start = max(stretch.start, stretch.end - window)
-        found = next_batch(fd, stretch.form, start, stretch.end)
-        if found is not None:
-            tail = FileRange(stretch.form, stretch.path, found[0], stretch.end, stretch.place)
-            whole = (b for b in BatchReader(fd, tail) if isinstance(b, RecordBatch) and not b.error)
-            *_, last = (first, *whole)
+        start = max(file_range.start, file_range.end - window)
+        located = next_batch(fd, file_range.format, start, file_range.end)
+        if located is not None:
+            tail = FileRange(
+                file_range.format, file_range.path, located[0], file_range.end, file_range.label
+            )
+            intact = (
+                b for b in BatchReader(fd, tail) if isinstance(b, RecordBatch) and not b.error
+            )
+            *_, last = (first, *intact)
             return last
-        if start == stretch.start:
+        if start == file_range.start:
             return first
         window *= 8
 
 
-def cut(stretch: FileRange, size: int) -> list[tuple[FileRange, int]]:
-    """A stretch in pieces of about ``size`` bytes, each with the offset that it begins with (-1:
-    that of the first is not looked at).
+def cut(file_range: FileRange, size: int) -> list[tuple[FileRange, int]]:
+    """Cuts a file range into pieces of about ``size`` bytes.
 
-    The pieces begin with batches, and follow from the content alone.
+    Returns each piece with its first offset (-1 for the first piece, whose offset is not read).
+    Pieces begin with batches and depend on the content alone.
     """
-    if stretch.end - stretch.start <= size:
-        return [(stretch, -1)]
-    fd = os.open(stretch.path, os.O_RDONLY)
+    if file_range.end - file_range.start <= size:
+        return [(file_range, -1)]
+    fd = os.open(file_range.path, os.O_RDONLY)
     try:
-        begins = [(stretch.start, -1)]
-        at = stretch.start + size
-        while at < stretch.end:
-            found = next_batch(fd, stretch.form, at, stretch.end)
-            if found is None:
+        starts = [(file_range.start, -1)]
+        at = file_range.start + size
+        while at < file_range.end:
+            located = next_batch(fd, file_range.format, at, file_range.end)
+            if located is None:
                 break
-            begins.append((found[0], found[1].base_offset))
-            at = max(found[0] + 1, at + size)
+            starts.append((located[0], located[1].base_offset))
+            at = max(located[0] + 1, at + size)
     finally:
         os.close(fd)
-    ends = [at for at, _ in begins[1:]] + [stretch.end]
+    ends = [at for at, _ in starts[1:]] + [file_range.end]
     return [
-        (FileRange(stretch.form, stretch.path, at, end, stretch.place), first)
-        for (at, first), end in zip(begins, ends, strict=True)
+        (FileRange(file_range.format, file_range.path, at, end, file_range.label), first)
+        for (at, first), end in zip(starts, ends, strict=True)
     ]

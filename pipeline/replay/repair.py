@@ -1,7 +1,8 @@
-"""What is damaged in one copy of a log comes from another, where that has it whole.
+"""Replaces corrupt batches of one copy of a log by those of another copy.
 
-Two copies that have the same batch, by its offset and epoch, have the same log before it (Raft's
-log matching): what stands in another copy before the batch that follows a damage stood there.
+Two copies with the same batch, by offset and epoch, have the same log before it (Raft's log
+matching property), so the other copy's batches before the one that follows the corruption are the
+missing ones.
 """
 
 import os
@@ -16,131 +17,136 @@ from featurewatch.pipeline.replay.plan import LogRange
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.types import OffsetAndEpoch
 
-_MOST_DAMAGES: Final = 100
-"""So many that follow each other are held until it is known what follows them."""
+_MAX_PENDING: Final = 100
+"""At most this many consecutive corrupt items are held until the next good batch."""
 
 _NEAR_BYTES: Final = 1 << 20
 _MISSING: Final = "these offsets are missing in the file"
 
 
 class RepairedRange(NamedTuple):
-    """Says why what follows, up to the offset ``last``, is of another copy, known as ``place``.
+    """States why the offsets from ``first`` to ``last`` come from another copy, named by ``label``.
 
-    ``last`` is below ``first`` where the stretch ends, and another goes on.
+    ``last`` is below ``first`` if the file range ends and another one continues.
     """
 
     first: int
     last: int
     reason: str
-    place: str = ""
+    label: str = ""
 
     def __str__(self) -> str:
         if self.last < self.first:
             return f"{self.reason}: another file goes on at offset {self.first}"
         offsets = f"offsets {self.first} to {self.last}"
-        return f"{self.reason}: {offsets} are taken from {self.place}"
+        return f"{self.reason}: {offsets} are taken from {self.label}"
 
 
 Item = RecordBatch | SkippedBatches | CorruptRange | RepairedRange
 
 
 def repaired(
-    fd: int, stretch: FileRange, walk: BatchReader, others: Sequence[LogRange], goes_on: int = -1
+    fd: int,
+    file_range: FileRange,
+    reader: BatchReader,
+    others: Sequence[LogRange],
+    continues_at: int = -1,
 ) -> Iterator[Item]:
-    """What a walk through a stretch gives, with batches of ``others`` in place of damaged ones.
+    """Yields the items of a reader, with batches of ``others`` in place of corrupt ones.
 
-    What is damaged at its end is nothing where another stretch ``goes_on`` from its offset.
+    Corruption at the end is dropped if another file range ``continues_at`` the same offset (-1:
+    none).
     """
-    if not others and goes_on < 0:
-        yield from walk
+    if not others and continues_at < 0:
+        yield from reader
         return
-    at, bad = walk.expected, list[RecordBatch | CorruptRange]()
-    for found in walk:
-        if isinstance(found, CorruptRange) or (isinstance(found, RecordBatch) and found.error):
-            bad.append(found)
-            walk.may_skip = False  # what comes in its place may begin a transaction
-            if len(bad) >= _MOST_DAMAGES:
-                yield from bad
-                at, bad = walk.expected, []
+    next_offset, corrupt = reader.expected, list[RecordBatch | CorruptRange]()
+    for item in reader:
+        if isinstance(item, CorruptRange) or (isinstance(item, RecordBatch) and item.error):
+            corrupt.append(item)
+            reader.may_skip = False  # its replacement may begin a transaction
+            if len(corrupt) >= _MAX_PENDING:
+                yield from corrupt
+                next_offset, corrupt = reader.expected, []
             continue
-        if bad:
-            yield from _instead(bad, at, _begin(found), others)
-            bad = []
-        yield found
-        at = found.end if isinstance(found, SkippedBatches) else found.last_offset + 1
-    after = batch_at(fd, stretch.form, stretch.end, os.fstat(fd).st_size)
-    if after is not None and after.base_offset > at:
-        yield from _instead(bad, at, _begin(after), others)
-    elif bad and at == goes_on:
-        yield RepairedRange(at, at - 1, _reason(bad))
+        if corrupt:
+            yield from _replacement(corrupt, next_offset, _begin(item), others)
+            corrupt = []
+        yield item
+        next_offset = item.end if isinstance(item, SkippedBatches) else item.last_offset + 1
+    following = batch_at(fd, file_range.format, file_range.end, os.fstat(fd).st_size)
+    if following is not None and following.base_offset > next_offset:
+        yield from _replacement(corrupt, next_offset, _begin(following), others)
+    elif corrupt and next_offset == continues_at:
+        yield RepairedRange(next_offset, next_offset - 1, _reason(corrupt))
     else:
-        yield from bad
+        yield from corrupt
 
 
-def _begin(found: RecordBatch | SkippedBatches) -> OffsetAndEpoch:
-    if isinstance(found, SkippedBatches):
-        return OffsetAndEpoch(found.end - found.records, found.first_epoch)
-    return OffsetAndEpoch(found.base_offset, found.leader_epoch)
+def _begin(item: RecordBatch | SkippedBatches) -> OffsetAndEpoch:
+    if isinstance(item, SkippedBatches):
+        return OffsetAndEpoch(item.end - item.records, item.first_epoch)
+    return OffsetAndEpoch(item.base_offset, item.leader_epoch)
 
 
-def _instead(
-    bad: Sequence[RecordBatch | CorruptRange],
+def _replacement(
+    corrupt: Sequence[RecordBatch | CorruptRange],
     first: int,
     after: OffsetAndEpoch,
     others: Sequence[LogRange],
 ) -> Iterator[Item]:
-    """The batches from ``first`` to the one that begins ``after``, or else what was damaged."""
+    """The other copy's batches from ``first`` up to ``after``, or else the corrupt items."""
     if first < after.offset:
-        for part in others:
-            if not part.first <= first < after.offset < part.end:
+        for log_range in others:
+            if not log_range.first <= first < after.offset < log_range.end:
                 continue
             with suppress(OSError):
-                fd = os.open(part.stretch.path, os.O_RDONLY)
+                fd = os.open(log_range.file_range.path, os.O_RDONLY)
                 try:
-                    begin = _position(fd, part.stretch, first)
-                    if _joins(_whole(fd, begin, first), after):
-                        place = part.stretch.place
-                        yield RepairedRange(first, after.offset - 1, _reason(bad), place)
-                        for batch in _whole(fd, begin, first):
+                    begin = _position(fd, log_range.file_range, first)
+                    if _joins(_intact(fd, begin, first), after):
+                        label = log_range.file_range.label
+                        yield RepairedRange(first, after.offset - 1, _reason(corrupt), label)
+                        for batch in _intact(fd, begin, first):
                             if batch.base_offset >= after.offset:
                                 return
                             yield batch
                 finally:
                     os.close(fd)
-    yield from bad
+    yield from corrupt
 
 
-def _reason(bad: Sequence[RecordBatch | CorruptRange]) -> str:
-    if not bad:
+def _reason(corrupt: Sequence[RecordBatch | CorruptRange]) -> str:
+    if not corrupt:
         return _MISSING
-    return bad[0].reason if isinstance(bad[0], CorruptRange) else bad[0].error
+    return corrupt[0].reason if isinstance(corrupt[0], CorruptRange) else corrupt[0].error
 
 
 def _joins(batches: Iterator[RecordBatch], after: OffsetAndEpoch) -> bool:
-    """Whether batches go on to the very one that begins ``after``."""
+    """Whether the batches lead to exactly the batch that begins at ``after``."""
     later = (_begin(batch) for batch in batches if batch.base_offset >= after.offset)
     return next(later, None) == after
 
 
-def _whole(fd: int, stretch: FileRange, first: int) -> Iterator[RecordBatch]:
-    """Batches from the offset ``first`` on, as far as they are whole and follow each other."""
+def _intact(fd: int, file_range: FileRange, first: int) -> Iterator[RecordBatch]:
+    """The batches from offset ``first`` on, as long as they are intact and contiguous."""
     expected = first
-    for found in BatchReader(fd, stretch):
-        if isinstance(found, RecordBatch) and found.last_offset >= first:
-            if found.error or found.base_offset != expected:
+    for item in BatchReader(fd, file_range):
+        if isinstance(item, RecordBatch) and item.last_offset >= first:
+            if item.error or item.base_offset != expected:
                 return
-            expected = found.last_offset + 1
-            yield found
+            expected = item.last_offset + 1
+            yield item
 
 
-def _position(fd: int, stretch: FileRange, offset: int) -> FileRange:
-    """What of a stretch begins with a batch that is not far before ``offset``."""
-    low, high = stretch.start, stretch.end
+def _position(fd: int, file_range: FileRange, offset: int) -> FileRange:
+    """The part of a file range that begins with a batch shortly before ``offset``."""
+    low, high = file_range.start, file_range.end
     while high - low > _NEAR_BYTES:
         middle = (low + high) // 2
-        found = next_batch(fd, stretch.form, middle, high)
-        if found is None or found[1].base_offset > offset:
+        located = next_batch(fd, file_range.format, middle, high)
+        if located is None or located[1].base_offset > offset:
             high = middle
         else:
-            low = found[0]
-    return FileRange(stretch.form, stretch.path, low, stretch.end, stretch.place)
+            low = located[0]
+    return FileRange(file_range.format, file_range.path, low, file_range.end, file_range.label)

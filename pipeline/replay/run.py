@@ -1,4 +1,4 @@
-"""A replay: what was planned is taken into bronze, typed into silver, folded into gold."""
+"""Runs a replay: the planned logs are ingested into bronze, typed into silver, folded into gold."""
 
 import logging
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from featurewatch.pipeline.silver.query import SilverQuery
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 Phase = Callable[[str, int], None]
-"""Is told what begins, and of how many tasks it consists (0: not known)."""
+"""Called with the name of each phase and its number of tasks (0: unknown)."""
 
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What a replay came to: by cluster, and in lines what could not be read, and what else is
-    worth knowing."""
+    """The result of a replay, by cluster, with lines about what could not be read and other
+    facts."""
 
     clusters: list[ClusterReplay] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -41,32 +41,32 @@ def replay(
     phase: Phase = lambda *_: None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ReplayResult:
-    """Takes what was planned into the lake's tables; ``limits`` are those of the lake's worker.
+    """Replays the planned logs into the lake's tables; ``limits`` are those of the lake's worker.
 
-    What is damaged or missing is told in the result, and all else is taken.
+    Corrupt and missing parts are reported in the result; everything else is ingested.
 
     Raises:
-        PipelineError: The lake is filled by somebody else, or a query failed.
+        PipelineError: Another process fills the lake, or a query failed.
     """
-    replayed = ReplayResult(problems=[*plan.problems], notes=[*plan.notes])
-    if not plan.courses:
-        return replayed
+    result = ReplayResult(problems=[*plan.problems], notes=[*plan.notes])
+    if not plan.cluster_plans:
+        return result
     lake.lock()
     try:
-        replayed.clusters = ingest(lake, plan.courses, lambda units: phase("reading", units))
-        for told in replayed.clusters:
-            replayed.problems += told.problems
-            replayed.notes += told.notes
+        result.clusters = ingest(lake, plan.cluster_plans, lambda splits: phase("reading", splits))
+        for cluster in result.clusters:
+            result.problems += cluster.problems
+            result.notes += cluster.notes
         phase("typing and folding", 0)
         _type_and_fold(lake, limits)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
-    return replayed
+    return result
 
 
 def _type_and_fold(lake: Lake, limits: Limits) -> None:
-    # Both read bronze alone, and neither fills both cores.
+    # Both read only bronze, and neither keeps both cores busy.
     stages: list[Stage] = [SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
     with ThreadPoolExecutor(len(stages)) as pool:
-        for done in [pool.submit(run_once, lake, [stage]) for stage in stages]:
-            done.result()
+        for future in [pool.submit(run_once, lake, [stage]) for stage in stages]:
+            future.result()

@@ -1,7 +1,7 @@
-"""One unit of a replay: stretches of a log that one task reads, as the messages of a live source.
+"""Reads a split, some file ranges of a log that one task reads, as the messages of a live source.
 
-The messages are those that a source would have published, with the times of the log itself: who
-replays twice gets the same bytes.
+The messages are those that a source would have published, with the times of the log itself, so a
+repeated replay gives the same bytes.
 """
 
 import os
@@ -13,7 +13,7 @@ import orjson
 
 from featurewatch.pipeline.replay.batch_reader import BatchReader, CorruptRange
 from featurewatch.pipeline.replay.batch_skipper import SkippedBatches
-from featurewatch.pipeline.replay.log_format import WAYS, FileRange, LogFormat
+from featurewatch.pipeline.replay.log_format import FORMATS, FileRange, LogFormat
 from featurewatch.pipeline.replay.plan import LogRange
 from featurewatch.pipeline.replay.repair import RepairedRange, repaired
 from featurewatch.streams.codec.events import encode
@@ -24,52 +24,55 @@ from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
 
 CONTENT, ABOUT = 0, 1
-"""The partitions of a replayed topic: what stands in the log, and what is said about it."""
+"""The partitions of a replayed topic: the log's content, and the status events and gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitRange:
-    """A stretch as far as it is read: from its begin, where the offset ``expected`` must come first
-    (-1: whichever there is), to the offset ``ceiling``, at which another copy goes on (-1: to its
-    end). ``others`` are parts of other copies that may have what is damaged in it, and ``goes_on``
-    is the offset at which, behind its end, another stretch goes on (-1: none does)."""
+    """The part of a file range that a split reads.
 
-    stretch: FileRange
+    It begins with the offset ``expected`` (-1: any) and ends before the offset ``ceiling``, where
+    another copy takes over (-1: at its end). ``others`` are ranges of other copies that may replace
+    corrupt parts. ``continues_at`` is the offset at which another file range continues after its
+    end (-1: none does).
+    """
+
+    file_range: FileRange
     expected: int = -1
     ceiling: int = -1
     others: tuple[LogRange, ...] = ()
-    goes_on: int = -1
+    continues_at: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySplit:
-    """Spans that follow each other, read by one task. Offsets below ``floor`` are passed over."""
+    """Consecutive ranges that one task reads. Offsets below ``floor`` are skipped."""
 
     number: int
     cluster: str
-    spans: tuple[SplitRange, ...]
+    ranges: tuple[SplitRange, ...]
     floor: int
 
     @property
-    def form(self) -> LogFormat:
-        """How its spans are written."""
-        return self.spans[0].stretch.form
+    def format(self) -> LogFormat:
+        """The format of its ranges."""
+        return self.ranges[0].file_range.format
 
     def joined(self, other: "ReplaySplit") -> "ReplaySplit":
-        """This unit and the one after it as one."""
-        return ReplaySplit(self.number, self.cluster, self.spans + other.spans, self.floor)
+        """Returns this split and the following one as one."""
+        return ReplaySplit(self.number, self.cluster, self.ranges + other.ranges, self.floor)
 
 
 @dataclass(slots=True)
 class SplitStats:
-    """What a unit came to. Offsets are -1 and times are -1 where nothing was read.
+    """The statistics of a split. Offsets and times (ms) are -1 if nothing was read.
 
-    ``size`` is that of its messages, in bytes. ``end`` is the offset after the last one that was
-    read, and ``open_from`` the beginning of a transaction that does not end in the unit. ``lost``
-    says why nothing could be read after ``end``.
+    ``size`` is the size of its messages in bytes. ``end`` is the offset after the last one read.
+    ``open_offset`` is the start of a transaction that does not end in the split. ``stop_reason``
+    tells why nothing could be read after ``end``.
     """
 
-    unit: int
+    split: int
     first: int = -1
     end: int = -1
     first_epoch: int = -1
@@ -80,22 +83,22 @@ class SplitStats:
     read: int = 0
     messages: int = 0
     size: int = 0
-    open_from: int = -1
-    lost: str = ""
+    open_offset: int = -1
+    stop_reason: str = ""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """As JSON."""
+        """Returns the statistics as JSON."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """From `text`."""
+        """Parses the result of `text`."""
         return cls(**orjson.loads(text))
 
     def count_skipped(self, skipped: SkippedBatches) -> None:
-        """Counts batches in that were not read."""
+        """Counts batches that were skipped."""
         if self.first < 0:
             self.first = skipped.end - skipped.records
             self.first_epoch, self.first_ms = skipped.first_epoch, skipped.first_ms
@@ -104,7 +107,7 @@ class SplitStats:
         self.records += skipped.records
 
     def count_batch(self, batch: RecordBatch, floor: int) -> None:
-        """Counts a batch in; offsets below ``floor`` are passed over."""
+        """Counts a batch; its offsets below ``floor`` are skipped."""
         if self.first < 0:
             self.first, self.first_epoch = max(batch.base_offset, floor), batch.leader_epoch
             self.first_ms = batch.append_ms
@@ -114,10 +117,12 @@ class SplitStats:
 
 
 class BronzeRow(NamedTuple):
-    """A message for bronze; ``time_ms`` is never before that of the row before it. The last row of
-    a unit has its `SplitStats` and no message."""
+    """A message for bronze; ``time_ms`` never decreases within a split.
 
-    unit: int
+    The last row of a split has its `SplitStats` as JSON, and no message.
+    """
+
+    split: int
     topic: str
     partition: int
     offset: int
@@ -125,20 +130,21 @@ class BronzeRow(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[dict[str, Any]]
-    tally: str | None
+    stats: str | None
 
 
-MOST_PROBLEMS: Final = 100
-"""So many are told of each unit, and so many notes; all problems are in the lake."""
+MAX_PROBLEMS: Final = 100
+"""At most this many problems, and as many notes, are reported per split; the lake has all
+problems."""
 
 
 def topic_name(cluster: str, topic: Topic, part: str = "") -> str:
-    """The name under which a replayed topic stands in bronze: no bus has it."""
+    """Returns the name of a replayed topic in bronze; no bus has a topic of that name."""
     return topic.name(".".join(filter(None, ("replay", cluster, part))))
 
 
 def message_row(
-    unit: int,
+    split: int,
     topic: Topic,
     partition: int,
     offset: int,
@@ -146,114 +152,122 @@ def message_row(
     event: Event | DeadLetter,
     part: str = "",
 ) -> BronzeRow:
-    """The row of an event, encoded as its source would; ``part`` is for `topic_name`."""
+    """Returns the row of an event, encoded as its source would; ``part`` is for `topic_name`."""
     message = encode(topic, event)
     headers = [{"key": name, "value": value} for name, value in message.headers]
-    place = (unit, topic_name(event.cluster, topic, part), partition, offset, time_ms)
-    return BronzeRow(*place, message.key, message.value, headers, None)
+    position = (split, topic_name(event.cluster, topic, part), partition, offset, time_ms)
+    return BronzeRow(*position, message.key, message.value, headers, None)
 
 
 class SplitReader:
-    """Reads a unit; `rows` gives its messages, the tally last."""
+    """Reads a split; `rows` yields its messages, and the statistics last."""
 
-    def __init__(self, unit: ReplaySplit) -> None:
-        self._unit = unit
-        self._cluster = ClusterId(unit.cluster)
-        self.tally = SplitStats(unit.number)
-        position = OffsetAndEpoch(unit.floor - 1, -1)
-        ways = WAYS[unit.form]
-        self._assembler: CommitAssembler = ways.assembler(self._cluster, position)
+    def __init__(self, split: ReplaySplit) -> None:
+        self._split = split
+        self._cluster = ClusterId(split.cluster)
+        self.stats = SplitStats(split.number)
+        position = OffsetAndEpoch(split.floor - 1, -1)
+        format_ops = FORMATS[split.format]
+        self._assembler: CommitAssembler = format_ops.assembler(self._cluster, position)
 
     def rows(self) -> Iterator[BronzeRow]:
-        """All rows of the unit."""
-        tally = self.tally
-        for span in self._unit.spans:
-            stretch = span.stretch
+        """Yields all rows of the split."""
+        stats = self.stats
+        for split_range in self._split.ranges:
+            file_range = split_range.file_range
             try:
-                fd = os.open(stretch.path, os.O_RDONLY)
+                fd = os.open(file_range.path, os.O_RDONLY)
             except OSError as error:
-                tally.lost = f"{stretch.place} cannot be read: {error.strerror}"
-                tally.problems.append(tally.lost)
+                stats.stop_reason = f"{file_range.label} cannot be read: {error.strerror}"
+                stats.problems.append(stats.stop_reason)
                 break
             try:
-                yield from self._through(fd, span)
+                yield from self._range_rows(fd, split_range)
             finally:
                 os.close(fd)
-        tally.read = self._assembler.records_read
-        if tally.end >= 0 and self._is_open():
-            tally.open_from = self._assembler.position.offset + 1
-        tally.problems = tally.problems[:MOST_PROBLEMS]
-        tally.notes = tally.notes[:MOST_PROBLEMS]
-        yield BronzeRow(self._unit.number, "", 0, 0, 0, None, None, [], tally.text())
+        stats.read = self._assembler.records_read
+        if stats.end >= 0 and self._is_open():
+            stats.open_offset = self._assembler.position.offset + 1
+        stats.problems = stats.problems[:MAX_PROBLEMS]
+        stats.notes = stats.notes[:MAX_PROBLEMS]
+        yield BronzeRow(self._split.number, "", 0, 0, 0, None, None, [], stats.text())
 
     def _is_open(self) -> bool:
-        return self._assembler.position.offset + 1 < max(self.tally.end, self._unit.floor)
+        return self._assembler.position.offset + 1 < max(self.stats.end, self._split.floor)
 
-    def _through(self, fd: int, span: SplitRange) -> Iterator[BronzeRow]:
-        tally, assembler, floor = self.tally, self._assembler, self._unit.floor
-        walk = BatchReader(fd, span.stretch, span.expected)
-        # Where all of it is read. What an open transaction passes over it counts.
-        may_skim = span.ceiling < 0 and floor <= span.expected and tally.end <= span.expected
-        walk.may_skip = may_skim and not self._is_open()
-        for found in repaired(fd, span.stretch, walk, span.others, span.goes_on):
-            if isinstance(found, RepairedRange):
-                if found.last >= floor and not 0 <= span.ceiling <= found.first:
-                    tally.notes.append(f"{span.stretch.place} {found}")
-            elif isinstance(found, SkippedBatches):
-                tally.count_skipped(found)
-                assembler.reset(OffsetAndEpoch(found.end - 1, found.epoch))
-            elif isinstance(found, CorruptRange):
-                if (hole := _within(found, floor, span.ceiling)) is not None:
-                    yield from self._hole(hole, span.stretch)
-                walk.may_skip = may_skim
-            elif 0 <= span.ceiling <= found.base_offset:
+    def _range_rows(self, fd: int, split_range: SplitRange) -> Iterator[BronzeRow]:
+        stats, assembler, floor = self.stats, self._assembler, self._split.floor
+        reader = BatchReader(fd, split_range.file_range, split_range.expected)
+        # Only where the whole range is read, and outside of transactions, whose commits count
+        # their skipped records.
+        may_skip = (
+            split_range.ceiling < 0
+            and floor <= split_range.expected
+            and stats.end <= split_range.expected
+        )
+        reader.may_skip = may_skip and not self._is_open()
+        for item in repaired(
+            fd, split_range.file_range, reader, split_range.others, split_range.continues_at
+        ):
+            if isinstance(item, RepairedRange):
+                if item.last >= floor and not 0 <= split_range.ceiling <= item.first:
+                    stats.notes.append(f"{split_range.file_range.label} {item}")
+            elif isinstance(item, SkippedBatches):
+                stats.count_skipped(item)
+                assembler.reset(OffsetAndEpoch(item.end - 1, item.epoch))
+            elif isinstance(item, CorruptRange):
+                if (missing := _within(item, floor, split_range.ceiling)) is not None:
+                    yield from self._corrupt_rows(missing, split_range.file_range)
+                reader.may_skip = may_skip
+            elif 0 <= split_range.ceiling <= item.base_offset:
                 break
-            elif found.last_offset >= max(floor, tally.end):
-                tally.count_batch(found, floor)
-                for output in assembler.add(found, max(found.append_ms, 0)):
-                    yield self._row(output, span.stretch)
-                walk.may_skip = may_skim and assembler.position.offset == found.last_offset
+            elif item.last_offset >= max(floor, stats.end):
+                stats.count_batch(item, floor)
+                for output in assembler.add(item, max(item.append_ms, 0)):
+                    yield self._row(output, split_range.file_range)
+                reader.may_skip = may_skip and assembler.position.offset == item.last_offset
 
-    def _row(self, output: LogCommit | DeadLetter, stretch: FileRange) -> BronzeRow:
+    def _row(self, output: LogCommit | DeadLetter, file_range: FileRange) -> BronzeRow:
         if isinstance(output, LogCommit):
-            place = (METADATA_LOG, CONTENT, output.last_offset)
+            position = (METADATA_LOG, CONTENT, output.last_offset)
         else:
-            where = output.place.removeprefix(f"{LOG} ")
-            self.tally.problems.append(f"{stretch.place} {where}: {output.reason}")
-            place = (DEAD_LETTERS, CONTENT, int(where.rpartition(" ")[2]))
-        return self._message(*place, output)
+            location = output.place.removeprefix(f"{LOG} ")
+            self.stats.problems.append(f"{file_range.label} {location}: {output.reason}")
+            position = (DEAD_LETTERS, CONTENT, int(location.rpartition(" ")[2]))
+        return self._message(*position, output)
 
     def _message(
-        self, topic: Topic, partition: int, offset: int, said: Event | DeadLetter
+        self, topic: Topic, partition: int, offset: int, event: Event | DeadLetter
     ) -> BronzeRow:
-        tally = self.tally
-        place = (topic, partition, offset, max(tally.newest_ms, 0))
-        row = message_row(self._unit.number, *place, said)
-        tally.messages += 1
-        tally.size += len(row.value or b"")
+        stats = self.stats
+        position = (topic, partition, offset, max(stats.newest_ms, 0))
+        row = message_row(self._split.number, *position, event)
+        stats.messages += 1
+        stats.size += len(row.value or b"")
         return row
 
-    def _hole(self, hole: CorruptRange, stretch: FileRange) -> Iterator[BronzeRow]:
-        tally, time_ms = self.tally, max(self.tally.newest_ms, 0)
-        reason = f"{stretch.place} {hole.reason}"
-        tally.problems.append(reason)
-        first = max(hole.first, 0)
-        dead = DeadLetter(self._cluster, f"{LOG} offset {first}", hole.reason, b"", time_ms)
-        yield self._message(DEAD_LETTERS, ABOUT, first, dead)
-        if hole.last < 0 <= hole.first or hole.first < 0:
-            tally.lost = hole.reason
-        elif hole.first <= hole.last:
-            gap = LogGap(self._cluster, hole.first, hole.last, hole.reason, False, time_ms)
-            yield self._message(METADATA_LOG, ABOUT, hole.last, gap)
-            # A transaction that is open here may have ended in what is missing.
-            self._assembler.reset(OffsetAndEpoch(hole.last, tally.last_epoch))
-            tally.end = hole.last + 1
+    def _corrupt_rows(self, corrupt: CorruptRange, file_range: FileRange) -> Iterator[BronzeRow]:
+        stats, time_ms = self.stats, max(self.stats.newest_ms, 0)
+        reason = f"{file_range.label} {corrupt.reason}"
+        stats.problems.append(reason)
+        first = max(corrupt.first, 0)
+        letter = DeadLetter(self._cluster, f"{LOG} offset {first}", corrupt.reason, b"", time_ms)
+        yield self._message(DEAD_LETTERS, ABOUT, first, letter)
+        if corrupt.last < 0 <= corrupt.first or corrupt.first < 0:
+            stats.stop_reason = corrupt.reason
+        elif corrupt.first <= corrupt.last:
+            gap = LogGap(self._cluster, corrupt.first, corrupt.last, corrupt.reason, False, time_ms)
+            yield self._message(METADATA_LOG, ABOUT, corrupt.last, gap)
+            # An open transaction may have ended in the missing part.
+            self._assembler.reset(OffsetAndEpoch(corrupt.last, stats.last_epoch))
+            stats.end = corrupt.last + 1
 
 
-def _within(hole: CorruptRange, floor: int, ceiling: int) -> CorruptRange | None:
-    """What of a hole lies between two offsets, elsewhere another copy is read (None: nothing)."""
-    if hole.last < hole.first:
-        return None if 0 <= ceiling <= hole.first else hole
-    first = max(hole.first, floor)
-    last = hole.last if ceiling < 0 else min(hole.last, ceiling - 1)
-    return hole._replace(first=first, last=last) if first <= last else None
+def _within(corrupt: CorruptRange, floor: int, ceiling: int) -> CorruptRange | None:
+    """The part of a corrupt range between two offsets; outside, another copy is read (None:
+    nothing)."""
+    if corrupt.last < corrupt.first:
+        return None if 0 <= ceiling <= corrupt.first else corrupt
+    first = max(corrupt.first, floor)
+    last = corrupt.last if ceiling < 0 else min(corrupt.last, ceiling - 1)
+    return corrupt._replace(first=first, last=last) if first <= last else None

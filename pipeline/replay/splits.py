@@ -1,7 +1,8 @@
-"""Which task reads what: a log in units that are read side by side.
+"""Divides each log into splits that are read in parallel.
 
-A unit is read as if no transaction were open where it begins. Where one is, which the unit before
-tells, both are read again as one: transactions across cuts are rare, and each comes out whole.
+A split is read as if no transaction were open at its start. If one is, which the previous split
+reveals, both are read again as one: transactions across splits are rare, and each is yielded
+complete.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,133 +14,140 @@ from featurewatch.pipeline.replay.log_format import LogFormat
 from featurewatch.pipeline.replay.plan import ClusterPlan, LogSlice, SnapshotFile, cut
 from featurewatch.pipeline.replay.split_reader import ReplaySplit, SplitRange, SplitStats
 
-UNIT_BYTES: Final = 16 << 20
-MOST_UNITS: Final = 512
-"""Beyond so many they grow: what a unit costs beside its bytes is little, but not nothing."""
+SPLIT_BYTES: Final = 16 << 20
+MAX_SPLITS: Final = 512
+"""With more data the splits grow instead: the overhead of a split is small, but not zero."""
 
 
 @dataclass(slots=True)
 class ClusterSplits:
-    """A cluster's course with its units."""
+    """The steps of a cluster's plan, with its log slices divided into splits."""
 
     cluster: str
     steps: list[SnapshotFile | ReplaySplit] = field(default_factory=list)
 
     @property
-    def units(self) -> list[ReplaySplit]:
-        """The units in order."""
+    def splits(self) -> list[ReplaySplit]:
+        """The splits in order."""
         return [step for step in self.steps if isinstance(step, ReplaySplit)]
 
 
-def splits_of(courses: Iterable[ClusterPlan], unit_bytes: int = 0) -> list[ClusterSplits]:
-    """The courses in units of about ``unit_bytes`` (0: as is good), numbered from 0.
+def splits_of(cluster_plans: Iterable[ClusterPlan], split_bytes: int = 0) -> list[ClusterSplits]:
+    """Divides the plans into splits of about ``split_bytes`` (0: a suitable size), numbered from 0.
 
-    They follow from the files alone, and not from the machine.
+    The splits depend on the files alone, not on the machine.
     """
-    given = [*courses]
-    stretches = [
-        step.part.stretch for course in given for step in course.steps if isinstance(step, LogSlice)
+    plans = [*cluster_plans]
+    file_ranges = [
+        step.log_range.file_range
+        for cluster_plan in plans
+        for step in cluster_plan.steps
+        if isinstance(step, LogSlice)
     ]
-    total = sum(stretch.end - stretch.start for stretch in stretches)
-    size = max(unit_bytes or UNIT_BYTES, total // MOST_UNITS)
-    tracks, number = [], 0
-    for course in given:
-        track = ClusterSplits(course.cluster)
-        for step in course.steps:
+    total = sum(file_range.end - file_range.start for file_range in file_ranges)
+    size = max(split_bytes or SPLIT_BYTES, total // MAX_SPLITS)
+    clusters, next_number = [], 0
+    for cluster_plan in plans:
+        cluster_splits = ClusterSplits(cluster_plan.cluster)
+        for step in cluster_plan.steps:
             if isinstance(step, SnapshotFile):
-                track.steps.append(step)
+                cluster_splits.steps.append(step)
                 continue
-            for unit in _units(course.cluster, step, size, number):
-                track.steps.append(unit)
-                number = unit.number + 1
-        tracks.append(track)
-    return tracks
+            for split in _splits(cluster_plan.cluster, step, size, next_number):
+                cluster_splits.steps.append(split)
+                next_number = split.number + 1
+        clusters.append(cluster_splits)
+    return clusters
 
 
-def _units(cluster: str, run: LogSlice, size: int, number: int) -> Iterator[ReplaySplit]:
-    pieces = cut(run.part.stretch, size)
-    firsts = [run.part.first, *(first for _, first in pieces[1:])]
-    for (piece, _), first, after in zip(pieces, firsts, [*firsts[1:], None], strict=True):
-        if after is not None and after <= run.floor:
+def _splits(cluster: str, slice_: LogSlice, size: int, next_number: int) -> Iterator[ReplaySplit]:
+    pieces = cut(slice_.log_range.file_range, size)
+    firsts = [slice_.log_range.first, *(first for _, first in pieces[1:])]
+    for (file_range, _), first, after in zip(pieces, firsts, [*firsts[1:], None], strict=True):
+        if after is not None and after <= slice_.floor:
             continue
-        if 0 <= run.ceiling <= first:
+        if 0 <= slice_.ceiling <= first:
             return
         others = tuple(
-            part
-            for part in run.others
-            if part.stretch.form is piece.form
-            and part.first < (run.end if after is None else after)
-            and part.end > first
+            log_range
+            for log_range in slice_.others
+            if log_range.file_range.format is file_range.format
+            and log_range.first < (slice_.end if after is None else after)
+            and log_range.end > first
         )
-        goes_on = run.end if after is None and run.followed else -1
-        span = SplitRange(piece, first, run.ceiling, others, goes_on)
-        yield ReplaySplit(number, cluster, (span,), max(run.floor, first))
-        number += 1
+        continues_at = slice_.end if after is None and slice_.is_followed else -1
+        split_range = SplitRange(file_range, first, slice_.ceiling, others, continues_at)
+        yield ReplaySplit(next_number, cluster, (split_range,), max(slice_.floor, first))
+        next_number += 1
 
 
 Read = Callable[[Sequence[ReplaySplit], frozenset[int]], Iterable[SplitStats]]
-"""Reads units. What was read before under the given numbers, or their own, counts no more."""
+"""Reads splits. Earlier results under the given numbers, or under those of the splits, are
+discarded."""
 
 
-def read_until_closed(tracks: Sequence[ClusterSplits], read: Read) -> dict[int, SplitStats]:
-    """Reads all units until each begins outside of a transaction; their tallies by number.
+def read_until_closed(clusters: Sequence[ClusterSplits], read: Read) -> dict[int, SplitStats]:
+    """Reads all splits until each begins outside of a transaction; returns their statistics by
+    number.
 
-    Joins units in ``tracks`` where that must be.
+    Splits in ``clusters`` are joined where necessary.
     """
-    tallies: dict[int, SplitStats] = {}
-    units = [unit for track in tracks for unit in track.units]
-    gone: list[int] = []
+    all_stats: dict[int, SplitStats] = {}
+    splits = [split for cluster_splits in clusters for split in cluster_splits.splits]
+    removed: list[int] = []
     reach = 1
-    while units:
-        tallies |= {tally.unit: tally for tally in read(units, frozenset(gone))}
-        units, gone = _join_open(tracks, tallies, reach)
+    while splits:
+        all_stats |= {stats.split: stats for stats in read(splits, frozenset(removed))}
+        splits, removed = _join_open(clusters, all_stats, reach)
         reach *= 2
-    return tallies
+    return all_stats
 
 
 def _join_open(
-    tracks: Iterable[ClusterSplits], tallies: dict[int, SplitStats], reach: int
+    clusters: Iterable[ClusterSplits], all_stats: dict[int, SplitStats], reach: int
 ) -> tuple[list[ReplaySplit], list[int]]:
-    """Joins units that end in an open transaction with up to ``reach`` that follow.
+    """Joins splits that end in an open transaction with up to ``reach`` following ones.
 
-    Returns what is to be read again, and the numbers that are gone.
+    Returns the splits to read again, and the numbers of those that were absorbed.
     """
     again: list[ReplaySplit] = []
-    gone: list[int] = []
-    for track in tracks:
+    removed: list[int] = []
+    for cluster_splits in clusters:
         steps: list[SnapshotFile | ReplaySplit] = []
-        at = 0
-        while at < len(track.steps):
-            step = track.steps[at]
-            at += 1
-            if isinstance(step, ReplaySplit) and tallies[step.number].open_from >= 0:
-                after = _after(track.steps[at:], step.form, tallies[step.number], tallies)
-                others = [*islice(after, reach)]
+        index = 0
+        while index < len(cluster_splits.steps):
+            step = cluster_splits.steps[index]
+            index += 1
+            if isinstance(step, ReplaySplit) and all_stats[step.number].open_offset >= 0:
+                following = _after(
+                    cluster_splits.steps[index:], step.format, all_stats[step.number], all_stats
+                )
+                others = [*islice(following, reach)]
                 for other in others:
                     step = step.joined(other)
-                    gone.append(other.number)
-                at += len(others)
+                    removed.append(other.number)
+                index += len(others)
                 if others:
                     again.append(step)
             steps.append(step)
-        track.steps = steps
-    return again, gone
+        cluster_splits.steps = steps
+    return again, removed
 
 
 def _after(
     steps: Iterable[SnapshotFile | ReplaySplit],
-    form: LogFormat,
-    tally: SplitStats,
-    tallies: dict[int, SplitStats],
+    log_format: LogFormat,
+    stats: SplitStats,
+    all_stats: dict[int, SplitStats],
 ) -> Iterator[ReplaySplit]:
-    """The units that go on where one ended, without a hole, and in the same form."""
-    end = tally.end
+    """The splits that continue at the end of one, without a gap, and in the same format."""
+    end = stats.end
     for step in steps:
         if (
             not isinstance(step, ReplaySplit)
-            or tallies[step.number].first != end
-            or step.form is not form
+            or all_stats[step.number].first != end
+            or step.format is not log_format
         ):
             return
-        end = tallies[step.number].end
+        end = all_stats[step.number].end
         yield step

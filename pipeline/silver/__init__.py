@@ -1,1 +1,1 @@
-"""Silver: the messages as typed rows."""
+"""Silver: the events of the messages, as typed rows."""

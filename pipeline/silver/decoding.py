@@ -1,12 +1,11 @@
-"""Messages of the input topics as events: judged by the live decoder, typed by column expressions.
+"""Decodes messages of the input topics: validated by the live decoder, typed by column expressions.
 
-Whether a message can be read is decided by `streams.codec.events`, as live: two decoders would
-disagree in corners, and a message that one of them refuses would be in no table, or in two. It runs
-in Python on Arrow batches, and says the event's id, which follows from its cause. The columns are
-Spark's.
+`streams.codec.events` decides whether a message is readable, as it does live: two decoders would
+disagree in corner cases, and a message could end up in no table, or in two. It runs in Python on
+Arrow batches and returns the event's id, which follows from its cause. Spark types the columns.
 
-Since the message is parsed there anyway, the records that no table holds stay behind: Spark parses
-a second time what is left.
+Records that no table holds are dropped in that step, since the message is parsed there anyway:
+Spark parses only the rest a second time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,10 +31,10 @@ from featurewatch.streams.codec.events import MalformedEventError, kind_of
 from featurewatch.streams.events import UNREADABLE, LogCommit, SnapshotChunk
 
 _RECORD: Final = "struct<index: int, offset: bigint, type: string, data: string>"
-_FOUND: Final = {**NODE_RECORD, **LEVEL_RECORD, **CONTROL_RECORD, "reason": "string"}
+_RECORD_FIELDS: Final = {**NODE_RECORD, **LEVEL_RECORD, **CONTROL_RECORD, "reason": "string"}
 """The fields of all records that some table holds."""
-_TAKEN: Final = ("topic", "partition", "offset", "kafka_time", "key", "value")
-_JUDGED: Final = (
+_INPUT_COLUMNS: Final = ("topic", "partition", "offset", "kafka_time", "key", "value")
+_DECODED_SCHEMA: Final = (
     "topic string, partition int, offset bigint, kafka_time timestamp, key binary, value binary, "
     "size int, id string, reason string, content string"
 )
@@ -46,18 +45,18 @@ _FIELDS: Final = {
 
 
 def short_topic() -> Column:
-    """A topic's short name: what follows the last dot of its full name."""
+    """Returns a column with a topic's short name: the part after the last dot of its full name."""
     return fn.substring_index("topic", ".", -1)
 
 
 def input_messages(messages: DataFrame) -> DataFrame:
-    """The messages of the input topics."""
+    """Returns the messages of the input topics."""
     return messages.where(short_topic().isin([*INPUT_TOPICS]))
 
 
 class DecodedMessage(NamedTuple):
-    """The id of the event that a message holds and what tables hold of it, as JSON; or the reason
-    why it holds none."""
+    """A message's event id and the content that tables need, as JSON; or the reason why it is
+    unreadable."""
 
     id: str | None
     reason: str | None
@@ -65,7 +64,7 @@ class DecodedMessage(NamedTuple):
 
 
 def decode_message(topic: str, key: bytes | None, value: bytes | None) -> DecodedMessage:
-    """Reads a message of a topic, which is its full or its short name, as the worker does."""
+    """Decodes a message as the worker does; ``topic`` is its full or its short name."""
     event = decode_input(input_topic(topic), key, value)
     if isinstance(event, MalformedEventError):
         return DecodedMessage(None, str(event), None)
@@ -78,7 +77,7 @@ def _content(event: LogCommit | SnapshotChunk) -> bytes:
     content: dict[str, Any] = {"kind": kind_of(event)}
     for name in _FIELDS[type(event)]:
         content[name] = getattr(event, name)
-    content["records"] = wanted = [
+    content["records"] = records = [
         {"index": index, **record}
         for index, record in enumerate(event.records)
         if record["type"] in WANTED
@@ -86,12 +85,13 @@ def _content(event: LogCommit | SnapshotChunk) -> bytes:
     try:
         return orjson.dumps(content)
     except TypeError:
-        content["records"] = [*map(_writable, wanted)]
+        content["records"] = [*map(_writable, records)]
         return orjson.dumps(content)
 
 
 def _writable(record: dict[str, Any]) -> dict[str, Any]:
-    """A record, or that it is nested deeper than may be written; it is in bronze as it came."""
+    """A record; one that is nested too deep for JSON becomes an unreadable one (bronze has the
+    bytes)."""
     try:
         orjson.dumps(record["data"])
     except TypeError:
@@ -99,50 +99,53 @@ def _writable(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _judge_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decode_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
         messages = [*zip(*columns, strict=True)]
-        judged = [decode_message(*message) for message in messages]
-        refused = pa.array([one.reason is not None for one in judged], pa.bool_())
-        none = pa.nulls(len(judged), pa.binary())
-        found = [
-            *(batch.column(name) for name in _TAKEN[:4]),
-            # Of what can be read, these are not asked for any more.
-            *(pc.if_else(refused, batch.column(name), none) for name in _TAKEN[4:]),
+        decoded = [decode_message(*message) for message in messages]
+        is_unreadable = pa.array([row.reason is not None for row in decoded], pa.bool_())
+        none = pa.nulls(len(decoded), pa.binary())
+        arrays = [
+            *(batch.column(name) for name in _INPUT_COLUMNS[:4]),
+            # Key and value of a readable message are not needed any more.
+            *(pc.if_else(is_unreadable, batch.column(name), none) for name in _INPUT_COLUMNS[4:]),
             pa.array([len(value or b"") for _, _, value in messages], pa.int32()),
-            pa.array([one.id for one in judged], pa.string()),
-            pa.array([one.reason for one in judged], pa.string()),
-            pa.array([one.content for one in judged], pa.string()),
+            pa.array([row.id for row in decoded], pa.string()),
+            pa.array([row.reason for row in decoded], pa.string()),
+            pa.array([row.content for row in decoded], pa.string()),
         ]
-        yield pa.RecordBatch.from_arrays(found, [*_TAKEN, "size", "id", "reason", "content"])
+        yield pa.RecordBatch.from_arrays(
+            arrays, [*_INPUT_COLUMNS, "size", "id", "reason", "content"]
+        )
 
 
 def read_events(messages: DataFrame) -> DataFrame:
-    """Input messages as events: ``event`` has the fields of `shapes.EVENT` but for the records.
+    """Decodes input messages into typed events.
 
-    ``records`` has those that some table holds, with the place in the event (``index``), its JSON
-    (``data``) and what that holds (``found``).
-
-    ``size`` is the message's, in bytes. ``reason`` is null where the message can be read; where
-    not, ``id``, ``event`` and ``records`` are null, and ``key`` and ``value`` are there. ``at`` is
-    the time of the event's cause, null where it is not known, and ``day`` follows from it: two
-    messages of one cause have one day.
+    - ``event`` has the fields of `event_schema.EVENT` without the records.
+    - ``records`` has the records that some table holds: the position in the event (``index``), the
+      record's JSON (``data``) and its typed fields (``found``).
+    - ``size`` is the message's size in bytes.
+    - ``reason`` is null for a readable message; otherwise ``id``, ``event`` and ``records`` are
+      null, and ``key`` and ``value`` are set.
+    - ``at`` is the time of the event's cause (null: unknown), and ``day`` follows from it, so two
+      messages of one cause have the same day.
     """
-    judged = messages.select(*_TAKEN).mapInArrow(_judge_all, _JUDGED)
-    shape = ddl({**EVENT, "records": f"array<{_RECORD}>"})
-    typed = judged.withColumn("event", fn.from_json("content", shape))
+    decoded = messages.select(*_INPUT_COLUMNS).mapInArrow(_decode_all, _DECODED_SCHEMA)
+    schema = ddl({**EVENT, "records": f"array<{_RECORD}>"})
+    typed = decoded.withColumn("event", fn.from_json("content", schema))
     at_ms = fn.coalesce("event.append_ms", "event.seen_ms")
     at = fn.when(at_ms >= 0, fn.timestamp_millis(at_ms))
-    found = fn.transform(
+    records = fn.transform(
         "event.records",
-        lambda one: one.withField("found", fn.from_json(one["data"], ddl(_FOUND))),
+        lambda record: record.withField("found", fn.from_json(record["data"], ddl(_RECORD_FIELDS))),
     )
     return typed.select(
-        *_TAKEN,
+        *_INPUT_COLUMNS,
         *("size", "id", "reason"),
         fn.col("event").dropFields("records").alias("event"),
-        found.alias("records"),
+        records.alias("records"),
         at.alias("at"),
         fn.coalesce(fn.to_date(at), fn.lit("1970-01-01").cast("date")).alias("day"),
     )

@@ -1,7 +1,7 @@
-"""What stands in the messages of the input topics, as Spark's types.
+"""The fields of the messages of the input topics, as Spark types.
 
-One schema for all kinds of events: their fields agree where they have the same name. A test holds
-it against `streams.codec.event_shapes`, which decides what is an event.
+One schema covers all kinds of events: fields with the same name have the same type. A test compares
+it with `streams.codec.event_shapes`, which defines the events.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ EVENT: Final[Mapping[str, str]] = {
     "kind": "string",
     "cluster": "string",
     "seen_ms": "bigint",
-    # metadata-log; the data of a record is JSON of its type
+    # metadata-log; ``data`` of a record is JSON that depends on its type
     "first_offset": "bigint",
     "last_offset": "bigint",
     "leader_epoch": "int",
@@ -31,7 +31,7 @@ EVENT: Final[Mapping[str, str]] = {
     "to_offset": "bigint",
     "reason": "string",
     "reset": "boolean",
-    # what sources say of themselves, on every topic
+    # status of sources, on every topic
     "source": "string",
     "state": "string",
     "offset": "bigint",
@@ -50,7 +50,7 @@ EVENT: Final[Mapping[str, str]] = {
     "gone": "boolean",
     "feature": "string",
     "views": "array<struct<level: int, nodes: array<string>>>",
-    # zookeeper; the content of a znode is JSON of its type
+    # zookeeper; ``content`` of a znode is JSON that depends on its type
     "path": "string",
     "znode": _ZNODE,
     "missed": "bigint",
@@ -76,8 +76,8 @@ NODE_RECORD: Final[Mapping[str, str]] = {
     "isMigratingZkBroker": "boolean",
     "zkMigrationReady": "boolean",
 }
-"""Registrations of both roles, and all that changes them. ``fenced`` is true or false in one record
-and 1, 0 or -1 in another."""
+"""Fields of registrations of both roles, and of the records that change them. ``fenced`` is true or
+false in one record type and 1, 0 or -1 in another."""
 
 LEVEL_RECORD: Final[Mapping[str, str]] = {"name": "string", "featureLevel": "int"}
 
@@ -90,5 +90,5 @@ CONTROL_RECORD: Final[Mapping[str, str]] = {
 
 
 def ddl(fields: Mapping[str, str]) -> str:
-    """Some fields as `from_json` wants them."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
+    """Returns fields as the DDL that `from_json` takes."""
+    return ", ".join(f"`{name}` {type_}" for name, type_ in fields.items())

@@ -1,4 +1,4 @@
-"""Rows of silver from events that hold no records. Each function takes what `read_events` gives."""
+"""Rows of silver from events without records. Each function takes the result of `read_events`."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -20,7 +20,7 @@ def _cause(index: Column | None = None) -> list[Column]:
 
 
 def log_gaps(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.LOG_GAPS`."""
+    """Returns rows of `silver.tables.LOG_GAPS`."""
     return _of(events, "gap").select(
         *_cause(),
         "event.from_offset",
@@ -31,13 +31,13 @@ def log_gaps(events: DataFrame) -> DataFrame:
 
 
 def znode_changes(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.ZNODE_CHANGES`: a change, or each znode that was read anew."""
+    """Returns rows of `silver.tables.ZNODE_CHANGES`: a change, or each znode of a resync."""
     single = fn.when(fn.col("event.kind") == "znode-change", fn.array("event.znode"))
-    each = _of(events, "znode-change", "znode-snapshot").select(
+    znodes = _of(events, "znode-change", "znode-snapshot").select(
         *("id", "at", "day", "topic", "partition", "offset", "event"),
         fn.posexplode(fn.coalesce(single, "event.znodes")).alias("number", "znode"),
     )
-    return each.select(
+    return znodes.select(
         *_cause(fn.col("number")),
         fn.coalesce("event.path", "znode.path").alias("path"),
         fn.col("znode").isNull().alias("gone"),
@@ -54,10 +54,10 @@ def znode_changes(events: DataFrame) -> DataFrame:
 
 
 def answers(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.ANSWERS`."""
+    """Returns rows of `silver.tables.ANSWERS`."""
     ranges = fn.transform_values(
         "event.supported",
-        lambda _, ends: fn.struct(fn.get(ends, 0).alias("min"), fn.get(ends, 1).alias("max")),
+        lambda _, bounds: fn.struct(fn.get(bounds, 0).alias("min"), fn.get(bounds, 1).alias("max")),
     )
     return _of(events, "node-answer", "node-silent").select(
         *_cause(),
@@ -73,12 +73,12 @@ def answers(events: DataFrame) -> DataFrame:
 
 
 def disagreements(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.DISAGREEMENTS`."""
+    """Returns rows of `silver.tables.DISAGREEMENTS`."""
     return _of(events, "disagreement").select(*_cause(), "event.feature", "event.views")
 
 
 def source_states(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.SOURCE_STATES`."""
+    """Returns rows of `silver.tables.SOURCE_STATES`."""
     return _of(events, "status").select(
         *_cause(),
         *("event.source", "event.state"),
@@ -88,8 +88,8 @@ def source_states(events: DataFrame) -> DataFrame:
     )
 
 
-def broken_messages(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.QUARANTINE` for messages that could not be read at all."""
+def unreadable_messages(events: DataFrame) -> DataFrame:
+    """Returns rows of `silver.tables.QUARANTINE` for unreadable messages."""
     return events.where("reason IS NOT NULL").select(
         fn.coalesce(fn.col("key").cast("string"), fn.lit("unknown")).alias("cluster"),
         *("topic", "partition", "offset"),
@@ -102,8 +102,8 @@ def broken_messages(events: DataFrame) -> DataFrame:
     )
 
 
-def broken_znodes(events: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.QUARANTINE` for znodes that the source could not read."""
+def unreadable_znodes(events: DataFrame) -> DataFrame:
+    """Returns rows of `silver.tables.QUARANTINE` for znodes that the source could not read."""
     unreadable = znode_changes(events).where(fn.col("type") == "unreadable")
     times = events.select("topic", "partition", "offset", "kafka_time")
     return unreadable.join(times, ["topic", "partition", "offset"], "inner").select(

@@ -1,4 +1,5 @@
-"""Rows of silver from the records of the metadata log. Each function takes `records` of them."""
+"""Rows of silver from the records of the metadata log. Each function takes the result of
+`records`."""
 
 from typing import Final
 
@@ -23,14 +24,14 @@ CONTROL_TYPES: Final = (
 WANTED: Final = frozenset(
     {*REGISTRATION_TYPES, *FENCING_TYPES, *LEVEL_TYPES, *CONTROL_TYPES, UNREADABLE}
 )
-"""The types of the records that some table holds."""
+"""The record types that some table holds."""
 
 CAUSE: Final = ("cluster", "id", "index", "at", "seen_at", "day", "topic", "partition", "offset")
 LOG: Final = ("log_offset", "leader_epoch", "from_snapshot")
 
 
 def records(events: DataFrame) -> DataFrame:
-    """The records of what `read_events` gave, one a row, with their cause."""
+    """Returns the records of `read_events`, one per row, with their cause."""
     exploded = events.where("records IS NOT NULL").select(
         *("id", "at", "day", "topic", "partition", "offset", "kafka_time"),
         *("event.cluster", "event.seen_ms", "event.leader_epoch", "event.end_offset"),
@@ -52,7 +53,7 @@ def _of(records: DataFrame, types: tuple[str, ...]) -> DataFrame:
 
 
 def registrations(records: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.REGISTRATIONS`."""
+    """Returns rows of `silver.tables.REGISTRATIONS`."""
     return (
         _of(records, REGISTRATION_TYPES)
         .select(
@@ -75,7 +76,7 @@ def registrations(records: DataFrame) -> DataFrame:
 
 
 def fencing(records: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.FENCING`."""
+    """Returns rows of `silver.tables.FENCING`."""
     by_type = fn.when(fn.col("type") == _FENCES[0], True).when(fn.col("type") == _FENCES[1], False)
     by_change = fn.when(fn.col("found.fenced") == "1", True).when(
         fn.col("found.fenced") == "-1", False
@@ -95,7 +96,7 @@ def fencing(records: DataFrame) -> DataFrame:
 
 
 def levels(records: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.LEVELS`."""
+    """Returns rows of `silver.tables.LEVELS`."""
     return (
         _of(records, LEVEL_TYPES)
         .select(
@@ -109,7 +110,7 @@ def levels(records: DataFrame) -> DataFrame:
 
 
 def control_records(records: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.CONTROL_RECORDS`."""
+    """Returns rows of `silver.tables.CONTROL_RECORDS`."""
     return _of(records, CONTROL_TYPES).select(
         *CAUSE,
         *LOG,
@@ -122,7 +123,8 @@ def control_records(records: DataFrame) -> DataFrame:
 
 
 def why_broken(type_: Column, found: Column) -> Column:
-    """Why a record is in no table: its source or these expressions could not read it; or null."""
+    """Returns why a record is in no table: its source or these expressions could not read it (or
+    null)."""
     lacking = fn.concat(
         fn.lit("a "), type_, fn.lit(" lacks what it must have, or has it with another type")
     )
@@ -136,7 +138,8 @@ def why_broken(type_: Column, found: Column) -> Column:
 
 
 def broken_records(records: DataFrame) -> DataFrame:
-    """Rows of `silver_tables.QUARANTINE`: the records that `why_broken` names."""
+    """Returns rows of `silver.tables.QUARANTINE`: the records for which `why_broken` gives a
+    reason."""
     return records.select(
         *("cluster", "topic", "partition", "offset", "index", "type"),
         why_broken(fn.col("type"), fn.col("found")).alias("reason"),

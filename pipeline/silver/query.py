@@ -1,7 +1,8 @@
-"""Silver: what the messages say, as typed rows, each cause once.
+"""Silver: turns the messages of bronze into typed rows, one set for each cause.
 
-A cause that was published twice has one id, and a row's key is that id and its place in the event;
-rows are added where the key is new. What cannot be read goes to the quarantine with its reason.
+A cause that was published twice has one id. A row's key is that id and its position in the event,
+and only rows with a new key are added. Unreadable messages and records go to the quarantine with
+the reason.
 """
 
 import logging
@@ -22,11 +23,11 @@ LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
 class SilverTableSpec(NamedTuple):
-    """How a table's rows are made, and from which kinds of events or types of records."""
+    """How a table's rows are built, and from which kinds of events or types of records."""
 
     table: Table
     build: Callable[[DataFrame], DataFrame]
-    of: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
 FROM_RECORDS: Final = (
@@ -51,67 +52,76 @@ FROM_EVENTS: Final = (
 
 
 class BatchSummary(NamedTuple):
-    """What a batch holds: all of it small, however many rows it has."""
+    """The content of a batch, in a form whose size does not depend on the number of rows."""
 
     kinds: frozenset[str]
     types: frozenset[str]
     days: tuple[str, ...]
     kafka_days: tuple[str, ...]
-    broken: int
-    """Messages and records that could not be read."""
+    unreadable_count: int
+    """Unreadable messages and records."""
     has_duplicates: bool
-    """Whether a cause came twice."""
+    """Whether a cause occurs twice."""
     size: int
-    """Of all messages, in bytes."""
+    """The size of all messages, in bytes."""
 
 
 def summary(events: DataFrame) -> BatchSummary:
-    """One look at what `read_events` gave, and one at its ids. Collects two rows."""
-    types = fn.transform("records", lambda one: one["type"])
-    why = fn.transform("records", lambda one: from_records.why_broken(one["type"], one["found"]))
-    lame = fn.coalesce(fn.size(fn.array_compact(why)), fn.lit(0))
-    found: Row = events.agg(
+    """Summarizes the result of `read_events`; collects two rows."""
+    types = fn.transform("records", lambda record: record["type"])
+    reasons = fn.transform(
+        "records", lambda record: from_records.why_broken(record["type"], record["found"])
+    )
+    unreadable_records = fn.coalesce(fn.size(fn.array_compact(reasons)), fn.lit(0))
+    totals: Row = events.agg(
         fn.collect_set("event.kind").alias("kinds"),
         fn.array_distinct(fn.flatten(fn.collect_set(fn.array_distinct(types)))).alias("types"),
         fn.collect_set(fn.col("day").cast("string")).alias("days"),
         fn.collect_set(fn.to_date("kafka_time").cast("string")).alias("kafka_days"),
-        (fn.count("reason") + fn.sum(lame)).alias("broken"),
+        (fn.count("reason") + fn.sum(unreadable_records)).alias("unreadable"),
         fn.sum("size").alias("size"),
     ).collect()[0]
-    ids = events.agg(fn.count("id").alias("all"), fn.count_distinct("id").alias("own")).collect()[0]
+    ids = events.agg(
+        fn.count("id").alias("all"), fn.count_distinct("id").alias("distinct")
+    ).collect()[0]
     return BatchSummary(
-        kinds=frozenset(found["kinds"]),
-        types=frozenset(found["types"]),
-        days=(*found["days"],),
-        kafka_days=(*found["kafka_days"],),
-        broken=found["broken"] or 0,
-        has_duplicates=ids["all"] > ids["own"],
-        size=found["size"] or 0,
+        kinds=frozenset(totals["kinds"]),
+        types=frozenset(totals["types"]),
+        days=(*totals["days"],),
+        kafka_days=(*totals["kafka_days"],),
+        unreadable_count=totals["unreadable"] or 0,
+        has_duplicates=ids["all"] > ids["distinct"],
+        size=totals["size"] or 0,
     )
 
 
 class SilverQuery:
-    """The query that makes silver of bronze."""
+    """The query that fills silver from bronze."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._checkpoint = lake.checkpoint("silver")
 
     def writer(self) -> DataStreamWriter:
-        """The query; it wants a trigger and to be started. Where a table is missing it types all of
-        bronze again."""
+        """Returns the query; it needs a trigger and to be started.
+
+        If a table is missing, all of bronze is typed again.
+
+        Raises:
+            LakeError: The lake cannot be read.
+        """
         self._lake.ensure_table(MESSAGES)
-        self._make_tables()
+        self._create_tables()
         return (
             input_messages(self._lake.follow(MESSAGES))
             .writeStream.queryName("silver")
             .option("checkpointLocation", self._checkpoint)
-            .foreachBatch(lambda batch, _: self.take(batch))
+            .foreachBatch(lambda batch, _: self.process_batch(batch))
         )
 
-    def _make_tables(self) -> None:
-        """Makes those that are not there, with rows or without: so one that is missing later was
-        deleted, or is new to this featurewatch, and lacks what was typed before."""
+    def _create_tables(self) -> None:
+        """Creates missing tables, also those that get no rows: a table that is missing later was
+        deleted, or is new in this version, and lacks the rows of earlier messages."""
         files = self._lake.files()
         missing = [
             table
@@ -120,50 +130,54 @@ class SilverQuery:
         ]
         if missing and files.has_any(f"{self._checkpoint}/commits"):
             names = ", ".join(table.path for table in missing)
-            LOG.info("the lake had no %s: silver is typed anew from the beginning", names)
+            LOG.info("the lake has no %s: silver is typed again from the beginning", names)
             if EXPIRED in self._lake.newest(MESSAGES).properties:
                 LOG.warning(
-                    "bronze no longer has the messages since the beginning: what only they said "
-                    "is missing in %s; put them back if you have them",
+                    "bronze no longer has the messages since the beginning: their rows are missing "
+                    "in %s; put them back if you have them",
                     names,
                 )
-            # Before the tables are made: after a kill in between it is still seen what to do.
+            # Removed before the tables are created, so that a restart after a kill in between sees
+            # it.
             files.remove(self._checkpoint)
         for table in missing:
             self._lake.ensure_table(table)
 
-    def take(self, messages: DataFrame) -> None:
-        """Adds what some input messages say; those that were added before say nothing new."""
+    def process_batch(self, messages: DataFrame) -> None:
+        """Adds the rows of some input messages; rows that were added before are skipped."""
         events = read_events(messages).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            found = summary(events)
+            batch = summary(events)
             records = from_records.records(events)
-            made = [(t, make(records)) for t, make, of in FROM_RECORDS if found.types & {*of}]
-            made += [(t, make(events)) for t, make, of in FROM_EVENTS if found.kinds & {*of}]
-            additions = [
-                TableWrite(table, rows, found.days, not found.has_duplicates, size=found.size)
-                for table, rows in made
-            ]
-            broken = self._broken(events, records, found)
-            if broken is not None:
-                additions.append(
-                    TableWrite(tables.QUARANTINE, broken, found.kafka_days, size=found.size)
+            specs = [(spec, records) for spec in FROM_RECORDS if batch.types & {*spec.kinds}]
+            specs += [(spec, events) for spec in FROM_EVENTS if batch.kinds & {*spec.kinds}]
+            writes = [
+                TableWrite(
+                    *(spec.table, spec.build(source), batch.days, not batch.has_duplicates),
+                    size=batch.size,
                 )
-            self._lake.merge_all(additions)
-            if broken is not None and (count := broken.count()):
+                for spec, source in specs
+            ]
+            unreadable = self._unreadable(events, records, batch)
+            if unreadable is not None:
+                writes.append(
+                    TableWrite(tables.QUARANTINE, unreadable, batch.kafka_days, size=batch.size)
+                )
+            self._lake.merge_all(writes)
+            if unreadable is not None and (count := unreadable.count()):
                 LOG.warning("%d messages or records could not be read: see table quarantine", count)
         finally:
             events.unpersist()
 
-    def _broken(
-        self, events: DataFrame, records: DataFrame, found: BatchSummary
+    def _unreadable(
+        self, events: DataFrame, records: DataFrame, batch: BatchSummary
     ) -> DataFrame | None:
-        """Rows of the quarantine (None: there can be none)."""
+        """Rows of the quarantine (None: there are none)."""
         rows = None
-        if found.broken:
-            messages = from_events.broken_messages(events)
+        if batch.unreadable_count:
+            messages = from_events.unreadable_messages(events)
             rows = messages.unionByName(from_records.broken_records(records))
-        if found.kinds & {"znode-change", "znode-snapshot"}:
-            znodes = from_events.broken_znodes(events)
+        if batch.kinds & {"znode-change", "znode-snapshot"}:
+            znodes = from_events.unreadable_znodes(events)
             rows = znodes if rows is None else rows.unionByName(znodes)
         return rows

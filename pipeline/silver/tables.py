@@ -15,8 +15,8 @@ _CAUSE: Final = {
     "partition": "int",
     "offset": "bigint",
 }
-"""What every row has: the cluster, the event and the place in it that it comes from, the time of
-the cause and when it was seen, and where the message stood."""
+"""The columns of every row: the cluster, the event and the position in it, the time of the cause
+and when it was seen, and the position of the message."""
 
 _LOG: Final = {"log_offset": "bigint", "leader_epoch": "int", "from_snapshot": "boolean"}
 _RANGES: Final = "map<string, struct<min: int, max: int>>"

@@ -1,1 +1,1 @@
-"""Spark on this machine: Java, the session and its workers."""
+"""Spark on this machine: Java, the session and its worker processes."""

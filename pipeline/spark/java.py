@@ -12,38 +12,38 @@ from featurewatch.pipeline.errors import SparkMissingError
 
 MINIMUM: Final = 17
 MODULE: Final = "jdk.incubator.vector"
-"""Spark's launcher adds this module; the small runtimes that come in wheels lack it."""
+"""A module that Spark's launcher adds; the small runtimes in wheels lack it."""
 
 _ADVICE: Final = f"install a full JDK {MINIMUM} or newer and set JAVA_HOME to it"
 _RELEASE: Final = re.compile(r"java\.base@(\d+)")
 
 
 def java_home(environment: Mapping[str, str] | None = None) -> Path:
-    """The home of the JDK that Spark is to run on: JAVA_HOME, or else the ``java`` on PATH.
+    """Returns the home of the JDK for Spark: JAVA_HOME, or else the ``java`` on PATH.
 
     Raises:
-        SparkMissingError: There is none, it is too old, or it is not a full one.
+        SparkMissingError: There is no Java, it is older than `MINIMUM`, or it is not a full JDK.
     """
     env = os.environ if environment is None else environment
     if home := env.get("JAVA_HOME"):
-        java, said = Path(home) / "bin" / "java", f"JAVA_HOME is {home}"
-    elif on_path := shutil.which("java", path=env.get("PATH", "")):
-        java, said = Path(on_path).resolve(), f"the java on PATH is {on_path}"
+        java, origin = Path(home) / "bin" / "java", f"JAVA_HOME is {home}"
+    elif path := shutil.which("java", path=env.get("PATH", "")):
+        java, origin = Path(path).resolve(), f"the java on PATH is {path}"
     else:
         raise SparkMissingError(f"Spark needs Java, and there is none: {_ADVICE}")
     modules = _modules(java)
     release = _RELEASE.search(modules)
     if release is None:
-        raise SparkMissingError(f"{said}, and it does not run: {_ADVICE}")
+        raise SparkMissingError(f"{origin}, and it does not run: {_ADVICE}")
     if int(release[1]) < MINIMUM:
-        raise SparkMissingError(f"{said}, which is Java {release[1]}: {_ADVICE}")
+        raise SparkMissingError(f"{origin}, which is Java {release[1]}: {_ADVICE}")
     if MODULE not in modules:
-        raise SparkMissingError(f"{said}, a Java without {MODULE}, which Spark needs: {_ADVICE}")
+        raise SparkMissingError(f"{origin}, a Java without {MODULE}, which Spark needs: {_ADVICE}")
     return java.parent.parent
 
 
 def _modules(java: Path) -> str:
-    """``name@version`` of each module, a line each; empty if it does not run."""
+    """``name@version`` of each module, one per line; empty if Java does not run."""
     try:
         result = subprocess.run(
             [str(java), "--list-modules"], capture_output=True, text=True, timeout=30, check=False

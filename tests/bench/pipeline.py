@@ -103,7 +103,7 @@ def parsed(lake: Lake) -> None:
 
 def silver(lake: Lake) -> None:
     """Every table of silver."""
-    SilverQuery(lake).take(input_messages(lake.read(MESSAGES)))
+    SilverQuery(lake).process_batch(input_messages(lake.read(MESSAGES)))
 
 
 def gold(lake: Lake) -> None:

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline, and lakes of their own on it."""
+"""One Spark session for all tests of the pipeline, with a new lake for each test."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -24,11 +24,11 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def jars(stack_cache: Cache) -> list[Path]:
-    """The jars beside Spark, fetched on first use; where no Spark can run, the test is left out."""
+    """The jars for Spark, fetched on first use; without a suitable Java the test is skipped."""
     try:
         java_home()
-    except SparkMissingError as missing:
-        pytest.skip(str(missing))
+    except SparkMissingError as error:
+        pytest.skip(str(error))
     return spark_jars(stack_cache)
 
 
@@ -43,14 +43,14 @@ def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def lake(spark: "SparkSession", tmp_path: Path) -> Iterator[Lake]:
     """An empty lake."""
-    made = Lake(spark, str(tmp_path / "lake"))
-    yield made
-    made.unlock()
+    lake_ = Lake(spark, str(tmp_path / "lake"))
+    yield lake_
+    lake_.unlock()
 
 
 @pytest.fixture
 def own_bus(bus: Cluster) -> Callable[[], BusSettings]:
-    """Gives settings with a prefix that nobody else uses; no topic is made."""
+    """Returns settings with a unique prefix; no topic exists."""
 
     def settings() -> BusSettings:
         return BusSettings(

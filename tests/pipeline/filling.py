@@ -1,4 +1,4 @@
-"""Events onto a bus, and what a lake holds of them."""
+"""Publishes events to a bus, writes them to bronze, and reads the tables of a lake."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:
-    """Publishes events and waits until they are on the topic; its own partition for each key."""
+    """Publishes events and waits until they are on the topic."""
     producer = Producer(bus.client())
     for event in events:
         message = encode(topic, event)
@@ -27,48 +27,48 @@ def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) 
 
 
 def put_bytes(bus: BusSettings, topic: Topic, key: bytes | None, value: bytes | None) -> None:
-    """Publishes a message as somebody else would write it."""
+    """Publishes any bytes as a message."""
     producer = Producer(bus.client())
     producer.produce(bus.topic(topic), value, key)
     assert producer.flush(30) == 0
 
 
 class Messages:
-    """Messages as the topics' own offsets would number them, without a bus."""
+    """Messages as rows of bronze, with the offsets that a bus would give them, without a bus."""
 
     def __init__(self, prefix: str = PREFIX, first_round: int = 1) -> None:
         self._prefix = prefix
         self._ends: Counter[str] = Counter()
-        self._found: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._round = first_round - 1
 
     def add(
         self, topic: Topic, key: bytes | None, value: bytes | None, time_ms: int | None = None
     ) -> None:
-        """A message, at a time in milliseconds (its offset in seconds, if none is given)."""
+        """Adds a message with a time in milliseconds (by default its offset in seconds)."""
         name = topic.name(self._prefix)
         offset = self._ends[name]
         self._ends[name] += 1
         time = EPOCH + timedelta(milliseconds=offset * 1000 if time_ms is None else time_ms)
-        place = (name, 0, offset, time, key, value, [])
-        self._found.append((*place, time, self._round, time.date()))
+        position = (name, 0, offset, time, key, value, [])
+        self._rows.append((*position, time, self._round, time.date()))
 
     def add_events(self, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:
-        """Events as their sources encode them."""
+        """Adds events as their sources encode them."""
         for event in events:
             message = encode(topic, event)
             self.add(topic, message.key, message.value)
 
     def into(self, lake: Lake) -> None:
-        """Appends what was added since the last time, as one round of bronze."""
+        """Appends the messages added since the last call, as one round of bronze."""
         self._round += 1
-        found = [(*row[:8], self._round, row[9]) for row in self._found]
-        self._found.clear()
-        lake.append(MESSAGES, lake.session.createDataFrame(found, MESSAGES.ddl))
+        round_rows = [(*row[:8], self._round, row[9]) for row in self._rows]
+        self._rows.clear()
+        lake.append(MESSAGES, lake.session.createDataFrame(round_rows, MESSAGES.ddl))
 
 
 def rows(lake: Lake, table: Table, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of a table's rows, sorted."""
+    """Returns some columns of a table's rows, sorted."""
     names = columns or tuple(table.columns)
-    found = lake.read(table).select(*names).collect()
-    return sorted((tuple(row) for row in found), key=repr)
+    collected = lake.read(table).select(*names).collect()
+    return sorted((tuple(row) for row in collected), key=repr)

@@ -67,11 +67,11 @@ def audit(
         if not follow:
             report = audit_lake(opened, late_s, limit, save=save, limits=settings.limits())
             _show(report, as_json=as_json)
-            code = _code(report, report.differ)
+            code = _code(report, report.has_differences)
         else:
             code, differed = ExitCode.UNKNOWN, False
             for report in follow_lake(opened, every, _stop_at_signal(), late_s, settings.limits()):
-                differed = differed or report.differ
+                differed = differed or report.has_differences
                 code = _code(report, differed)
                 _show_look(report, as_json=as_json)
     if code is not ExitCode.GOOD:
@@ -81,7 +81,7 @@ def audit(
 def _code(report: "AuditReport", differed: bool) -> ExitCode:
     if differed:
         return ExitCode.NO
-    return ExitCode.GOOD if report.known else ExitCode.UNKNOWN
+    return ExitCode.GOOD if report.is_conclusive else ExitCode.UNKNOWN
 
 
 def _show(report: "AuditReport", *, as_json: bool) -> None:
@@ -125,7 +125,7 @@ def _summary(report: "AuditReport") -> dict[str, Any]:
     late, twice = (sum(getattr(each, name) for each in report.counts) for name in ("late", "twice"))
     found = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
     found["replayed"] = report.replayed
-    return {**found, "differ": report.differ, "known": report.known}
+    return {**found, "differ": report.has_differences, "known": report.is_conclusive}
 
 
 def _in_words(counts: "TableCounts") -> str:

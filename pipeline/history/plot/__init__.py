@@ -1,1 +1,1 @@
-"""The history of a cluster as a picture: SVG in a page, or PNG."""
+"""Plots the history of a cluster, as an HTML page with SVG or as PNG."""

@@ -1,4 +1,4 @@
-"""A drawing as one page of HTML that needs nothing else: SVG, styles and a small script inside."""
+"""Renders a drawing as one self-contained HTML page: SVG, styles and a small script."""
 
 from html import escape
 from typing import Final
@@ -17,9 +17,9 @@ from featurewatch.pipeline.history.plot.shapes import (
 
 
 def html(drawing: Drawing) -> str:
-    """The page; light or dark as the reader's system is."""
+    """Returns the page; it follows the light or dark setting of the reader's system."""
     body = "\n".join(map(_shape, drawing.shapes))
-    data = {
+    scale = {
         "left": drawing.left,
         "right": drawing.right,
         "top": drawing.top,
@@ -27,14 +27,14 @@ def html(drawing: Drawing) -> str:
         "begin": drawing.begin.timestamp() * 1000,
         "end": drawing.end.timestamp() * 1000,
     }
-    places = " ".join(f'data-{name}="{value:.0f}"' for name, value in data.items())
+    scale_attributes = " ".join(f'data-{name}="{value:.0f}"' for name, value in scale.items())
     return _PAGE.format(
         title=escape(drawing.title),
         light=_tones(LIGHT),
         dark=_tones(DARK),
         style=_STYLE,
         size=f'viewBox="0 0 {drawing.width:g} {drawing.height:g}"',
-        places=places,
+        scale=scale_attributes,
         body=body,
         script=SCRIPT,
     )
@@ -61,14 +61,14 @@ def _shape(shape: Shape) -> str:
         case Text():
             anchor = "" if shape.anchor == "start" else f' text-anchor="{shape.anchor}"'
             bold = ' font-weight="bold"' if shape.bold else ""
-            y = shape.y + 0.35 * shape.size  # the middle of its small letters
-            place = f'x="{shape.x:g}" y="{y:g}" font-size="{shape.size:g}"{anchor}{bold}'
-            return f"<text {place} {_paint('fill', shape.fill)}>{escape(shape.text)}</text>"
+            y = shape.y + 0.35 * shape.size  # ``shape.y`` is the middle of lower-case letters
+            attributes = f'x="{shape.x:g}" y="{y:g}" font-size="{shape.size:g}"{anchor}{bold}'
+            return f"<text {attributes} {_paint('fill', shape.fill)}>{escape(shape.text)}</text>"
 
 
-def _paint(what: str, colour: str) -> str:
+def _paint(property_: str, colour: str) -> str:
     is_tone = colour in {str(tone) for tone in Tone}
-    return f'style="{what}: var(--{colour})"' if is_tone else f'{what}="{colour}"'
+    return f'style="{property_}: var(--{colour})"' if is_tone else f'{property_}="{colour}"'
 
 
 def _tip(text: str) -> str:
@@ -100,7 +100,7 @@ _PAGE: Final = """<!DOCTYPE html>
 {style}</style>
 </head>
 <body>
-<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" {places}>
+<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" {scale}>
 <title>{title}</title>
 <defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"
  patternTransform="rotate(45)"><line y2="6" stroke="#ffffff" stroke-width="2"/></pattern></defs>

@@ -1,9 +1,9 @@
-"""What the page of a picture does under a pointer."""
+"""The script of a plot's page: shows the time and a tooltip under the pointer."""
 
 from typing import Final
 
 SCRIPT: Final = r"""
-// What lies under the pointer, and the time there.
+// Shows the time and the shape's tooltip under the pointer.
 (() => {
   const svg = document.querySelector("svg");
   const tip = document.getElementById("tip");
@@ -25,9 +25,9 @@ SCRIPT: Final = r"""
     for (const [name, value] of [["x1", at.x], ["x2", at.x], ["y1", top], ["y2", bottom]])
       line.setAttribute(name, value);
     line.setAttribute("opacity", 0.6);
-    const said = event.target.dataset?.tip;
+    const tooltip = event.target.dataset?.tip;
     const clock = time.toISOString().slice(0, 16).replace("T", " ") + " UTC";
-    tip.textContent = said ? `${clock}\n${said}` : clock;
+    tip.textContent = tooltip ? `${clock}\n${tooltip}` : clock;
     tip.style.display = "block";
     const { width, height } = tip.getBoundingClientRect();
     const beside = (place, size, room) =>

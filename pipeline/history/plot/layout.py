@@ -1,4 +1,4 @@
-"""Lays a picture of a cluster's history out: levels above, nodes below, one time axis for both."""
+"""Lays out the plot of a cluster's history: levels above, nodes below, on one time axis."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,10 +34,10 @@ LEFT: Final = 262
 RIGHT: Final = WIDTH - 28
 TICKS: Final = 12
 _FEW_LANES: Final = 36
-"""So many lanes are high enough for a name each."""
+"""Up to this many lanes are high enough for a name each."""
 _RARE: Final = 12
-_SEEN: Final = 13.0
-"""The height of a lane that has room for a name."""
+_LABELLED_HEIGHT: Final = 13.0
+"""The height of a lane with room for a name."""
 _LANES_HEIGHT: Final = 560
 _SMALL: Final = 11
 _STROKES: Final = {True: (Tone.LINE, 2.4), False: (Tone.SOFT, 1.2)}
@@ -56,17 +56,17 @@ class _Page:
         self.colours = dict(zip(software, shades(len(software)), strict=True))
 
     def x(self, at: datetime) -> float:
-        """Where a time is."""
-        part = (at - self.picture.begin).total_seconds() / self._span
-        return round(LEFT + (RIGHT - LEFT) * min(max(part, 0.0), 1.0), 2)
+        """Returns the x coordinate of a time."""
+        fraction = (at - self.picture.begin).total_seconds() / self._span
+        return round(LEFT + (RIGHT - LEFT) * min(max(fraction, 0.0), 1.0), 2)
 
-    def text(self, x: float, text: str, size: float = _SMALL, **more: object) -> None:
-        """Adds a text at the present height."""
-        self.shapes.append(Text(x, self.y, text, size, **more))  # type: ignore[arg-type]
+    def text(self, x: float, text: str, size: float = _SMALL, **options: object) -> None:
+        """Adds a text at the current y."""
+        self.shapes.append(Text(x, self.y, text, size, **options))  # type: ignore[arg-type]
 
 
 def layout(picture: Picture) -> Drawing:
-    """The drawing of a picture."""
+    """Lays out a picture as a drawing."""
     page = _Page(picture)
     _head(page)
     top = page.y
@@ -94,7 +94,7 @@ def _head(page: _Page) -> None:
     page.text(24, picture.cluster, 20, bold=True)
     changes = sum(len(steps.steps) - 1 for steps in picture.levels)
     bad = sum(len(lane.nodes) for lane in picture.lanes if lane.bad)
-    parts = [
+    texts = [
         f"{format_time(picture.begin).partition('.')[0]} to "
         f"{format_time(picture.end).partition('.')[0]} UTC",
         _count(picture.nodes, "node"),
@@ -103,12 +103,12 @@ def _head(page: _Page) -> None:
         f"{_count(bad, 'node')} incompatible at some time",
     ]
     page.y = 56
-    page.text(24, "  ·  ".join(parts), 12, fill=Tone.SOFT)
+    page.text(24, "  ·  ".join(texts), 12, fill=Tone.SOFT)
     page.y = 76
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _section(page: _Page, title: str) -> None:
@@ -123,7 +123,7 @@ def _nothing(page: _Page, text: str) -> None:
 
 
 def _levels(page: _Page, steps: LevelSteps) -> None:
-    """A step line; its rows are the levels that there were, at equal distances."""
+    """Draws a step line; its rows are the levels that occur, at equal distances."""
     picture = page.picture
     rows = sorted({level for _, level in steps.steps})
     row_height = 20 if len(rows) <= 14 else 280 / len(rows)
@@ -137,16 +137,18 @@ def _levels(page: _Page, steps: LevelSteps) -> None:
         if height[level] > top + 10 or text_width(label, _SMALL) < room:
             page.shapes.append(Text(LEFT - 10, height[level], label, _SMALL, Tone.SOFT, "end"))
     ends = [*(at for at, _ in steps.steps[1:]), picture.end]
-    came: tuple[tuple[float, float], ...] = ()
+    previous: tuple[tuple[float, float], ...] = ()
     for (at, level), end in zip(steps.steps, ends, strict=True):
         y = height[level]
-        # The rise belongs to the level that it leads to; nothing finalized is a faint line.
-        page.shapes.append(Line((*came, (page.x(at), y), (page.x(end), y)), *_STROKES[level > 0]))
-        came = ((page.x(end), y),)
+        # The vertical part belongs to the new level; a level of 0 is drawn faintly.
+        page.shapes.append(
+            Line((*previous, (page.x(at), y), (page.x(end), y)), *_STROKES[level > 0])
+        )
+        previous = ((page.x(end), y),)
     for (at, level), end in zip(steps.steps, ends, strict=True):
-        said = f"{steps.feature} {level_label(steps.feature, level)}\n{_span(at, end, picture)}"
+        tip = f"{steps.feature} {level_label(steps.feature, level)}\n{_span(at, end, picture)}"
         box = (page.x(at), height[level] - 6, max(page.x(end) - page.x(at), 1), 12)
-        page.shapes.append(Rect(*box, "none", tip=said))
+        page.shapes.append(Rect(*box, "none", tip=tip))
     page.y = top + (len(rows) - 1) * row_height + 16
 
 
@@ -160,10 +162,10 @@ def _span(begin: datetime, end: datetime, picture: Picture) -> str:
 def _lanes(page: _Page) -> None:
     lanes = page.picture.lanes
     if not lanes:
-        _nothing(page, "no node was heard of")
+        _nothing(page, "no node is known")
         return
     heights = _heights(lanes)
-    labelled = -100.0
+    last_label_y = -100.0
     role = ""
     for lane, height in zip(lanes, heights, strict=True):
         if role and lane.role != role:
@@ -171,16 +173,16 @@ def _lanes(page: _Page) -> None:
         role = lane.role
         inner = height - (4 if height > 12 else 1 if height > 5 else 0)
         middle = page.y + inner / 2
-        if middle - labelled >= _SMALL + 2:
+        if middle - last_label_y >= _SMALL + 2:
             page.shapes.append(Text(LEFT - 10, middle, _label(lane), _SMALL, Tone.SOFT, "end"))
-            labelled = middle
+            last_label_y = middle
         _bars(page, lane, inner)
         page.y += height
     page.y += 4
 
 
 def _label(lane: Lane) -> str:
-    """Who they are, as far as there is room."""
+    """The lane's title, shortened to the available width."""
     count = f" ({len(lane.nodes):,})" if len(lane.nodes) > 2 else ""
     shown_runs = MAX_RUNS
     while True:
@@ -191,15 +193,17 @@ def _label(lane: Lane) -> str:
 
 
 def _heights(lanes: Sequence[Lane]) -> list[float]:
-    """Lanes of many nodes are higher; where there are many lanes, they are low, but for those that
-    are looked for: of a role with few, and of nodes that were excluded."""
+    """The heights of lanes. Lanes of many nodes are higher. If there are many lanes they are low,
+    except for roles with few lanes, and for excluded nodes if they are few."""
     if len(lanes) <= _FEW_LANES:
         return [18 + 10 * log10(len(lane.nodes)) for lane in lanes]
-    low = max(_LANES_HEIGHT / len(lanes), 1.0)
+    low_height = max(_LANES_HEIGHT / len(lanes), 1.0)
     roles = Counter(lane.role for lane in lanes)
     bad = sum(1 for lane in lanes if lane.bad)
     return [
-        max(low, _SEEN) if roles[lane.role] <= _RARE or (lane.bad and bad <= _RARE) else low
+        max(low_height, _LABELLED_HEIGHT)
+        if roles[lane.role] <= _RARE or (lane.bad and bad <= _RARE)
+        else low_height
         for lane in lanes
     ]
 
@@ -214,8 +218,8 @@ def _bars(page: _Page, lane: Lane, height: float) -> None:
         page.shapes.append(Rect(x, page.y, width, height, colour, tip=tip))
         if height >= 12 and width > text_width(name, _SMALL) + 8:
             page.shapes.append(Text(x + 6, page.y + height / 2, name, _SMALL, on(colour)))
-    for before, bar in pairwise(lane.bars):
-        if height > 5 and before.end == bar.begin:
+    for previous, bar in pairwise(lane.bars):
+        if height > 5 and previous.end == bar.begin:
             x = page.x(bar.begin)
             page.shapes.append(Line(((x, page.y), (x, page.y + height)), Tone.PAGE, 1))
     for bar in lane.bad:
@@ -229,19 +233,19 @@ def _supports(software: SoftwareLabel) -> str:
 
 
 def _bands(page: _Page, top: float, bottom: float) -> None:
-    """Rolls, behind everything; their names stand above, where there is room."""
-    free = 0.0
+    """Draws the rolls behind everything else, with their names above if there is room."""
+    free_x = 0.0
     for roll in page.picture.rolls:
         x, end = page.x(roll.begin), page.x(roll.end)
-        took = f"{roll.title}: {roll.state}\n{format_time(roll.begin)} to {format_time(roll.end)}"
+        tip = f"{roll.title}: {roll.state}\n{format_time(roll.begin)} to {format_time(roll.end)}"
         box = (x - 1, top, max(end - x, 1) + 2, bottom - top)
-        page.back.append(Rect(*box, Tone.BAND, tip=took))
-        half = text_width(roll.title, _SMALL) / 2
-        middle = min(max((x + end) / 2, LEFT + half), RIGHT - half)
-        if middle - half > free:
+        page.back.append(Rect(*box, Tone.BAND, tip=tip))
+        half_width = text_width(roll.title, _SMALL) / 2
+        middle = min(max((x + end) / 2, LEFT + half_width), RIGHT - half_width)
+        if middle - half_width > free_x:
             text = Text(middle, top + 8, roll.title, _SMALL, Tone.SOFT, "middle")
             page.shapes.append(text)
-            free = middle + half + 8
+            free_x = middle + half_width + 8
 
 
 def _axis(page: _Page, top: float, bottom: float) -> None:

@@ -1,8 +1,8 @@
-"""What a picture of a cluster's history shows, as data.
+"""The content of a plot of a cluster's history, as data.
 
-Nodes whose history looks the same at the picture's resolution share a lane, so that a thousand
-nodes that were rolled together are a few lanes. A node that some level excluded at times has
-company only of nodes of which the same is true.
+Nodes with the same history at the plot's resolution share a lane, so a thousand nodes that were
+rolled together are a few lanes. A node that was excluded at times shares a lane only with nodes
+that were excluded at the same times.
 """
 
 from collections import defaultdict
@@ -26,15 +26,16 @@ from featurewatch.pipeline.lake.reader import (
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 COLUMNS: Final = 400
-"""Times that are closer than a part of the picture's width are one."""
+"""Times closer together than this fraction of the width count as equal."""
 MANY_LANES: Final = 100
 MAX_RUNS: Final = 6
-"""Runs of ids that are spelled out."""
+"""At most this many runs of ids are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSteps:
-    """A feature's level over time: from each time on, the level; 0: not finalized."""
+    """The level of a feature over time: each time with the level from then on (0: not
+    finalized)."""
 
     feature: str
     steps: tuple[tuple[datetime, int], ...]
@@ -42,7 +43,7 @@ class LevelSteps:
 
 @dataclass(frozen=True, slots=True)
 class SoftwareLabel:
-    """What nodes run, as far as their ranges tell: a release, or the ranges themselves.
+    """The software of a node, as far as its ranges show: a release, or the ranges themselves.
 
     ``newest`` is the highest metadata.version (-1: none); software is ordered by it.
     """
@@ -53,7 +54,7 @@ class SoftwareLabel:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A node supported the same from ``begin`` to ``end``; ``why`` says which level excluded it."""
+    """A time range with constant capabilities of a node; ``why`` explains an exclusion."""
 
     begin: datetime
     end: datetime
@@ -63,7 +64,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Nodes of one role with the same history; ``bad`` are the times of incompatibility."""
+    """Nodes of one role with the same history; ``bad`` are their times of exclusion."""
 
     role: str
     nodes: tuple[int, ...]
@@ -71,13 +72,13 @@ class Lane:
     bad: tuple[Bar, ...]
 
     def title(self, most: int = MAX_RUNS) -> str:
-        """Who they are; at most so many runs of ids."""
+        """Returns the role and the ids, with at most ``most`` runs of ids."""
         return f"{self.role}{'s' if len(self.nodes) > 1 else ''} {runs(self.nodes, most)}"
 
 
 @dataclass(frozen=True, slots=True)
 class RollBar:
-    """A roll to other software."""
+    """A roll of the cluster to other software."""
 
     begin: datetime
     end: datetime
@@ -87,7 +88,7 @@ class RollBar:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A cluster from ``begin`` to ``end``."""
+    """The history of a cluster from ``begin`` to ``end``."""
 
     cluster: str
     begin: datetime
@@ -98,42 +99,44 @@ class Picture:
 
     @property
     def software(self) -> list[SoftwareLabel]:
-        """All software, oldest first."""
+        """All software that occurs, oldest first."""
         return sorted(
             {bar.software for lane in self.lanes for bar in lane.bars},
-            key=lambda each: (each.newest, each.name),
+            key=lambda label: (label.newest, label.name),
         )
 
     @property
     def nodes(self) -> int:
-        """How many nodes it shows; a combined one is one."""
+        """The number of nodes; a combined node counts once."""
         return len({node for lane in self.lanes for node in lane.nodes})
 
 
 def runs(nodes: Sequence[int], most: int = MAX_RUNS) -> str:
-    """Ids with runs drawn together, ``1-3, 7``; after ``most`` runs an ellipsis."""
-    found: list[list[int]] = []
+    """Formats ids with runs joined, ``1-3, 7``; after ``most`` runs an ellipsis follows."""
+    id_runs: list[list[int]] = []
     for node in sorted(nodes):
-        if found and node == found[-1][1] + 1:
-            found[-1][1] = node
+        if id_runs and node == id_runs[-1][1] + 1:
+            id_runs[-1][1] = node
         else:
-            found.append([node, node])
-    text = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found[:most])
-    return f"{text}, …" if len(found) > most else text
+            id_runs.append([node, node])
+    text = ", ".join(
+        f"{first}" if first == last else f"{first}-{last}" for first, last in id_runs[:most]
+    )
+    return f"{text}, …" if len(id_runs) > most else text
 
 
 def level_label(feature: str, level: int) -> str:
-    """A level for people."""
+    """Returns the name of a level for people."""
     return level_name(FeatureName(feature), FeatureLevel(level))
 
 
 def picture(
     lake: LakeReader, cluster: str, since: datetime | None, until: datetime | None, now: datetime
 ) -> Picture:
-    """The history of a cluster between two times (None: all that there is).
+    """Reads the history of a cluster between two times (None: as far as the lake goes).
 
     Raises:
-        UnknownMomentError: The lake holds nothing of that time.
+        UnknownMomentError: The lake holds nothing in that range.
         LakeError: The lake cannot be read.
     """
     snapshots = lake.query(
@@ -142,7 +145,7 @@ def picture(
         cluster=cluster,
     )
     end = min(until or now, _end(lake, now))
-    first = [row["at"] for row in snapshots[:1]]
+    snapshot_times = [row["at"] for row in snapshots[:1]]
     intervals = lake.query(
         "SELECT role, node_id, ranges, release, since, until FROM capability_intervals"
         " WHERE cluster = $cluster AND since < $end ORDER BY role, node_id, since",
@@ -150,12 +153,12 @@ def picture(
         cluster=cluster,
         end=end,
     )
-    begins = min([*first, *(row["since"] for row in intervals)], default=end)
-    begin = max(since, begins) if since else begins
+    earliest = min([*snapshot_times, *(row["since"] for row in intervals)], default=end)
+    begin = max(since, earliest) if since else earliest
     if begin >= end:
         raise UnknownMomentError(
             f"the history of cluster {cluster} has nothing between "
-            f"{format_time(since or begins)} and "
+            f"{format_time(since or earliest)} and "
             f"{format_time(end)}"
         )
     incompatible = lake.query(
@@ -182,28 +185,31 @@ def _end(lake: LakeReader, now: datetime) -> datetime:
 
 
 def _roll(row: Row, begin: datetime, end: datetime) -> RollBar:
-    ends = row["finalized"] or row["rolled"] or row["ended"] or end
-    releases = (", ".join(row[name] or ["?"]) for name in ("from_releases", "to_releases"))
-    return RollBar(max(row["started"], begin), min(ends, end), " → ".join(releases), row["state"])
+    ends_at = row["finalized"] or row["rolled"] or row["ended"] or end
+    names = (", ".join(row[name] or ["?"]) for name in ("from_releases", "to_releases"))
+    return RollBar(max(row["started"], begin), min(ends_at, end), " → ".join(names), row["state"])
 
 
 def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[LevelSteps]:
-    """How each feature's level went; metadata.version comes first, the others by name."""
-    found: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    """Returns the steps of each feature's level; metadata.version comes first, the others by
+    name."""
+    steps_by_feature: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
     for row in snapshots:
         at = max(row["at"], begin)
         finalized = row["finalized"] or {}
         if at > end:
             break
-        for feature in {*found, *finalized}:
-            steps, level = found[feature], finalized.get(feature, 0)
+        for feature in {*steps_by_feature, *finalized}:
+            steps, level = steps_by_feature[feature], finalized.get(feature, 0)
             if not steps and at > begin + (end - begin) / COLUMNS:
-                steps.append((begin, 0))  # it is seen that there was nothing before
+                steps.append((begin, 0))  # shows that the feature was not finalized before
             if steps and steps[-1][0] == at:
                 steps.pop()
             if not steps or steps[-1][1] != level:
                 steps.append((at, level))
-    ordered = sorted(found.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0]))
+    ordered = sorted(
+        steps_by_feature.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0])
+    )
     return [
         LevelSteps(feature, tuple(steps)) for feature, steps in ordered if any(s[1] for s in steps)
     ]
@@ -212,7 +218,7 @@ def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[Lev
 def lanes(
     intervals: Iterable[Row], incompatible: Iterable[Row], begin: datetime, end: datetime
 ) -> list[Lane]:
-    """The nodes' bars, alike ones together: by role, and then by id."""
+    """Returns the lanes of a cluster's nodes, by role and ids."""
     nodes: dict[tuple[str, int], list[Bar]] = defaultdict(list)
     bad: dict[tuple[str, int], list[Bar]] = defaultdict(list)
     for row in intervals:
@@ -224,17 +230,17 @@ def lanes(
     for key, spans in bad.items():
         nodes.setdefault(key, [])
         bad[key] = _joined(spans)
-    joined = {key: _joined(bars) for key, bars in nodes.items()}
-    near = (end - begin) / COLUMNS
-    found = _alike(joined, bad, near)
-    while len(found) > MANY_LANES and near < (end - begin) / 25:
-        near *= 2
-        found = _alike(joined, bad, near)
-    return sorted(found, key=lambda lane: (lane.role, lane.nodes))
+    bars_by_node = {key: _joined(bars) for key, bars in nodes.items()}
+    tolerance = (end - begin) / COLUMNS
+    result = _alike(bars_by_node, bad, tolerance)
+    while len(result) > MANY_LANES and tolerance < (end - begin) / 25:
+        tolerance *= 2
+        result = _alike(bars_by_node, bad, tolerance)
+    return sorted(result, key=lambda lane: (lane.role, lane.nodes))
 
 
 def software(release: str | None, ranges: Mapping[str, Sequence[int]] | None) -> SoftwareLabel:
-    """What a node runs: the name of its release, or what it supports."""
+    """Returns the label of a node's software: its release, or its range of metadata.version."""
     bounds = (ranges or {}).get(METADATA_VERSION)
     newest = bounds[1] if bounds else -1
     if release:
@@ -252,48 +258,51 @@ def _bar(
 
 
 def _joined(bars: Iterable[Bar]) -> list[Bar]:
-    """Bars of one node, where the next one says the same drawn together."""
-    found: list[Bar] = []
+    """The bars of one node, with adjacent equal ones joined."""
+    joined: list[Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.begin):
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last and last.end >= bar.begin and (last.software, last.why) == (bar.software, bar.why):
-            found[-1] = Bar(last.begin, max(last.end, bar.end), bar.software, bar.why)
+            joined[-1] = Bar(last.begin, max(last.end, bar.end), bar.software, bar.why)
         else:
-            found.append(bar)
-    return found
+            joined.append(bar)
+    return joined
 
 
 def _alike(
     nodes: Mapping[tuple[str, int], Sequence[Bar]],
     bad: Mapping[tuple[str, int], Sequence[Bar]],
-    near: timedelta,
+    tolerance: timedelta,
 ) -> list[Lane]:
-    """Lanes of nodes whose bars begin and end at nearly the same times."""
+    """Groups nodes whose bars begin and end at nearly the same times into lanes."""
     both = {key: (*bars, *bad.get(key, ())) for key, bars in nodes.items()}
     times = {time for bars in both.values() for bar in bars for time in (bar.begin, bar.end)}
-    place = _places(times, near)
+    time_index = _time_indices(times, tolerance)
     groups: dict[Any, list[tuple[str, int]]] = defaultdict(list)
     for key, bars in both.items():
-        look = [(place[bar.begin], place[bar.end], bar.software, bool(bar.why)) for bar in bars]
-        # What came and went between two places is seen in no lane, but it is no other history.
-        seen = tuple(each for each in look if each[0] != each[1] or each[3])
-        groups[(key[0], seen)].append(key)
-    found = []
+        outline = [
+            (time_index[bar.begin], time_index[bar.end], bar.software, bool(bar.why))
+            for bar in bars
+        ]
+        # A bar within one time index is invisible and does not make the history another one.
+        visible = tuple(bar for bar in outline if bar[0] != bar[1] or bar[3])
+        groups[(key[0], visible)].append(key)
+    result = []
     for (role, _), keys in groups.items():
         first = keys[len(keys) // 2]
         ids = tuple(sorted(node_id for _, node_id in keys))
-        found.append(Lane(role, ids, tuple(nodes[first]), tuple(bad.get(first, ()))))
-    return found
+        result.append(Lane(role, ids, tuple(nodes[first]), tuple(bad.get(first, ()))))
+    return result
 
 
-def _places(times: Iterable[datetime], near: timedelta) -> dict[datetime, int]:
-    """Numbers for times, in order, the same for those that are near each other."""
-    found: dict[datetime, int] = {}
+def _time_indices(times: Iterable[datetime], tolerance: timedelta) -> dict[datetime, int]:
+    """Numbers times in order; times within ``tolerance`` of each other get the same number."""
+    indices: dict[datetime, int] = {}
     ordered = sorted(times)
     start = ordered[0] if ordered else None
     for before, time in pairwise([*ordered[:1], *ordered]):
-        number = found.get(before, 0)
-        if start is not None and time - start > near:
-            start, number = time, number + 1
-        found[time] = number
-    return found
+        index = indices.get(before, 0)
+        if start is not None and time - start > tolerance:
+            start, index = time, index + 1
+        indices[time] = index
+    return indices

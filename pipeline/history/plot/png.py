@@ -1,7 +1,7 @@
-"""A drawing as PNG; the same drawing gives the same bytes.
+"""Renders a drawing as PNG; equal drawings give equal bytes.
 
-It goes straight to matplotlib's renderer: figures and axes, which a laid out drawing does not need,
-take longer to import than the picture takes to draw.
+It calls matplotlib's renderer directly: figures and axes, which a finished layout does not need,
+take longer to import than the plot takes to draw.
 """
 
 from io import BytesIO
@@ -10,17 +10,17 @@ from typing import Any, Final
 from featurewatch.pipeline.history.plot.shapes import LIGHT, Drawing, Line, Rect, Shape, Text, Tone
 
 SCALE: Final = 1.44
-"""Pixels of the image to one of the drawing."""
+"""Pixels of the image per pixel of the drawing."""
 _POINTS: Final = 72.0
-_PARTS: Final = {"start": 0.0, "middle": 0.5, "end": 1.0}
+_ANCHOR_OFFSETS: Final = {"start": 0.0, "middle": 0.5, "end": 1.0}
 
 
 def png(drawing: Drawing) -> bytes:
-    """The bytes of an image, on a light page."""
+    """Returns the bytes of the image, on a light page."""
     from matplotlib import rc_context
     from PIL import Image
 
-    # Whatever the user's own matplotlibrc says.
+    # Overrides the user's own matplotlibrc.
     with rc_context({"hatch.linewidth": 1.0, "path.simplify": False, "text.hinting": "default"}):
         pixels = _Canvas(drawing).drawn()
     out = BytesIO()
@@ -29,8 +29,8 @@ def png(drawing: Drawing) -> bytes:
 
 
 class _Canvas:
-    """A page of matplotlib's renderer, whose y goes up from the bottom and whose unit is points:
-    the resolution is such that a point is a pixel."""
+    """A page of matplotlib's renderer. Its y axis points up and its unit is the point; at this
+    resolution a point is a pixel."""
 
     def __init__(self, drawing: Drawing) -> None:
         from matplotlib.backends.backend_agg import RendererAgg
@@ -44,7 +44,7 @@ class _Canvas:
         self._rect(Rect(0, 0, drawing.width, drawing.height, LIGHT[Tone.PAGE]))
 
     def drawn(self) -> Any:
-        """The pixels, once all shapes are down."""
+        """Draws all shapes and returns the pixels."""
         import numpy as np
 
         for shape in self._drawing.shapes:
@@ -81,8 +81,8 @@ class _Canvas:
         weight = "bold" if text.bold else "normal"
         font = self._font(family="DejaVu Sans", weight=weight, size=text.size * SCALE)
         width, _, _ = self._renderer.get_text_width_height_descent(text.text, font, ismath=False)
-        x = text.x * SCALE - width * _PARTS[text.anchor]
-        # Its baseline: the middle is that of small letters.
+        x = text.x * SCALE - width * _ANCHOR_OFFSETS[text.anchor]
+        # The baseline, from the middle of lower-case letters.
         y = (text.y + 0.35 * text.size) * SCALE
         self._renderer.draw_text(self._graphics(_colour(text.fill), 1), x, y, text.text, font, 0)
 

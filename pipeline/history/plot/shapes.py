@@ -1,6 +1,6 @@
-"""What a drawing is made of: shapes in pixels from the top left, and colours by what they mean.
+"""The elements of a drawing: shapes in pixels from the top left, and colours by their meaning.
 
-A drawing is laid out once; `plot_png` and `plot_html` only put its shapes down.
+A drawing is laid out once; `png` and `html_page` only render its shapes.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Tone(StrEnum):
-    """A colour by its meaning: each has one for a light page and one for a dark one."""
+    """A colour by its meaning, with one value for light pages and one for dark ones."""
 
     PAGE = "page"
     INK = "ink"
@@ -40,15 +40,16 @@ DARK: Final = {
     Tone.LINE: "#56b4e9",
     Tone.BAD: "#ff8a3d",
 }
-"""Blue and vermilion of Okabe and Ito, which people with any kind of colour vision tell apart."""
+"""Blue and vermilion are those of Okabe and Ito, which people with any kind of colour vision can
+tell apart."""
 
 _VIRIDIS: Final = ("#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30")
 
 
 def shades(count: int) -> list[str]:
-    """So many colours from dark to light, which keep their order without colour vision, too.
+    """Returns ``count`` colours from dark to light, whose order shows without colour vision too.
 
-    Parts of viridis, by van der Walt and Smith, without the ends that a page may hide.
+    They are parts of viridis, by van der Walt and Smith, without the ends that a page may hide.
     """
     last = len(_VIRIDIS) - 1
     if count == 1:
@@ -56,12 +57,12 @@ def shades(count: int) -> list[str]:
     return [_between(index * last / (count - 1)) for index in range(count)]
 
 
-def _between(place: float) -> str:
-    low = min(int(place), len(_VIRIDIS) - 2)
-    part = place - low
+def _between(position: float) -> str:
+    low = min(int(position), len(_VIRIDIS) - 2)
+    fraction = position - low
     mixed = (
-        round(one + (other - one) * part)
-        for one, other in zip(_rgb(_VIRIDIS[low]), _rgb(_VIRIDIS[low + 1]), strict=True)
+        round(before + (after - before) * fraction)
+        for before, after in zip(_rgb(_VIRIDIS[low]), _rgb(_VIRIDIS[low + 1]), strict=True)
     )
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
@@ -71,16 +72,16 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def on(colour: str) -> str:
-    """Black or white, whichever is read better on a colour."""
+    """Returns black or white, whichever is more readable on a colour."""
     red, green, blue = _rgb(colour)
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else "#ffffff"
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle; ``fill`` is a tone or a colour. ``hatched``: lines on it, and a border.
+    """A rectangle; ``fill`` is a tone or a colour. ``hatched``: with hatching and a border.
 
-    ``tip`` is what a page says of it, line by line.
+    ``tip`` is the tooltip on a page, with one fact per line.
     """
 
     x: float
@@ -94,7 +95,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points."""
+    """A line through points; ``width`` is in pixels."""
 
     points: tuple[tuple[float, float], ...]
     tone: str
@@ -104,7 +105,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text; ``anchor`` is start, middle or end, ``y`` its middle."""
+    """A text; ``anchor`` is start, middle or end, and ``y`` is its vertical middle."""
 
     x: float
     y: float
@@ -120,10 +121,10 @@ Shape = Rect | Line | Text
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Shapes in the order in which they lie on each other.
+    """Shapes in drawing order.
 
-    Time goes from ``begin`` at x = ``left`` to ``end`` at x = ``right``; what moves with a pointer
-    goes from y = ``top`` to y = ``bottom``.
+    Time runs from ``begin`` at x = ``left`` to ``end`` at x = ``right``; the line under the pointer
+    runs from y = ``top`` to y = ``bottom``.
     """
 
     title: str
@@ -139,5 +140,5 @@ class Drawing:
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """About how wide a text is, rather too wide."""
+    """Estimates the width of a text in pixels, rather too wide."""
     return len(text) * size * (0.6 if bold else 0.56)

@@ -1,4 +1,4 @@
-"""Ticks of a time axis, in UTC."""
+"""The ticks of a time axis, in UTC."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,36 +18,36 @@ _MONDAY: Final = datetime(1970, 1, 5, tzinfo=UTC)
 
 
 def ticks(begin: datetime, end: datetime, most: int) -> list[tuple[datetime, str]]:
-    """At most so many round times between two, and what to write there.
+    """Returns at most ``most`` round times between two times, each with its label.
 
-    A tick says what its step needs, and the first one of a new day or year that, too.
+    A label has the precision of the step; the first tick of a new day or year names that too.
     """
     span = end - begin
-    step = next((each for each in _STEPS if span / each <= most), None)
+    step = next((step for step in _STEPS if span / step <= most), None)
     if step is not None:
         times = list(_every(begin, end, step))
     else:
-        months = next((each for each in _MONTHS if span / (_MONTH * each) <= most), 240)
+        months = next((count for count in _MONTHS if span / (_MONTH * count) <= most), 240)
         times = list(_months(begin, end, months))
     texts = [_text(time, before, step) for before, time in pairwise([None, *times])]
     return list(zip(times, texts, strict=True))
 
 
 def _every(begin: datetime, end: datetime, step: timedelta) -> Iterator[datetime]:
-    at = _MONDAY + -((_MONDAY - begin) // step) * step
-    while at <= end:
-        if at >= begin:
-            yield at
-        at += step
+    time = _MONDAY + -((_MONDAY - begin) // step) * step
+    while time <= end:
+        if time >= begin:
+            yield time
+        time += step
 
 
 def _months(begin: datetime, end: datetime, months: int) -> Iterator[datetime]:
-    number = begin.astimezone(UTC).year * 12 + begin.astimezone(UTC).month - 1
-    number -= number % months
-    while (at := datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)) <= end:
-        if at >= begin:
-            yield at
-        number += months
+    month = begin.astimezone(UTC).year * 12 + begin.astimezone(UTC).month - 1
+    month -= month % months
+    while (time := datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)) <= end:
+        if time >= begin:
+            yield time
+        month += months
 
 
 def _text(time: datetime | None, before: datetime | None, step: timedelta | None) -> str:

@@ -18,7 +18,7 @@ from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES, TRANSACTION_MARKERS
 from tests.conformance.dump_log import kafkas
-from tests.pipeline.replay.logs import Log, events, level, read_units, registration, snapshot
+from tests.pipeline.replay.logs import Log, events, level, read_splits, registration, snapshot
 
 pytestmark = pytest.mark.stack
 
@@ -42,14 +42,16 @@ def printed(files: list[Path], release: str, cache: Cache) -> bytes:
 
 def replayed(path: Path, cluster: str = "") -> list[BronzeRow]:
     """All that a replay of a path would take into bronze, but for the time when it did."""
-    finds = discover([path], cluster, path.parent / "scratch")
-    (course,) = plan(finds.found, finds.problems)
-    (track,) = tracks = splits_of([course], SMALL)
-    rows, tallies = read_units(tracks)
-    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
-    told = assemble(course.cluster, steps, tallies)
-    assert [*finds.problems, *told.problems] == []
-    return [row._replace(unit=0) for row in (*rows, *told.rows)]
+    logs = discover([path], cluster, path.parent / "scratch")
+    (cluster_plan,) = plan(logs.files, logs.problems)
+    (cluster_splits,) = clusters = splits_of([cluster_plan], SMALL)
+    rows, all_stats = read_splits(clusters)
+    steps = [
+        step if isinstance(step, SnapshotFile) else step.number for step in cluster_splits.steps
+    ]
+    told = assemble(cluster_plan.cluster, steps, all_stats)
+    assert [*logs.problems, *told.problems] == []
+    return [row._replace(split=0) for row in (*rows, *told.rows)]
 
 
 def records(rows: list[BronzeRow], *but: str) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Topics as sources and a worker leave them, without a bus: bronze for audits."""
+"""Bronze for audits: topics as sources and a worker leave them, without a bus."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -33,24 +33,24 @@ from tests.simulation.world import World
 
 START_MS = 1_750_000_000_000
 
-Told = tuple[int, Topic, Event]
-"""An event of a topic, and when it was published (ms)."""
+SourceEvent = tuple[int, Topic, Event]
+"""An event with its topic and its publish time (ms)."""
 
 Change = Callable[[Output, int], Iterable[tuple[Output, int]]]
-"""What becomes of an output that is said at a time (ms)."""
+"""Maps an output and its publish time (ms) to the outputs that are published instead."""
 
 
-def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[Told]:
-    """What the sources of a small cluster publish; its name is ``cluster-<seed>``."""
-    found = []
+def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[SourceEvent]:
+    """The events of a small cluster named ``cluster-<seed>``, with topics and times, in order."""
+    events = []
     for event in World(Random(seed)).history(steps):
-        moved: dict[str, Any] = {"cluster": ClusterId(f"cluster-{seed}")}
+        fields: dict[str, Any] = {"cluster": ClusterId(f"cluster-{seed}")}
         for name in ("seen_ms", "append_ms"):
             if getattr(event, name, -1) >= 0:
-                moved[name] = getattr(event, name) + start_ms
-        event = replace(event, **moved)
-        found.append((event.seen_ms, _topic(event), event))
-    return sorted(found, key=lambda told: told[0])
+                fields[name] = getattr(event, name) + start_ms
+        event = replace(event, **fields)
+        events.append((event.seen_ms, _topic(event), event))
+    return sorted(events, key=lambda source_event: source_event[0])
 
 
 def _topic(event: Event) -> Topic:
@@ -61,23 +61,23 @@ def _topic(event: Event) -> Topic:
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
 
 
-def heartbeat(at_ms: int) -> Told:
-    """A word of another cluster's source, by which the time goes on."""
+def heartbeat(at_ms: int) -> SourceEvent:
+    """A heartbeat of another cluster's source, which advances the newest time in bronze."""
     name, state = ClusterId("clock"), SourceState.FOLLOWING
     status = SourceStatus(name, "kraft", state, 5, 1, 6, 1, 1, "", at_ms)
     return at_ms, METADATA_LOG, status
 
 
 class Read(NamedTuple):
-    """An input as the worker reads it: where it stands, and when it was taken in (ms)."""
+    """An input as the worker reads it: its offset, and when it was processed (ms)."""
 
     offset: int
-    told: Told
-    taken_ms: int
+    source_event: SourceEvent
+    processed_ms: int
 
 
 class Topics:
-    """Messages with the offsets that they get, as rows of bronze."""
+    """Messages with their offsets, as rows of bronze."""
 
     def __init__(self) -> None:
         self._ends: Counter[str] = Counter()
@@ -85,89 +85,91 @@ class Topics:
         self._round = 0
 
     def add(self, name: str, message: Message, at_ms: int) -> int:
-        """A message on the topic of a name; its offset."""
+        """Adds a message to the named topic and returns its offset."""
         offset = self._ends[name]
         self._ends[name] += 1
         time = EPOCH + timedelta(milliseconds=at_ms)
-        place = (name, 0, offset, time, message.key, message.value, message.headers)
-        self._rows.append((*place, time, time.date()))
+        position = (name, 0, offset, time, message.key, message.value, message.headers)
+        self._rows.append((*position, time, time.date()))
         return offset
 
     def skip(self, topic: Topic, number: int = 1) -> None:
-        """Messages that are gone."""
+        """Skips offsets, as if their messages were lost."""
         self._ends[topic.name()] += number
 
-    def publish(self, told: Iterable[Told], prefix: str = PREFIX) -> list[Read]:
-        """Events as sources publish them; the worker takes each in a millisecond later."""
+    def publish(self, source_events: Iterable[SourceEvent], prefix: str = PREFIX) -> list[Read]:
+        """Adds events as their sources publish them; the worker processes each a millisecond
+        later."""
         return [
-            Read(self.add(topic.name(prefix), encode(topic, event), at_ms), one, at_ms + 1)
-            for one in told
-            for at_ms, topic, event in [one]
+            Read(self.add(topic.name(prefix), encode(topic, event), at_ms), source_event, at_ms + 1)
+            for source_event in source_events
+            for at_ms, topic, event in [source_event]
         ]
 
-    def say(self, output: Output, at_ms: int) -> None:
-        """An output as the worker says it."""
+    def publish_output(self, output: Output, at_ms: int) -> None:
+        """Adds an output as the worker publishes it."""
         self.add(topic_of(output).name(), encode_output(output), at_ms)
 
     def into(self, lake: Lake) -> None:
-        """Appends what was added since the last time, as one round of bronze."""
+        """Appends the messages added since the last call, as one round of bronze."""
         self._round += 1
-        found = [(*row[:8], self._round, row[8]) for row in self._rows]
+        round_rows = [(*row[:8], self._round, row[8]) for row in self._rows]
         self._rows.clear()
-        lake.append(MESSAGES, lake.session.createDataFrame(found, MESSAGES.ddl))
+        lake.append(MESSAGES, lake.session.createDataFrame(round_rows, MESSAGES.ddl))
 
 
 def work(reads: Iterable[Read]) -> Iterator[tuple[Output, int]]:
-    """What a worker says that takes messages in, in the order given, each with the time (ms)."""
+    """The outputs of a worker that processes messages in the given order, each with its time
+    (ms)."""
     states: dict[str, MonitorState] = {}
-    for offset, (at_ms, topic, event), taken_ms in reads:
+    for offset, (at_ms, topic, event), processed_ms in reads:
         state = states.get(event.cluster) or MonitorState.of(event.cluster)
         outcome = step(state, event, MessagePosition(topic.short_name, offset, at_ms))
         states[event.cluster] = outcome.state
-        said: list[Output] = [*outcome.changes, *outcome.alerts]
+        outputs: list[Output] = [*outcome.changes, *outcome.alerts]
         if outcome.snapshot is not None:
-            said.append(outcome.snapshot)
-        yield from ((output, taken_ms) for output in said)
+            outputs.append(outcome.snapshot)
+        yield from ((output, processed_ms) for output in outputs)
 
 
 def in_another_order(reads: list[Read], seed: int) -> list[Read]:
-    """The same messages as a worker takes them that now and then is late with a topic.
+    """The same messages in the order of a worker that is sometimes late with a topic.
 
     The messages of one topic keep their order.
     """
-    chance = Random(seed)
+    random = Random(seed)
     left: dict[str, deque[Read]] = {}
     for read in reads:
-        left.setdefault(read.told[1].short_name, deque()).append(read)
-    now, found = reads[0].taken_ms, []
+        left.setdefault(read.source_event[1].short_name, deque()).append(read)
+    now_ms, reordered = reads[0].processed_ms, []
     while left:
-        name = chance.choice([*left])
-        for _ in range(chance.randint(1, 6)):
+        name = random.choice([*left])
+        for _ in range(random.randint(1, 6)):
             if name in left:
                 read = left[name].popleft()
-                now = max(now + 1, read.taken_ms)
-                found.append(read._replace(taken_ms=now))
+                now_ms = max(now_ms + 1, read.processed_ms)
+                reordered.append(read._replace(processed_ms=now_ms))
                 if not left[name]:
                     del left[name]
-    return found
+    return reordered
 
 
 def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Output, int]]]:
-    """The messages of a history, and what is said of them with the times (ms), after crashes.
+    """The messages of a history, and their outputs with times (ms), with duplicates after crashes.
 
-    One message in ten was published again by its source, and one in ten said again by the worker,
-    which is late with a topic now and then.
+    A source published one message in ten again, and the worker one output in ten; the worker is
+    sometimes late with a topic.
     """
-    chance = Random(seed)
+    random = Random(seed)
 
     def times() -> int:
-        return 2 if chance.random() < 0.1 else 1
+        return 2 if random.random() < 0.1 else 1
 
-    reads = topics.publish([one for told in history(seed) for one in [told] * times()])
-    worked = work(in_another_order(reads, seed))
-    return reads, [one for said in worked for one in [said] * times()]
+    reads = topics.publish([copy for event in history(seed) for copy in [event] * times()])
+    outputs = work(in_another_order(reads, seed))
+    return reads, [copy for output in outputs for copy in [output] * times()]
 
 
 def fold_gold(lake: Lake) -> None:
-    """Folds what bronze has."""
+    """Folds all of bronze."""
     run_once(lake, [GoldQuery(lake).writer])

@@ -1,4 +1,4 @@
-"""The audit: what was said live against what the lake recomputes."""
+"""The audit compares the live outputs with what the lake recomputes."""
 
 import contextlib
 import json
@@ -46,14 +46,14 @@ LATER_MS = START_MS + 100_000
 
 
 class Course(Event):
-    """What happens between one look and the next; set when nothing more does."""
+    """The steps between one audit and the next; it is set when there are none left."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: list[Callable[[], None]] = []
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Takes the next step."""
+        """Runs the next step."""
         if self.steps:
             self.steps.pop(0)()
         else:
@@ -62,20 +62,20 @@ class Course(Event):
 
 
 class Commands:
-    """The command on a lake, in this process' session."""
+    """Runs the command on a lake, in this process's session."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.course = Course()
 
     def run(self, *flags: str) -> tuple[int, list[dict[str, Any]]]:
-        """The exit code and the documents that it prints."""
+        """Returns the exit code and the printed documents."""
         command = ["pipeline", "audit", "--lake", self.lake.root, "--json", *flags]
         result = CliRunner().invoke(app, command)
         return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
 
     def opened(self, root: str, _: str) -> contextlib.AbstractContextManager[Lake]:
-        """The lake, instead of one that is opened anew."""
+        """Returns the lake instead of opening it again."""
         assert root == self.lake.root
         return contextlib.nullcontext(self.lake)
 
@@ -83,14 +83,14 @@ class Commands:
 @pytest.fixture
 def commands(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """The command on an empty lake."""
-    found = Commands(lake)
-    monkeypatch.setattr(command, "open_lake", found.opened)
-    monkeypatch.setattr(command, "_stop_at_signal", lambda: found.course)
-    return found
+    commands_ = Commands(lake)
+    monkeypatch.setattr(command, "open_lake", commands_.opened)
+    monkeypatch.setattr(command, "_stop_at_signal", lambda: commands_.course)
+    return commands_
 
 
 def fault(output: Output, at_ms: int, first: set[str]) -> Iterator[tuple[Output, int]]:
-    """What becomes of an output of a cluster of which one fault is known."""
+    """The outputs that are published instead of one; each cluster has a known fault."""
     key = f"{output.cluster}/{type(output).__name__}"
     is_first = key not in first
     first.add(key)
@@ -111,44 +111,48 @@ def fault(output: Output, at_ms: int, first: set[str]) -> Iterator[tuple[Output,
             yield output, at_ms
 
 
-def without_compacted(said: list[tuple[Output, int]]) -> list[tuple[Output | None, int]]:
-    """What compaction leaves of a cluster's outputs; nothing stands where alerts were taken away:
-    those that were resolved later."""
-    ended = {o.id for o, _ in said if isinstance(o, Alert) and o.state is AlertState.RESOLVED}
+def without_compacted(outputs: list[tuple[Output, int]]) -> list[tuple[Output | None, int]]:
+    """The outputs that remain after compaction: None in place of the firings of alerts that were
+    resolved later."""
+    ended = {o.id for o, _ in outputs if isinstance(o, Alert) and o.state is AlertState.RESOLVED}
     return [
         (None if isinstance(o, Alert) and o.state is AlertState.FIRING and o.id in ended else o, at)
-        for o, at in said
+        for o, at in outputs
     ]
 
 
 @pytest.mark.stack
 def test_each_kind_of_difference_is_found(commands: Commands) -> None:
-    """A change that was not said, an alert out of nothing, a change with another level, a snapshot
-    that came late and a change that was said twice are told apart, and nothing else differs. What
-    a worker said that took the topics of a cluster in another order than that of their times is
-    right, too. Of what compaction took away it is unknown whether it was said, and replayed
-    clusters are left out. What gold has not folded yet is not extra, and what is still to be said
-    is not missing, until its time is over. Where a part of an input is gone, nothing is known."""
+    """A missing change, an extra alert, a change with another level, a late snapshot and a
+    duplicate change are told apart, and nothing else differs.
+
+    Outputs of a worker that processed a cluster's topics in another order are right, too. Outputs
+    that were compacted away are unknown, and replayed clusters are left out. Outputs that gold has
+    not folded yet are not extra, and outputs within their time limit are not missing. A lost input
+    makes its clusters unknown.
+    """
     lake, topics, first = commands.lake, Topics(), set[str]()
-    assert not audit(lake).known
+    assert not audit(lake).is_conclusive
     planted: list[tuple[Output | None, int]] = []
     for seed in (1, 2, 4, 6, 10):
         reads = topics.publish(history(seed))
-        planted += [said for output, at in work(reads) for said in fault(output, at, first)]
+        planted += [
+            published for output, at in work(reads) for published in fault(output, at, first)
+        ]
     for seed in (11, 13, 17, 19):
         planted += [*work(in_another_order(topics.publish(history(seed)), seed))]
     planted += without_compacted([*work(topics.publish(history(30)))])
     gone = sum(output is None for output, _ in planted)
     topics.publish(history(29, start_ms=LATER_MS * 2), prefix="replay.cluster-29")
-    lately = [*work(topics.publish(history(27, start_ms=LATER_MS)))]
-    last = lately[-1][1]
-    unsaid = sum(at_ms == last for _, at_ms in lately)
-    planted += [said for said in lately if said[1] < last]
-    for output, at_ms in sorted(planted, key=lambda said: said[1]):
+    late_outputs = [*work(topics.publish(history(27, start_ms=LATER_MS)))]
+    last = late_outputs[-1][1]
+    pending_count = sum(at_ms == last for _, at_ms in late_outputs)
+    planted += [output for output in late_outputs if output[1] < last]
+    for output, at_ms in sorted(planted, key=lambda published: published[1]):
         if output is None:
             topics.skip(ALERTS_TOPIC)
         else:
-            topics.say(output, at_ms)
+            topics.publish_output(output, at_ms)
     topics.into(lake)
     lose(lake, METADATA_LOG.name("replay.cluster-29"))
     fold_gold(lake)
@@ -168,7 +172,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     }
     assert all(verdicts[EQUAL] > 20 for verdicts in found.values())
     assert whole["verdicts"][REORDERED] > 5
-    assert whole["verdicts"][UNDER_WAY] == unsaid
+    assert whole["verdicts"][UNDER_WAY] == pending_count
     assert whole["verdicts"][UNKNOWN] == found[ALERTS.name][UNKNOWN] == gone
     assert gone > 0
     assert whole["unknown"] == ["messages of alerts partition 0 were gone before they were read"]
@@ -188,13 +192,13 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
 
     news = [*work(topics.publish([*history(31), heartbeat(LATER_MS + 100_000)]))]
     for output, at_ms in news:
-        topics.say(output, at_ms)
+        topics.publish_output(output, at_ms)
     topics.into(lake)
     commands.course.steps = [lambda: None, lambda: lose(lake, METADATA_LOG.name())]
     code, looks = commands.run("--follow")
     assert code == ExitCode.NO
     late, lost = looks
-    assert late["verdicts"][MISSING] == 1 + unsaid
+    assert late["verdicts"][MISSING] == 1 + pending_count
     assert late["verdicts"][UNDER_WAY] == len(news)
     assert (lost["differ"], lost["known"]) == (False, False)
     assert any(
@@ -203,7 +207,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
 
 
 def lose(lake: Lake, topic: str) -> None:
-    """A gap in a topic."""
+    """Adds a gap in a topic."""
     lake.append(GAPS, lake.session.createDataFrame([(topic, 0, 3, 8, EPOCH)], GAPS.ddl))
 
 
@@ -220,13 +224,13 @@ def lose(lake: Lake, topic: str) -> None:
     ],
 )
 def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: ExitCode) -> None:
-    """Good only if something was compared, nothing differs, and nothing is left in the dark."""
+    """It is 0 only if something was compared, nothing differs, and nothing is unknown."""
     counts = TableCounts(ALERTS.name, dict.fromkeys(VERDICTS, 0) | verdicts, 0, 0, 0)
     report = AuditReport(1, (counts,))
-    assert command._code(report, report.differ) is code
+    assert command._code(report, report.has_differences) is code
 
 
 def test_replayed_clusters_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
-    """Who reads the report sees how many clusters were left out of it."""
+    """The report shows how many clusters were left out."""
     command._show(AuditReport(1, replayed=2), as_json=False)
     assert "left out: 2 replayed" in capsys.readouterr().out

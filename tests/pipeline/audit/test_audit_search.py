@@ -1,4 +1,4 @@
-"""The search for the order in which a worker took the topics of a cluster in."""
+"""The search for the order in which a worker processed a cluster's topics."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,119 +19,119 @@ Live = dict[str, list[LiveOutput]]
 Outputs = list[tuple[Output, int]]
 
 ALTERED = "resolved/cluster-145/kraft/3-4"
-"""An alert that ends twice, since its cause is read again: with another beginning each time."""
+"""An alert that ends twice, since its cause is read again, with different beginnings."""
 
 
-def heard(outputs: Iterable[tuple[Output, int]]) -> Live:
-    """What was said live: the words of each id, with the time of the first."""
-    found: dict[str, dict[bytes, int]] = {}
+def live_of(outputs: Iterable[tuple[Output, int]]) -> Live:
+    """The live outputs: the contents of each id, with the time of the first publication."""
+    times_by_content: dict[str, dict[bytes, int]] = {}
     for output, at_ms in outputs:
         message = encode_output(output)
-        texts = found.setdefault(dict(message.headers)["ce_id"].decode(), {})
+        texts = times_by_content.setdefault(dict(message.headers)["ce_id"].decode(), {})
         texts.setdefault(message.value or b"", at_ms)
     return {
         name: [LiveOutput(orjson.loads(text), at_ms, due=True) for text, at_ms in texts.items()]
-        for name, texts in found.items()
+        for name, texts in times_by_content.items()
     }
 
 
-def named(output: Output) -> str | int | None:
-    """What an output says of its cause."""
+def cause_of(output: Output) -> str | int | None:
+    """What an output holds of its cause."""
     if isinstance(output, Alert):
         return output.cause
     return output.seen_ms if isinstance(output, FeatureChange) else None
 
 
-def spoken(event: Event, times: dict[str | int | None, int]) -> int | None:
-    """When the worker spoke of an event."""
-    found = [times[name] for name in (event.id, event.seen_ms) if name in times]
-    return max(found, default=None)
+def published_at(event: Event, times: dict[str | int | None, int]) -> int | None:
+    """When the worker published the outputs of an event (None: there are none)."""
+    published = [times[name] for name in (event.id, event.seen_ms) if name in times]
+    return max(published, default=None)
 
 
 def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool:
-    """Whether an order is found for the messages of a history."""
-    times = {named(output): at_ms for output, at_ms in outputs}
+    """Whether a valid order is found for the messages of a history."""
+    times = {cause_of(output): at_ms for output, at_ms in outputs}
     topics: dict[str, list[TimedMessage]] = {}
     for read in reads:
-        at_ms, topic, event = read.told
-        sent = encode(topic, event)
-        message = InputMessage(topic.name(), 0, read.offset, at_ms, sent.key, sent.value)
-        taken = TimedMessage(message, spoken(event, times), settled=True)
-        topics.setdefault(topic.short_name, []).append(taken)
+        at_ms, topic, event = read.source_event
+        encoded = encode(topic, event)
+        message = InputMessage(topic.name(), 0, read.offset, at_ms, encoded.key, encoded.value)
+        timed = TimedMessage(message, published_at(event, times), settled=True)
+        topics.setdefault(topic.short_name, []).append(timed)
     queues = [queued(messages) for messages in topics.values()]
     return OrderSearch(f"cluster-{seed}", queues, live).finds_order()
 
 
 def topic_by_topic(reads: list[Read], _: int) -> list[Read]:
-    """As a worker that stood still since the middle may take in what came: one topic at once."""
+    """The order of a worker that stood still for the second half: one topic after the other."""
     at = len(reads) // 2
-    late = sorted(reads[at:], key=lambda read: read.told[1].short_name)
-    first = reads[-1].taken_ms
-    return [*reads[:at], *(one._replace(taken_ms=first + n) for n, one in enumerate(late))]
+    late = sorted(reads[at:], key=lambda read: read.source_event[1].short_name)
+    first_ms = reads[-1].processed_ms
+    return [*reads[:at], *(read._replace(processed_ms=first_ms + n) for n, read in enumerate(late))]
 
 
 def is_found(seed: int, order: Order) -> bool:
-    """Whether the order of one worker is found."""
+    """Whether the order of a worker is found."""
     reads = Topics().publish(history(seed))
     outputs = [*work(order(reads, seed))]
-    return search(seed, reads, outputs, heard(outputs))
+    return search(seed, reads, outputs, live_of(outputs))
 
 
 def test_an_order_is_found_where_there_is_one() -> None:
-    """Whether a worker was late with a topic now and then, or took one topic after the other."""
+    """Whether the worker was late with a topic now and then, or processed one topic after the
+    other."""
     assert [seed for seed in range(40) if not is_found(seed, in_another_order)] == []
     assert [seed for seed in range(40) if not is_found(seed, topic_by_topic)] == []
 
 
-# Long silence before the first word, logs that are read anew, and the most corrections.
+# Many messages before the first output, logs that are read again, and the most corrections.
 @pytest.mark.parametrize("seed", [65, 76, 79, 109, 227, 249, 347, 464, 794, 860])
 def test_an_order_is_found_after_crashes(seed: int) -> None:
-    """Messages that were published again and outputs that were said again are no hindrance, and
-    neither is it that nothing was said of most messages."""
+    """Neither duplicate messages and outputs nor messages without outputs hinder the search."""
     reads, outputs = with_crashes(Topics(), seed)
-    assert search(seed, reads, outputs, heard(outputs))
+    assert search(seed, reads, outputs, live_of(outputs))
 
 
 def test_what_is_told_anew_may_have_other_words() -> None:
-    """A log that is read again after it went backwards gives the same id with other words: both are
-    right, also where only one topic tells of the cluster, and neither may be missing."""
+    """A log that went backwards and is read again gives the same id with another content: both are
+    right, even if only one topic has the cluster, and neither may be missing."""
     seed = 145
     reads, outputs = with_crashes(Topics(), seed)
-    live = heard(outputs)
-    (name,) = [name for name, sayings in live.items() if len(sayings) > 1]
+    live = live_of(outputs)
+    (name,) = [name for name, contents in live.items() if len(contents) > 1]
     assert name.endswith(ALTERED)
     assert search(seed, reads, outputs, live)
-    for one in live[name]:
-        assert not search(seed, reads, outputs, live | {name: [one]})
-    reads = Topics().publish([one for one in history(seed) if one[1] is METADATA_LOG])
+    for output in live[name]:
+        assert not search(seed, reads, outputs, live | {name: [output]})
+    reads = Topics().publish([event for event in history(seed) if event[1] is METADATA_LOG])
     outputs = [*work(reads)]
-    live = heard(outputs)
+    live = live_of(outputs)
     assert len(live[name]) > 1
     assert search(seed, reads, outputs, live)
 
 
 def test_no_order_says_what_is_wrong() -> None:
-    """Of what was said, nothing may be missing, be made up, or have other words."""
+    """No live output may be missing, be invented, or have another content."""
     for seed in range(12):
         reads = Topics().publish(history(seed))
         outputs = [*work(reads)]
-        live = heard(outputs)
+        live = live_of(outputs)
         assert search(seed, reads, outputs, live)
         name = [*live][seed % len(live)]
-        one = live[name][0]
-        fewer = {other: sayings for other, sayings in live.items() if other != name}
+        output = live[name][0]
+        fewer = {other: contents for other, contents in live.items() if other != name}
         assert not search(seed, reads, outputs, fewer)
-        assert not search(seed, reads, outputs, live | {f"{name}/again": [one]})
-        changed = one._replace(content={**one.content, "cluster": "another"})
+        assert not search(seed, reads, outputs, live | {f"{name}/again": [output]})
+        changed = output._replace(content={**output.content, "cluster": "another"})
         assert not search(seed, reads, outputs, live | {name: [changed]})
 
 
 def test_when_a_message_was_taken_in_follows_from_what_was_said_of_others() -> None:
-    """A message of which nothing was said was taken in after the one before it on its topic, and
-    before the next of which something was."""
+    """A message without outputs was processed after the previous one of its topic, and before the
+    next one that has outputs."""
     messages = [InputMessage("featurewatch.metadata-log", 0, n, n, b"a", b"") for n in range(5)]
-    said = [None, 70, None, 90, None]
-    pairs = zip(messages, said, strict=True)
-    found = queued([TimedMessage(message, at_ms, settled=True) for message, at_ms in pairs])
-    assert [one.from_ms for one in found] == [0, 70, 70, 90, 90]
-    assert [one.until_ms for one in found] == [70, 70, 90, 90, 90]
+    published = [None, 70, None, 90, None]
+    pairs = zip(messages, published, strict=True)
+    queue = queued([TimedMessage(message, at_ms, settled=True) for message, at_ms in pairs])
+    assert [message.from_ms for message in queue] == [0, 70, 70, 90, 90]
+    assert [message.until_ms for message in queue] == [70, 70, 90, 90, 90]

@@ -1,4 +1,4 @@
-"""Bronze: every message of the topics, once, whatever happens to who takes them."""
+"""Bronze: every message of the topics, exactly once, whatever fails."""
 
 import shutil
 import threading
@@ -28,40 +28,42 @@ from tests.pipeline.filling import Messages, put, put_bytes, rows
 pytestmark = pytest.mark.stack
 
 MakeBus = Callable[[], BusSettings]
-PLACE = ("topic", "partition", "offset")
+POSITION = ("topic", "partition", "offset")
 
 
-def take_once(lake: Lake, bus: BusSettings) -> None:
-    """Takes in what the bus has now."""
+def ingest_once(lake: Lake, bus: BusSettings) -> None:
+    """Ingests what the bus has now."""
     run_once(lake, stages(lake, bus)[:1])
 
 
 def some(count: int, first: int = 0) -> list[object]:
-    """Events of several clusters, so that they spread over the partitions."""
+    """Events of several clusters, so that they are spread over the partitions."""
     return [
-        levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))
-        for at in range(first, first + count)
+        levels(
+            number * 10, {"metadata.version": number % 20 + 1}, ClusterId(f"cluster-{number % 7}")
+        )
+        for number in range(first, first + count)
     ]
 
 
-def on_the_bus(bus: BusSettings) -> int:
-    """How many messages the taken topics have."""
-    return sum(span.end - span.start for span in offset_ranges(bus).values())
+def messages_on(bus: BusSettings) -> int:
+    """The number of messages on the ingested topics."""
+    return sum(offsets.end - offsets.start for offsets in offset_ranges(bus).values())
 
 
 def test_messages_come_as_they_are(lake: Lake, own_bus: MakeBus) -> None:
-    """Key, value, headers and place stand in the lake byte for byte; what has none has none."""
+    """Key, value, headers and position are stored byte for byte; absent ones are null."""
     bus = own_bus()
     ensure_topics(bus)
     event = levels(5, {"metadata.version": 14})
     put(bus, [event])
     put_bytes(bus, ALERTS, b"a key", None)
     put_bytes(bus, API_VERSIONS, None, b"\xff\x00 not text")
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     message = encode(METADATA_LOG, event)
     headers = [(name, value) for name, value in message.headers]
-    found = rows(lake, MESSAGES, "topic", "key", "value", "headers")
-    assert [(t, k, v, [tuple(h) for h in hs or []]) for t, k, v, hs in found] == sorted(
+    stored = rows(lake, MESSAGES, "topic", "key", "value", "headers")
+    assert [(t, k, v, [tuple(h) for h in hs or []]) for t, k, v, hs in stored] == sorted(
         [
             (bus.topic(METADATA_LOG), message.key, message.value, headers),
             (bus.topic(ALERTS), b"a key", None, []),
@@ -74,32 +76,32 @@ def test_messages_come_as_they_are(lake: Lake, own_bus: MakeBus) -> None:
 def test_a_lost_or_old_checkpoint_makes_no_double_and_no_hole(
     lake: Lake, own_bus: MakeBus, tmp_path: Path
 ) -> None:
-    """The table says how far it came: a checkpoint may be lost, or be one of long ago."""
+    """The table defines the progress: a checkpoint may be lost or outdated."""
     bus = own_bus()
     ensure_topics(bus)
     checkpoint, old = Path(lake.checkpoint("bronze")), tmp_path / "old"
     put(bus, some(10))
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     shutil.copytree(checkpoint, old)
     put(bus, some(10, first=10))
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     shutil.rmtree(checkpoint)
     put(bus, some(10, first=20))
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     assert len(rows(lake, MESSAGES)) == 30
     shutil.rmtree(checkpoint)
     shutil.copytree(old, checkpoint)
     put(bus, some(10, first=30))
-    take_once(lake, bus)
-    places = rows(lake, MESSAGES, *PLACE)
-    assert len(places) == len(set(places)) == on_the_bus(bus) == 40
+    ingest_once(lake, bus)
+    positions = rows(lake, MESSAGES, *POSITION)
+    assert len(positions) == len(set(positions)) == messages_on(bus) == 40
     assert rows(lake, GAPS) == []
 
 
 def test_a_topic_may_come_later(lake: Lake, own_bus: MakeBus) -> None:
-    """Without any topic a run ends at once; a topic that appears while it follows is taken in."""
+    """Without any topic a run ends at once; a continuous run ingests a topic that appears later."""
     bus = own_bus()
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     assert rows(lake, MESSAGES) == []
     stop = threading.Event()
     failures: list[Exception] = []
@@ -127,8 +129,8 @@ def test_a_topic_may_come_later(lake: Lake, own_bus: MakeBus) -> None:
 def test_what_retention_deleted_is_a_gap_and_no_stop(
     lake: Lake, own_bus: MakeBus, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Offsets that were deleted before they were read are a line and a row; the rest comes. A kill
-    before that row is made good by the next run, though a replay came between."""
+    """Offsets deleted before they were read give a line and a row; the others are ingested. If the
+    process was killed before that row was written, the next run adds it, even after a replay."""
     bus = own_bus()
     admin = AdminClient(bus.client())
     name = bus.topic(METADATA_LOG)
@@ -136,46 +138,48 @@ def test_what_retention_deleted_is_a_gap_and_no_stop(
     delete = admin.delete_records
     put(bus, some(10))
     delete([TopicPartition(name, 0, 4)])[TopicPartition(name, 0)].result()
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     put(bus, some(10, first=10))
     delete([TopicPartition(name, 0, 13)])[TopicPartition(name, 0)].result()
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     DeltaTable.forPath(lake.session, lake.path(GAPS)).delete("from_offset = 10")
     replayed = Messages("replay.cluster-0", first_round=3)
     replayed.add_events(some(1))
     replayed.into(lake)
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     gaps = rows(lake, GAPS, "partition", "from_offset", "to_offset")
     assert gaps == [(0, 0, 3), (0, 10, 12)]
-    taken = [offset for topic, offset in rows(lake, MESSAGES, "topic", "offset") if topic == name]
-    assert sorted(taken) == [*range(4, 10), *range(13, 20)]
-    told = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
-    assert len(told) == 3
-    assert f"{name} partition 0: offsets 10 to 12 were deleted" in told[1]
-    assert told[2] == told[1]
+    offsets = [offset for topic, offset in rows(lake, MESSAGES, "topic", "offset") if topic == name]
+    assert sorted(offsets) == [*range(4, 10), *range(13, 20)]
+    warnings = [
+        record.getMessage() for record in caplog.records if "deleted" in record.getMessage()
+    ]
+    assert len(warnings) == 3
+    assert f"{name} partition 0: offsets 10 to 12 were deleted" in warnings[1]
+    assert warnings[2] == warnings[1]
 
 
 def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:
-    """A topic that ends before the lake does is another topic: nothing is mixed."""
+    """A topic that ends before the lake does is a different topic: nothing is mixed."""
     bus = own_bus()
     admin = AdminClient(bus.client())
     name = bus.topic(METADATA_LOG)
     admin.create_topics([NewTopic(name, 1, 1)])[name].result()
     put(bus, some(3))
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     admin.delete_topics([name])[name].result()
     deadline = time.monotonic() + 30
     while name in admin.list_topics(timeout=5).topics:
         assert time.monotonic() < deadline
     ensure_topics(bus, topics=(METADATA_LOG,))
-    with pytest.raises(TopicError, match="the topic was made anew; fill a new lake"):
-        take_once(lake, bus)
+    with pytest.raises(TopicError, match="the topic was recreated; fill a new lake"):
+        ingest_once(lake, bus)
 
 
 def test_two_cannot_fill_one_lake(
     lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one is told so, and does nothing."""
+    """The second process gets an error and does nothing."""
     monkeypatch.setattr("featurewatch.pipeline.lake.lake._LOCK_S", 0.1)
     lake.lock()
     other = Lake(lake.session, lake.root)
@@ -184,8 +188,9 @@ def test_two_cannot_fill_one_lake(
 
 
 def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None:
-    """None, or a new one: queries would begin where they were, and lack all before that."""
-    check_bronze(lake)  # nothing has begun
+    """If the table is missing or new, queries would start at their checkpoints and lack everything
+    before."""
+    check_bronze(lake)  # there is no checkpoint yet
     messages = Messages()
     messages.add_events(some(1))
     messages.into(lake)
@@ -202,31 +207,31 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
 
 
 def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark would try for minutes."""
-    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._REACH_S", 1.0)
+    """Spark would retry for minutes."""
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._TIMEOUT_S", 1.0)
     with pytest.raises(TopicError, match=r"the bus at 127.0.0.1:1 does not answer"):
-        take_once(lake, BusSettings("127.0.0.1:1"))
+        ingest_once(lake, BusSettings("127.0.0.1:1"))
 
 
 def test_a_topic_that_was_just_made_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That a partition has no leader yet is no reason to say that the bus does not answer."""
-    asked: list[int] = []
+    """A partition without a leader yet does not mean that the bus is unreachable."""
+    attempts: list[int] = []
 
-    def spans(*_: object) -> dict[TopicPartitionKey, OffsetRange]:
-        asked.append(1)
-        if len(asked) < 3:
+    def ranges(*_: object) -> dict[TopicPartitionKey, OffsetRange]:
+        attempts.append(1)
+        if len(attempts) < 3:
             raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
         return {("topic", 0): OffsetRange(0, 1)}
 
-    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._spans", spans)
+    monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._ranges", ranges)
     assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1)}
-    assert len(asked) == 3
+    assert len(attempts) == 3
 
 
 def test_a_failing_batch_ends_the_run_with_its_reason(
     lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes wrong in a batch is told in one line; the batch comes again at the next run."""
+    """The error of a batch is one line; the next run repeats the batch."""
     bus = own_bus()
     ensure_topics(bus, topics=(METADATA_LOG,))
     put(bus, some(3))
@@ -237,7 +242,7 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "append", fail)
         with pytest.raises(RunError, match="the query bronze failed: the disk is full") as raised:
-            take_once(lake, bus)
+            ingest_once(lake, bus)
     assert "\n" not in str(raised.value)
-    take_once(lake, bus)
+    ingest_once(lake, bus)
     assert len(rows(lake, MESSAGES)) == 3

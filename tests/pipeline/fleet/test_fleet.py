@@ -1,4 +1,4 @@
-"""A fleet: every cluster of a lake, and where its levels are not as they shall be."""
+"""The fleet: every cluster of a lake, and its differences from the desired levels."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from featurewatch.pipeline.fleet.drift import DriftKind, drift
 from featurewatch.pipeline.lake.reader import LakeReader
 from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, Story, lake_of
 
-BEGAN = datetime.now(UTC) - 2 * HOUR
+START = datetime.now(UTC) - 2 * HOUR
 DESIRED = """
 clusters:
   4L6g3nShT-eMCtK--X86sw: {name: orders-eu, labels: {tier: gold}}
@@ -32,19 +32,19 @@ EU, US = "4L6g3nShT-eMCtK--X86sw", "uJyR2Uy8R7mPp1jWn7tDqg"
 
 
 def cluster(name: str, release: str, *levels: tuple[str, int]) -> Story:
-    """A cluster of a combined node, a broker, and levels; heard of now."""
-    story = Story(name, BEGAN)
+    """A cluster with a combined node, a broker, some levels, and a recent heartbeat."""
+    story = Story(name, START)
     for role, node in (("controller", 1), ("broker", 1), ("broker", 2)):
         story.node(role, node, release, timedelta(seconds=1))
     for feature, level in levels:
         story.finalize(feature, level, timedelta(seconds=1))
-    story.heard(BEGAN + HOUR)
+    story.heartbeat(START + HOUR)
     return story
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of clusters in all states."""
+    """A lake with clusters in all states."""
     behind = cluster(EU, "3.9", (FEATURE, 21), ("kraft.version", 1))
     good = cluster(US, "4.0", (FEATURE, 25), ("kraft.version", 1), ("transaction.version", 2))
     ahead = cluster("stage", "3.9", (FEATURE, 21), ("group.version", 1))
@@ -55,35 +55,36 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(root: Path) -> Fleet:
-    """What the lake says of them."""
+def summary(root: Path) -> Fleet:
+    """The fleet of the lake."""
     return fleet(LakeReader(str(root)))
 
 
 def desired(text: str = DESIRED) -> DesiredLevels:
-    """A file's content."""
+    """Parses the desired levels."""
     return desired_of(text, "desired.yaml")
 
 
-def test_a_line_has_levels_nodes_and_what_is_wrong(found: Fleet) -> None:
-    """Combined nodes count once; open incompatibilities and firing alerts are counted."""
-    stage = found.clusters["stage"]
+def test_a_line_has_levels_nodes_and_what_is_wrong(summary: Fleet) -> None:
+    """Combined nodes count once; incompatible nodes and firing alerts are counted."""
+    stage = summary.clusters["stage"]
     assert stage.levels == {FEATURE: 21, "group.version": 1}
     assert (stage.nodes, stage.releases) == (3, {"3.7": 1, "3.9": 2})
     assert (stage.incompatible, stage.alerts) == (1, {"critical": 1})
-    assert (stage.revision, stage.heard) == (2, BEGAN + HOUR)
-    lost = found.clusters["lost"]
+    assert (stage.revision, stage.heard) == (2, START + HOUR)
+    lost = summary.clusters["lost"]
     assert (lost.levels, lost.revision, lost.nodes, lost.heard) == ({}, 0, 2, None)
-    assert found.clusters[US].incompatible == 0
-    assert [*found.clusters] == sorted([EU, US, "stage", "lost"])
+    assert summary.clusters[US].incompatible == 0
+    assert [*summary.clusters] == sorted([EU, US, "stage", "lost"])
 
 
 def test_levels_are_numbers_or_names_of_releases() -> None:
-    """A release's newest level, a level's own name, and for other features its default."""
+    """A level may be a release's newest one, a level's own name, or for other features the
+    default."""
     text = "environments: {e: {levels: {metadata.version: %s, kraft.version: 4.0, x: 3}}}"
     levels = [
-        desired(text % given).environments["e"].levels[FEATURE]
-        for given in ("4.0", "4.0-IV1", "3.9.1", "25", "0")
+        desired(text % level).environments["e"].levels[FEATURE]
+        for level in ("4.0", "4.0-IV1", "3.9.1", "25", "0")
     ]
     assert levels == [25, 23, 21, 25, 0]
     assert desired(text % "4.0").environments["e"].levels == {
@@ -94,18 +95,20 @@ def test_levels_are_numbers_or_names_of_releases() -> None:
 
 
 def test_a_feature_of_ones_own_has_a_number() -> None:
-    """No release of Kafka knows it, and no name of one's is near; what a release had not yet is 0,
-    and what it has follows the level where that is named."""
+    """A feature unknown to Kafka takes a number unless its name resembles a known one; a feature
+    that a release lacks is 0, and its default follows the level if that is given."""
     text = "environments: {e: {levels: {ours: 0, x.version: 0, kraft.verison: 2, %s}}}"
     levels = desired(text % "group.version: 3.7").environments["e"].levels
     assert levels == {"ours": 0, "x.version": 0, "kraft.verison": 2, "group.version": 0}
-    given = ("4.0", "4.0-IV0", "4.0-IV1")
-    found = [desired(text % f"transaction.version: {name}").environments["e"] for name in given]
-    assert [each.levels["transaction.version"] for each in found] == [2, 0, 0]
+    names = ("4.0", "4.0-IV0", "4.0-IV1")
+    environments = [
+        desired(text % f"transaction.version: {name}").environments["e"] for name in names
+    ]
+    assert [environment.levels["transaction.version"] for environment in environments] == [2, 0, 0]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "must have the section environments"),
         ("environments: {}", "environments is wrong: dictionary should have at least 1 item"),
@@ -137,20 +140,21 @@ def test_a_feature_of_ones_own_has_a_number() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_names_the_field(text: str, says: str) -> None:
-    """One line, with the file and the place in it."""
-    with pytest.raises(DesiredError, match=says) as raised:
+def test_what_is_wrong_with_a_file_names_the_field(text: str, message: str) -> None:
+    """The error is one line with the file and the field."""
+    with pytest.raises(DesiredError, match=message) as raised:
         desired(text)
     assert str(raised.value).startswith("desired.yaml")
     assert "\n" not in str(raised.value)
 
 
-def test_drift_is_every_level_that_differs(found: Fleet) -> None:
-    """Behind, missing and ahead by feature; unlisted and silent clusters; nothing of good ones."""
+def test_drift_is_every_level_that_differs(summary: Fleet) -> None:
+    """Levels that are behind, missing or ahead; unlisted and silent clusters; nothing for good
+    ones."""
     text = DESIRED.replace("clusters: stage", "clusters: [stage, lost, never, x*]")
-    told = drift(found, desired(text), BEGAN + 2 * HOUR)
+    differences = drift(summary, desired(text), START + 2 * HOUR)
     assert [
-        (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in told
+        (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in differences
     ] == [
         (EU, DriftKind.BEHIND, FEATURE, 25, 21),
         (EU, DriftKind.MISSING, "transaction.version", 2, 0),
@@ -160,31 +164,33 @@ def test_drift_is_every_level_that_differs(found: Fleet) -> None:
         ("never", DriftKind.UNHEARD, None, None, None),
         ("x*", DriftKind.UNHEARD, None, None, None),
     ]
-    assert [each.environment for each in told if each.name == "orders-eu"] == ["production"] * 2
-    stale = drift(found, desired(text), BEGAN + 3 * DAY)
-    assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, told)
-    unlisted = drift(found, desired(), BEGAN + 2 * HOUR)
+    assert [each.environment for each in differences if each.name == "orders-eu"] == [
+        "production"
+    ] * 2
+    stale = drift(summary, desired(text), START + 3 * DAY)
+    assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, differences)
+    unlisted = drift(summary, desired(), START + 2 * HOUR)
     assert [each.verdict for each in unlisted if each.cluster == "lost"] == [DriftKind.UNLISTED]
 
 
-def test_clusters_belong_to_an_environment_by_label(found: Fleet) -> None:
-    """All labels must be there; a named cluster that was never heard of is told by its id."""
+def test_clusters_belong_to_an_environment_by_label(summary: Fleet) -> None:
+    """All labels must match; a listed cluster that the lake lacks is named by its id."""
     text = """
 clusters: {stage: {labels: {tier: gold, zone: b}}, gone: {name: old, labels: {tier: gold}}}
 environments:
   gold: {labels: {tier: gold}, levels: {metadata.version: 21}}
   other: {labels: {tier: gold, zone: c}, levels: {metadata.version: 1}}
 """
-    told = drift(found, desired(text), BEGAN + 2 * HOUR)
+    differences = drift(summary, desired(text), START + 2 * HOUR)
     assert desired(text).environment_of("stage") == "gold"
-    assert [(each.cluster, each.name) for each in told if each.verdict is DriftKind.UNHEARD] == [
-        ("gone", "old")
-    ]
-    assert not any(each.cluster == "stage" for each in told)
+    assert [
+        (each.cluster, each.name) for each in differences if each.verdict is DriftKind.UNHEARD
+    ] == [("gone", "old")]
+    assert not any(each.cluster == "stage" for each in differences)
 
 
 def test_a_cluster_in_two_environments_is_an_error() -> None:
-    """Whose levels it shall have cannot be told."""
+    """Its desired levels are ambiguous."""
     text = DESIRED.replace("clusters: stage", "clusters: orders-eu")
     with pytest.raises(DesiredError, match="orders-eu belongs to production and to staging"):
         desired(text).environment_of(EU)
@@ -202,7 +208,7 @@ def test_a_cluster_in_two_environments_is_an_error() -> None:
 def test_the_exit_code_tells_drift_from_unknown(
     root: Path, tmp_path: Path, change: tuple[str, str], code: int
 ) -> None:
-    """3 where a level differs, 4 where only something is not known, 2 for a wrong file."""
+    """3 if a level differs, 4 if something is only unknown, 2 for an invalid file."""
     file = tmp_path / "desired.yaml"
     text = DESIRED.replace(*change) if change[0] else DESIRED
     if code == 4:
@@ -219,7 +225,7 @@ def test_the_exit_code_tells_drift_from_unknown(
 
 
 def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
-    """Every cluster as it shall be: exit code 0; and documents are one a line."""
+    """Without drift the exit code is 0; JSON documents are one per line."""
     root = lake_of(tmp_path / "lake", cluster("stage", "3.9", (FEATURE, 21)))
     file = tmp_path / "desired.yaml"
     file.write_text("environments: {e: {clusters: [st*], levels: {metadata.version: 3.9}}}")
@@ -235,15 +241,15 @@ def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
 
 
 def test_the_list_is_a_line_a_cluster(root: Path, tmp_path: Path) -> None:
-    """With names and environments where a file has them; JSON without."""
+    """With names and environments if a file has them; or JSON."""
     file = tmp_path / "desired.yaml"
     file.write_text(DESIRED)
     arguments = ["list", "--lake", str(root)]
     lines = CliRunner().invoke(app, [*arguments, "--desired", str(file)]).stdout.splitlines()
     assert len(lines) == 5
     (line,) = (line for line in lines if line.startswith("stage"))
-    for words in ("staging", "3 (1 3.7, 2 3.9)", "1 critical", "metadata.version 21 (3.9-IV0)"):
-        assert words in line
+    for text in ("staging", "3 (1 3.7, 2 3.9)", "1 critical", "metadata.version 21 (3.9-IV0)"):
+        assert text in line
     assert any("orders-us (uJyR2Uy8R7mPp1jWn7tDqg)  production" in line for line in lines)
     assert any(line.startswith("lost") and "silent" in line for line in lines)
     documents = CliRunner().invoke(app, [*arguments, "--json"]).stdout.splitlines()

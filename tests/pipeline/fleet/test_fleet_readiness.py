@@ -1,4 +1,4 @@
-"""Which clusters of a fleet can go to a release."""
+"""Which clusters of a fleet can move to a release."""
 
 import json
 from datetime import date, timedelta
@@ -17,8 +17,8 @@ from tests.pipeline.history.lakes import Story, write
 NEWEST = date(2026, 3, 4)
 
 
-def standing(cluster: str, verdict: str, day: date = NEWEST, **fields: Any) -> dict[str, Any]:
-    """A row on the way to 4.3."""
+def readiness_row(cluster: str, verdict: str, day: date = NEWEST, **fields: Any) -> dict[str, Any]:
+    """A row about moving to 4.3."""
     blockers = fields.get("named", [])
     return {
         "cluster": cluster,
@@ -39,29 +39,29 @@ def standing(cluster: str, verdict: str, day: date = NEWEST, **fields: Any) -> d
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of clusters that are ready, not ready, there, lost, and never looked at."""
+    """A lake with clusters that are ready, not ready, finalized, lost, or were never assessed."""
     before = NEWEST - timedelta(days=1)
     named = [f"broker {number}" for number in range(1, 8)]
     nobody = Story("nobody")
     nobody.node("broker", 1, "4.2")
     rows = [
-        standing("able", "no", before, named=named[:1]),
-        standing("able", "yes", lossless=True),
-        standing("able", "no", target="4.2"),
-        standing("behind", "no", named=named),
-        standing("late", "yes", before),
-        standing("lost", "yes", NEWEST - timedelta(days=2)),
-        standing("there", "yes", finalized=True),
+        readiness_row("able", "no", before, named=named[:1]),
+        readiness_row("able", "yes", lossless=True),
+        readiness_row("able", "no", target="4.2"),
+        readiness_row("behind", "no", named=named),
+        readiness_row("late", "yes", before),
+        readiness_row("lost", "yes", NEWEST - timedelta(days=2)),
+        readiness_row("there", "yes", finalized=True),
     ]
     intervals = nobody.rows["capability_intervals"]
-    found = {"readiness_by_day": rows, "capability_intervals": intervals}
-    return write(tmp_path_factory.mktemp("lake"), found)
+    tables_ = {"readiness_by_day": rows, "capability_intervals": intervals}
+    return write(tmp_path_factory.mktemp("lake"), tables_)
 
 
 def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
-    """What was said of another release, or before, plays no part; what is old is unknown."""
-    found = {each.cluster: each for each in target_readiness(LakeReader(str(root)), "4.3")}
-    assert {name: each.verdict for name, each in found.items()} == {
+    """Rows of other releases and older rows do not count; an outdated one is unknown."""
+    readiness = {row.cluster: row for row in target_readiness(LakeReader(str(root)), "4.3")}
+    assert {name: row.verdict for name, row in readiness.items()} == {
         "able": "yes",
         "behind": "no",
         "late": "yes",
@@ -69,17 +69,20 @@ def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
         "nobody": "unknown",
         "there": "yes",
     }
-    assert found["lost"].reasons == [
+    assert readiness["lost"].reasons == [
         "Nothing was heard of it since 2026-03-02: is it still followed?"
     ]
-    assert found["nobody"].day is None
-    assert (found["behind"].blockers, len(found["behind"].named)) == (7, 7)
+    assert readiness["nobody"].day is None
+    assert (readiness["behind"].blockers, len(readiness["behind"].named)) == (7, 7)
 
 
 def test_days_are_counted(root: Path) -> None:
-    """How many clusters could go, could not, or were there, on each day."""
+    """The number of clusters that could move, could not, or had the levels, for each day."""
     days = by_day(LakeReader(str(root)), "4.3")
-    assert [(str(each.day), each.yes, each.no, each.unknown, each.finalized) for each in days] == [
+    assert [
+        (str(counts.day), counts.yes, counts.no, counts.unknown, counts.finalized)
+        for counts in days
+    ] == [
         ("2026-03-02", 1, 0, 0, 0),
         ("2026-03-03", 1, 1, 0, 0),
         ("2026-03-04", 1, 1, 0, 1),
@@ -87,7 +90,7 @@ def test_days_are_counted(root: Path) -> None:
 
 
 def test_the_command_names_who_is_in_the_way(root: Path) -> None:
-    """A line a cluster; 3 if any cannot go, whatever is not known."""
+    """One line per cluster; exit code 3 if any cannot move."""
     result = CliRunner().invoke(app, ["readiness", "--target", "4.3.0", "--lake", str(root)])
     assert result.exit_code == ExitCode.NO
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
@@ -99,16 +102,16 @@ def test_the_command_names_who_is_in_the_way(root: Path) -> None:
 
 
 def test_documents(root: Path) -> None:
-    """A document a line: of clusters, and of days."""
+    """One document per line, for clusters and for days."""
     flags = ["readiness", "--target", "4.3", "--lake", str(root), "--json"]
     documents = [json.loads(line) for line in CliRunner().invoke(app, flags).stdout.splitlines()]
-    assert [each["cluster"] for each in documents][:2] == ["able", "behind"]
+    assert [document["cluster"] for document in documents][:2] == ["able", "behind"]
     days = CliRunner().invoke(app, [*flags, "--by-day"]).stdout.splitlines()
     assert json.loads(days[0])["day"] == "2026-03-02"
 
 
 def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
-    """No cluster, no yes."""
+    """An empty lake is unknown, not ready."""
     lake = write(tmp_path / "lake", {})
     result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--lake", str(lake)])
     assert result.exit_code == ExitCode.UNKNOWN
@@ -116,6 +119,6 @@ def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [[], ["--target", "9.9"]])
 def test_a_release_must_be_one(flags: list[str]) -> None:
-    """A release that there is not, or none, is wrong usage that says which there are."""
+    """A missing or unknown release is wrong usage; the line lists the releases."""
     result = CliRunner().invoke(app, ["readiness", "--lake", "nowhere", *flags])
     assert "which has 3.3 to 4.3; give one with --target" in str(result.exception)

@@ -1,4 +1,4 @@
-"""The same messages through plain calls and through a lake, to compare what they say."""
+"""Runs the same messages through plain calls and through a lake, to compare the outputs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -66,15 +66,15 @@ INTERVALS = {
     "roll": UPGRADES,
     "standing": READINESS_BY_DAY,
 }
-"""The tables whose rows are compared in every column, by what the fold calls them."""
+"""The tables that are compared in every column, by the kind of the fold's rows."""
 
 
-APART_MS = 3_600_000
-"""From one message to the next, so that days pass."""
+STEP_MS = 3_600_000
+"""The time from one message to the next, so that days pass."""
 
 
 def topic_of_event(event: Event) -> Topic:
-    """Where a source publishes an event."""
+    """The topic on which a source publishes an event."""
     if isinstance(event, SourceStatus):
         return topic_of_source(event.source)
     if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
@@ -83,61 +83,63 @@ def topic_of_event(event: Event) -> Topic:
 
 
 def line(event: Event) -> Line:
-    """An event as a message."""
+    """An event as a message with its topic."""
     message = encode(topic_of_event(event), event)
     return topic_of_event(event), message.key, message.value
 
 
 def history(seed: int, steps: int = 40) -> Iterator[Event]:
-    """What the sources of a small cluster publish, in which everything happens; its own name."""
+    """The events of a small cluster named ``cluster-<seed>``, in which everything happens."""
     for event in World(Random(seed)).history(steps):
         yield replace(event, cluster=ClusterId(f"cluster-{seed}"))
 
 
 def in_turn(histories: Iterable[Iterable[Event]]) -> list[Line]:
-    """The messages of some histories, one of each in turn."""
-    told = [[*map(line, events)] for events in histories]
-    return [events[at] for at in range(max(map(len, told))) for events in told if at < len(events)]
+    """The messages of some histories, interleaved one by one."""
+    queues = [[*map(line, events)] for events in histories]
+    longest = max(map(len, queues))
+    return [queue[n] for n in range(longest) for queue in queues if n < len(queue)]
 
 
 def lines(seeds: range) -> list[Line]:
-    """The messages of some histories, with some that are none."""
-    found = in_turn(map(history, seeds))
-    found.insert(20, (METADATA_LOG, b"cluster-1", b"not an event"))
-    found.insert(30, (API_VERSIONS, b"", b"nobody's"))
-    return found
+    """The messages of some histories, with some invalid ones."""
+    messages = in_turn(map(history, seeds))
+    messages.insert(20, (METADATA_LOG, b"cluster-1", b"not an event"))
+    messages.insert(30, (API_VERSIONS, b"", b"nobody's"))
+    return messages
 
 
-def placed(of: Iterable[Line]) -> Iterator[tuple[str, InputMessage]]:
-    """Messages with their clusters, as a bus with one partition a topic has them."""
+def placed(messages: Iterable[Line]) -> Iterator[tuple[str, InputMessage]]:
+    """Messages with their clusters and offsets, as on a bus with one partition per topic."""
     ends = {topic.name(): 0 for topic in INPUTS}
-    for at, (topic, key, value) in enumerate(of):
+    for index, (topic, key, value) in enumerate(messages):
         yield (
             (key or b"").decode() or "unknown",
-            InputMessage(topic.name(), 0, ends[topic.name()], at * APART_MS, key, value),
+            InputMessage(topic.name(), 0, ends[topic.name()], index * STEP_MS, key, value),
         )
         ends[topic.name()] += 1
 
 
-def folded(of: Iterable[Line]) -> list[FoldOutput]:
-    """What plain calls of the fold say, one after the other."""
+def folded(messages: Iterable[Line]) -> list[FoldOutput]:
+    """The rows that plain calls of the fold emit, one after the other."""
     states: dict[str, FoldState] = {}
-    said: list[FoldOutput] = []
-    for cluster, message in placed(of):
+    outputs: list[FoldOutput] = []
+    for cluster, message in placed(messages):
         state = states.get(cluster) or restore_state(cluster, {})
-        states[cluster], more = fold_message(state, message)
-        said += more
+        states[cluster], message_outputs = fold_message(state, message)
+        outputs += message_outputs
     for state in states.values():
-        said += flush_outputs(state)[1]
-    return said
+        outputs += flush_outputs(state)[1]
+    return outputs
 
 
-def worked(of: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, str, bytes]]:
-    """What a worker says of them, which keeps its state in rows and loads it anew at restarts."""
+def worked(messages: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, str, bytes]]:
+    """The outputs of a worker that persists its state in rows and restores it after the given
+    messages."""
     rows_: dict[str, dict[str, bytes]] = {}
     states: dict[ClusterId, MonitorState] = {}
-    found: list[tuple[str, str, bytes]] = []
-    for at, (cluster, message) in enumerate(placed(of)):
+    encoded: list[tuple[str, str, bytes]] = []
+    for index, (cluster, message) in enumerate(placed(messages)):
         name = ClusterId(cluster)
         before = states.get(name) or MonitorState.of(name)
         topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
@@ -147,117 +149,125 @@ def worked(of: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, 
             assert not isinstance(event, DeadLetter)
             outcome = step(before, event, delivery)
         except MalformedEventError as error:
-            place = f"{message.topic} partition {message.partition} offset {message.offset}"
-            outcome = step_unreadable(before, place, str(error), delivery)
-        found += _encoded(outcome)
-        kept = rows_.setdefault(cluster, {})
+            position = f"{message.topic} partition {message.partition} offset {message.offset}"
+            outcome = step_unreadable(before, position, str(error), delivery)
+        encoded += _encoded(outcome)
+        cluster_rows = rows_.setdefault(cluster, {})
         for key, value in rows_of_step(before, outcome) if outcome.state is not before else ():
             if value is None:
-                kept.pop(key, None)
+                cluster_rows.pop(key, None)
             else:
-                kept[key] = value
+                cluster_rows[key] = value
         states[name] = outcome.state
-        if at in restarts:
+        if index in restarts:
             states = {
-                each: states_of_rows(kept.items()).get(
-                    ClusterId(each), MonitorState.of(ClusterId(each))
-                )
-                for each, kept in rows_.items()
+                name: states_of_rows(persisted.items()).get(name, MonitorState.of(name))
+                for name, persisted in ((ClusterId(name), of) for name, of in rows_.items())
             }
-    return found
+    return encoded
 
 
 def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
-    """What plain steps over events say, which never were on a bus."""
+    """The outputs of plain steps over events that never were on a bus."""
     states: dict[ClusterId, MonitorState] = {}
-    found: list[tuple[str, str, bytes]] = []
+    encoded: list[tuple[str, str, bytes]] = []
     for event in events:
         outcome = step(states.get(event.cluster) or MonitorState.of(event.cluster), event)
         states[event.cluster] = outcome.state
-        found += _encoded(outcome)
-    return found
+        encoded += _encoded(outcome)
+    return encoded
 
 
 def _encoded(outcome: StepResult) -> list[tuple[str, str, bytes]]:
-    """What goes to the topics, by the kinds of the fold."""
+    """The published outputs, with the kinds of the fold."""
     kinds = {FeatureChange: "change", Alert: "alert", Snapshot: "snapshot"}
-    said_ = [*outcome.changes, *outcome.alerts, *([outcome.snapshot] if outcome.snapshot else [])]
-    messages = [(kinds[type(each)], encode_output(each)) for each in said_]
+    outputs_ = [
+        *outcome.changes,
+        *outcome.alerts,
+        *([outcome.snapshot] if outcome.snapshot else []),
+    ]
+    messages = [(kinds[type(output)], encode_output(output)) for output in outputs_]
     return [
-        (kind, dict(each.headers)["ce_id"].decode(), each.value or b"") for kind, each in messages
+        (kind, dict(message.headers)["ce_id"].decode(), message.value or b"")
+        for kind, message in messages
     ]
 
 
-def in_batches(of: list[Line], ends: Iterable[int]) -> list[FoldOutput]:
-    """What the fold says in batches, as a stream folds: the state goes through its rows."""
+def in_batches(messages: list[Line], ends: Iterable[int]) -> list[FoldOutput]:
+    """The rows that the fold emits in batches, as in a stream: the state passes through its
+    rows."""
     states: dict[str, FoldState] = {}
-    said: list[FoldOutput] = []
-    stops = {*ends, len(of) - 1}
-    for at, (cluster, message) in enumerate(placed(of)):
-        state, more = fold_message(states.get(cluster) or restore_state(cluster, {}), message)
-        said += more
+    outputs_: list[FoldOutput] = []
+    batch_ends = {*ends, len(messages) - 1}
+    for index, (cluster, message) in enumerate(placed(messages)):
+        state, added = fold_message(states.get(cluster) or restore_state(cluster, {}), message)
+        outputs_ += added
         states[cluster] = state
-        if at in stops:
-            for each, known in states.items():
-                told_, more = flush_outputs(known)
-                said += more
-                states[each] = restore_state(each, state_rows(told_))
-    return said
+        if index in batch_ends:
+            for name, open_state in states.items():
+                flushed, added = flush_outputs(open_state)
+                outputs_ += added
+                states[name] = restore_state(name, state_rows(flushed))
+    return outputs_
 
 
-def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int]:
-    """Puts messages into bronze; stops after each of ``rounds``, and at the end."""
-    messages, stops = Messages(), {*rounds}
-    for at, (topic, key, value) in enumerate(of):
-        if at in stops:
+def into(lake: Lake, lines_: list[Line], rounds: Iterable[int] = ()) -> Iterator[int]:
+    """Appends messages to bronze; yields after each of ``rounds``, and at the end."""
+    messages, round_ends = Messages(), {*rounds}
+    for index, (topic, key, value) in enumerate(lines_):
+        if index in round_ends:
             messages.into(lake)
-            yield at
-        messages.add(topic, key, value, at * APART_MS)
+            yield index
+        messages.add(topic, key, value, index * STEP_MS)
     messages.into(lake)
-    yield len(of)
+    yield len(lines_)
 
 
-def tell(lake: Lake) -> None:
-    """Folds what bronze has."""
+def fold_gold(lake: Lake) -> None:
+    """Folds all of bronze."""
     run_once(lake, [GoldQuery(lake).writer])
 
 
-def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
-    """What the worker says too, by kind, as far as columns of gold say the same; sorted."""
-    found: Tables = {"change": [], "alert": [], "snapshot": []}
-    for kind, id_, value in said:
+def outputs(encoded: Iterable[tuple[str, str, bytes]]) -> Tables:
+    """The worker's outputs by kind, reduced to columns that gold has too; sorted."""
+    by_kind: Tables = {"change": [], "alert": [], "snapshot": []}
+    for kind, id_, value in encoded:
         if kind == "change":
             change = decode_change(value)
             levels = (change.feature, change.before, change.after, str(change.kind))
-            found[kind].append((id_, *levels, change.revision, change.epoch, change.from_snapshot))
+            by_kind[kind].append(
+                (id_, *levels, change.revision, change.epoch, change.from_snapshot)
+            )
         elif kind == "alert":
             alert = decode_alert(value)
-            found[kind].append((id_, alert.id, alert.rule, str(alert.state), alert.summary))
+            by_kind[kind].append((id_, alert.id, alert.rule, str(alert.state), alert.summary))
         elif kind == "snapshot":
-            shot = decode_snapshot(value)
-            found[kind].append((id_, shot.revision, shot.digest, dict(shot.finalized)))
-    return {kind: sorted(items, key=repr) for kind, items in found.items()}
+            snapshot_ = decode_snapshot(value)
+            by_kind[kind].append(
+                (id_, snapshot_.revision, snapshot_.digest, dict(snapshot_.finalized))
+            )
+    return {kind: sorted(items, key=repr) for kind, items in by_kind.items()}
 
 
-def told(said: Iterable[FoldOutput]) -> Tables:
-    """All that the fold says, as `gold` reads it from a lake."""
-    all_ = [*said]
-    found = outputs((each.kind, each.id, each.value) for each in all_)
+def tables_of(fold_outputs: Iterable[FoldOutput]) -> Tables:
+    """All rows of the fold, in the form in which `gold` reads them from a lake."""
+    rows_ = [*fold_outputs]
+    tables = outputs((row.kind, row.id, row.value) for row in rows_)
     for kind in INTERVALS:
-        last = {each.id: each for each in all_ if each.kind == kind}
-        found[kind] = [_row(last[id_]) for id_ in sorted(last)]
-    return found
+        last = {row.id: row for row in rows_ if row.kind == kind}
+        tables[kind] = [_row(last[id_]) for id_ in sorted(last)]
+    return tables
 
 
-def _row(said: FoldOutput) -> dict[str, Any]:
-    """A row in full, without what only tells which word is the later."""
-    fields = orjson.loads(said.value)
+def _row(output: FoldOutput) -> dict[str, Any]:
+    """A whole row, without the number that only orders the rows of one roll."""
+    fields = orjson.loads(output.value)
     fields.pop("number", None)
-    return {"cluster": said.cluster, "id": said.id, **fields}
+    return {"cluster": output.cluster, "id": output.id, **fields}
 
 
 def gold(lake: Lake) -> Tables:
-    """What stands in the tables of a lake."""
+    """The tables of a lake."""
     change = ("id", "feature", "before", "after", "kind", "revision", "epoch", "from_snapshot")
     return {
         "change": rows(lake, FEATURE_CHANGES, *change),
@@ -268,12 +278,12 @@ def gold(lake: Lake) -> Tables:
 
 
 def full_rows(lake: Lake, table: Table) -> list[Mapping[str, Any]]:
-    """Whole rows, by id; times in milliseconds, and so named."""
+    """Whole rows, by id; times are in milliseconds, and named so."""
     columns = []
-    for name, kind in table.columns.items():
-        if kind == "timestamp":
+    for name, type_ in table.columns.items():
+        if type_ == "timestamp":
             columns.append(fn.unix_millis(name).alias(f"{name}_ms"))
-        elif kind == "date":
+        elif type_ == "date":
             columns.append(fn.col(name).cast("string").alias(name))
         elif name == "nodes":
             columns.append(
@@ -289,22 +299,22 @@ def full_rows(lake: Lake, table: Table) -> list[Mapping[str, Any]]:
             )
         else:
             columns.append(fn.col(name))
-    found = [row.asDict(recursive=True) for row in lake.read(table).select(*columns).collect()]
-    for row in found:
+    rows_ = [row.asDict(recursive=True) for row in lake.read(table).select(*columns).collect()]
+    for row in rows_:
         if "nodes" in row:
             row["nodes"] = [
                 {"role": role, "node_id": int(node_id), "at_ms": int(at_ms), "release": release}
                 for role, node_id, at_ms, release in row["nodes"]
             ]
-    return sorted(found, key=lambda row: str(row["id"]))
+    return sorted(rows_, key=lambda row: str(row["id"]))
 
 
-def differences(found: Tables, wanted: Tables) -> list[Any]:
-    """What is in one and not in the other."""
+def differences(actual: Tables, expected: Tables) -> list[Any]:
+    """The rows that are in only one of the two."""
     return [
-        (kind, mark, item)
-        for kind in wanted
-        for mark, a, b in (("extra", found, wanted), ("missing", wanted, found))
-        for item in a[kind]
-        if item not in b[kind]
+        (kind, label, item)
+        for kind in expected
+        for label, present, other in (("extra", actual, expected), ("missing", expected, actual))
+        for item in present[kind]
+        if item not in other[kind]
     ]

@@ -1,4 +1,4 @@
-"""Readiness by day: the verdict of the command, at the end of each day."""
+"""Daily readiness: the command's verdict at the end of each day."""
 
 from itertools import pairwise
 
@@ -24,36 +24,37 @@ from tests.simulation.records import CLUSTER, MV
 OLD, NEW = release_of("3.9").ranges(), release_of("4.3").ranges()
 DAY_MS = 86_400_000
 DAYS = ("2025-06-15", "2025-06-16", "2025-06-17", "2025-06-18")
-BEGAN_MS = 1_749_945_600_000
+START_MS = 1_749_945_600_000
 """The first of `DAYS`."""
 
 
 def fold(*events: tuple[int, Event]) -> tuple[FoldState, list[FoldOutput]]:
-    """What is said of events at times after the beginning, and at the end."""
-    state, said = restore_state(CLUSTER, {}), []
+    """Folds events at times after the start, and flushes; returns the state and the rows."""
+    state, outputs = restore_state(CLUSTER, {}), []
     for offset, (after_ms, event) in enumerate(events):
         message = encode(METADATA_LOG, event)
-        place = (METADATA_LOG.name(), 0, offset, BEGAN_MS + after_ms)
-        state, more = fold_message(state, InputMessage(*place, message.key, message.value))
-        said += more
-    state, more = flush_outputs(state)
-    return state, said + more
+        position = (METADATA_LOG.name(), 0, offset, START_MS + after_ms)
+        state, added = fold_message(state, InputMessage(*position, message.key, message.value))
+        outputs += added
+    state, added = flush_outputs(state)
+    return state, outputs + added
 
 
-def standings(said: list[FoldOutput], target: str) -> dict[str, dict[str, object]]:
-    """The last word on each day, of a release."""
-    rows = [orjson.loads(each.value) for each in said if each.kind == STANDING]
+def readiness(outputs: list[FoldOutput], target: str) -> dict[str, dict[str, object]]:
+    """The last row of each day for a release."""
+    rows = [orjson.loads(output.value) for output in outputs if output.kind == STANDING]
     return {row["day"]: row for row in rows if row["target"] == target}
 
 
 def roll() -> list[tuple[int, Event]]:
-    """Three nodes; one is rolled on the second day, the others on the third; then it is raised."""
+    """Three nodes; one is rolled on the second day, the others on the third; then the level is
+    raised."""
     nodes = [r.register(number, OLD, fenced=False) for number in (1, 2, 3)]
-    begun = r.commit(10, r.level(MV, 21), *nodes)
+    first = r.commit(10, r.level(MV, 21), *nodes)
     second = r.commit(20, r.register(1, NEW, fenced=False, epoch=2))
     third = [r.register(number, NEW, fenced=False, epoch=3) for number in (2, 3)]
     return [
-        (0, begun),
+        (0, first),
         (1000, r.following(10)),
         (DAY_MS + 1000, second),
         (2 * DAY_MS + 1000, r.commit(30, *third)),
@@ -62,60 +63,61 @@ def roll() -> list[tuple[int, Event]]:
 
 
 def test_each_day_has_the_verdict_of_its_end() -> None:
-    """Who stands in the way of a release becomes fewer from day to day, and then it is there."""
-    state, said = fold(*roll())
-    found = standings(said, "4.3")
-    assert tuple(found) == DAYS
-    assert [row["blockers"] for row in found.values()] == [3, 2, 0, 0]
-    assert found[DAYS[1]]["named"] == ["broker 2", "broker 3"]
-    assert [row["verdict"] for row in found.values()][:2] == ["no", "no"]
-    assert [row["finalized"] for row in found.values()] == [False, False, False, False]
+    """The blockers of a release become fewer from day to day."""
+    state, outputs = fold(*roll())
+    days = readiness(outputs, "4.3")
+    assert tuple(days) == DAYS
+    assert [row["blockers"] for row in days.values()] == [3, 2, 0, 0]
+    assert days[DAYS[1]]["named"] == ["broker 2", "broker 3"]
+    assert [row["verdict"] for row in days.values()][:2] == ["no", "no"]
+    assert [row["finalized"] for row in days.values()] == [False, False, False, False]
     now = assess_readiness(state.monitor.image, release_of("4.3"))
-    assert found[DAYS[3]]["verdict"] == now.verdict
-    assert found[DAYS[3]]["reasons"] == list(now.reasons)
+    assert days[DAYS[3]]["verdict"] == now.verdict
+    assert days[DAYS[3]]["reasons"] == list(now.reasons)
 
 
 def test_older_releases_tell_the_way_back() -> None:
-    """To go back is a verdict like any other: no, once levels that the release lacks are final."""
-    _, said = fold(*roll())
-    found = standings(said, "3.9")
-    assert [found[day]["finalized"] for day in DAYS] == [False] * 4
-    assert found[DAYS[0]]["verdict"] == "yes"
-    assert found[DAYS[3]]["verdict"] == "no"
-    assert found[DAYS[3]]["reasons"]
+    """A downgrade has a verdict like any other: no, once levels that the release lacks are
+    finalized."""
+    _, outputs = fold(*roll())
+    days = readiness(outputs, "3.9")
+    assert [days[day]["finalized"] for day in DAYS] == [False] * 4
+    assert days[DAYS[0]]["verdict"] == "yes"
+    assert days[DAYS[3]]["verdict"] == "no"
+    assert days[DAYS[3]]["reasons"]
 
 
 def test_a_heartbeat_says_nothing_new() -> None:
-    """A day on which only heartbeats come has its row once, however many batches there are."""
+    """A day with only heartbeats has its row once, however many batches there are."""
     state, _ = fold(*roll()[:2])
     for offset in range(5):
         message = encode(METADATA_LOG, r.following(10, seen_ms=offset + 10))
-        place = (METADATA_LOG.name(), 0, 10 + offset, BEGAN_MS + 2000 + offset)
-        state, said = fold_message(state, InputMessage(*place, message.key, message.value))
-        state, more = flush_outputs(state)
-        assert not [each for each in said + more if each.kind == STANDING]
+        position = (METADATA_LOG.name(), 0, 10 + offset, START_MS + 2000 + offset)
+        state, outputs = fold_message(state, InputMessage(*position, message.key, message.value))
+        state, added = flush_outputs(state)
+        assert not [output for output in outputs + added if output.kind == STANDING]
 
 
 def test_a_day_without_a_message_has_no_row() -> None:
-    """What nobody told of is not made up."""
+    """Days without messages are not made up."""
     events = roll()
-    _, said = fold(events[0], events[1], events[-1])
-    assert tuple(standings(said, "4.3")) == (DAYS[0], DAYS[3])
+    _, outputs = fold(events[0], events[1], events[-1])
+    assert tuple(readiness(outputs, "4.3")) == (DAYS[0], DAYS[3])
 
 
 def test_days_do_not_go_back() -> None:
-    """A message whose time is of a day before belongs to the newest day."""
+    """A message with a time of an earlier day belongs to the newest day."""
     events = [(at, event) for at, (_, event) in zip((DAY_MS, 0, 1, 2, 3), roll(), strict=True)]
-    assert all(a <= b for (a, _), (b, _) in pairwise(events[1:]))
-    _, said = fold(*events)
-    assert tuple(standings(said, "4.3")) == (DAYS[1],)
+    assert all(earlier <= later for (earlier, _), (later, _) in pairwise(events[1:]))
+    _, outputs = fold(*events)
+    assert tuple(readiness(outputs, "4.3")) == (DAYS[1],)
 
 
 def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
-    """The next day's first message says the day before only if something of it is unsaid."""
+    """The first message of the next day yields the previous day only if that is dirty."""
     state, _ = fold(*roll()[:2])
     message = encode(METADATA_LOG, r.following(10, seen_ms=20))
-    place = (METADATA_LOG.name(), 0, 10, BEGAN_MS + DAY_MS)
-    state, said = fold_message(state, InputMessage(*place, message.key, message.value))
-    assert not standings(said, "4.3")
-    assert tuple(standings(flush_outputs(state)[1], "4.3")) == (DAYS[1],)
+    position = (METADATA_LOG.name(), 0, 10, START_MS + DAY_MS)
+    state, outputs = fold_message(state, InputMessage(*position, message.key, message.value))
+    assert not readiness(outputs, "4.3")
+    assert tuple(readiness(flush_outputs(state)[1], "4.3")) == (DAYS[1],)

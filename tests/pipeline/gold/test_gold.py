@@ -1,4 +1,4 @@
-"""Gold: what the fold says is the same in a stream, in a batch, and live."""
+"""Gold: the fold yields the same rows in a stream, in a batch, and live."""
 
 import os
 import subprocess
@@ -24,6 +24,7 @@ from tests.pipeline.filling import put, put_bytes, rows
 from tests.pipeline.gold.parity import (
     INTERVALS,
     differences,
+    fold_gold,
     folded,
     gold,
     history,
@@ -32,8 +33,7 @@ from tests.pipeline.gold.parity import (
     lines,
     outputs,
     placed,
-    tell,
-    told,
+    tables_of,
     topic_of_event,
 )
 from tests.processes import Process, wait_ready
@@ -42,8 +42,8 @@ MakeBus = Callable[[], BusSettings]
 
 
 def test_rows_hold_the_whole_state() -> None:
-    """A state is the same after a way through its rows, whatever happened before; readings anew
-    that go on are in them, and rolls."""
+    """A state is the same after a round trip through its rows, with resyncs and rolls in progress
+    too."""
     resyncing = rolling = 0
     for seed in range(30):
         state = restore_state(f"cluster-{seed}", {})
@@ -62,20 +62,20 @@ def test_rows_hold_the_whole_state() -> None:
 def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
     lake: Lake, jars: list[Path], tmp_path: Path
 ) -> None:
-    """The process is killed when a part of a batch is in the tables: the next one writes the rest,
-    and gold is the fold of bronze. What Spark's own processes print is not on its stderr."""
-    of = lines(range(3))
-    for at in into(lake, of, rounds=(60,)):
-        if at < len(of):
-            tell(lake)
+    """The process is killed when part of a batch is in the tables: the next one writes the rest,
+    and gold equals the fold of bronze. Output of Spark's own processes is not on its stderr."""
+    messages = lines(range(3))
+    for index in into(lake, messages, rounds=(60,)):
+        if index < len(messages):
+            fold_gold(lake)
     lake.unlock()
-    finished = _finished(lake)
+    batch_count = _completed_batches(lake)
     _kill_in_batch(lake, jars, tmp_path)
-    assert _finished(lake) == finished
-    wanted = told(folded(of))
-    assert differences(gold(lake), wanted) != []
-    tell(lake)
-    assert differences(gold(lake), wanted) == []
+    assert _completed_batches(lake) == batch_count
+    expected = tables_of(folded(messages))
+    assert differences(gold(lake), expected) != []
+    fold_gold(lake)
+    assert differences(gold(lake), expected) == []
     for table in GOLD:
         keys = rows(lake, table, *table.key)
         assert len(keys) == len(set(keys)) > 0
@@ -91,11 +91,14 @@ def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
         lake.root,
         str(directory / "spark"),
     ]
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(directory)}
-    log = directory / "telling.log"
-    with log.open("ab") as said:
+    environment = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", "TMPDIR": str(directory)}
+    log = directory / "gold.log"
+    with log.open("ab") as stream:
         process = subprocess.Popen(
-            [*command, *map(str, jars)], env={**os.environ, **quick}, stderr=said, stdout=said
+            [*command, *map(str, jars)],
+            env={**os.environ, **environment},
+            stderr=stream,
+            stdout=stream,
         )
         try:
             deadline = time.monotonic() + 120
@@ -115,21 +118,21 @@ def test_a_machine_keeps_what_it_runs_at_the_start_of_python(tmp_path: Path) -> 
     ours = Path(spark.__file__).with_name("worker")
     path = os.pathsep.join([str(ours), str(tmp_path)])
     command = [sys.executable, "-c", "import sys; print(*sys.path)"]
-    found = subprocess.check_output(
+    output = subprocess.check_output(
         command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.STDOUT, text=True
     )
-    first, second = found.splitlines()
+    first, second = output.splitlines()
     assert first == "theirs"
     assert str(ours) not in second
 
 
 def _commits(lake: Lake) -> int:
-    """How often tables of gold were written."""
+    """The number of commits of gold's tables."""
     return len([*Path(lake.root).glob("gold/*/_delta_log/*.json")])
 
 
-def _finished(lake: Lake) -> int:
-    """How many batches are done with."""
+def _completed_batches(lake: Lake) -> int:
+    """The number of completed batches."""
     return len([*Path(lake.checkpoint("gold")).glob("commits/[0-9]*")])
 
 
@@ -137,12 +140,12 @@ def _finished(lake: Lake) -> int:
 def test_gold_is_what_the_worker_said(
     lake: Lake, own_bus: MakeBus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker and the pipeline read the same topics: its changes, alerts and epochs are gold's,
-    one by one and digest by digest."""
+    """A worker and the pipeline read the same topics: the worker's changes, alerts and epochs equal
+    gold's, one by one and digest by digest."""
     bus = own_bus()
     ensure_topics(bus)
-    # Each cluster with one source, so that there is one order of its messages.
-    put(bus, [*filter(_of_the_log, (event for seed in range(4) for event in history(seed)))])
+    # One source per cluster, so that its messages have only one order.
+    put(bus, [*filter(_is_of_log, (event for seed in range(4) for event in history(seed)))])
     put_bytes(bus, METADATA_LOG, b"cluster-2", b"not an event")
     monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", str(bus.partitions))
     monkeypatch.setenv("FEATUREWATCH_WORKER__SILENT_AFTER_S", "600")
@@ -152,32 +155,34 @@ def test_gold_is_what_the_worker_said(
     try:
         wait_ready([worker])
         run_once(lake, stages(lake, bus))
-        wanted = {kind: found for kind, found in gold(lake).items() if kind not in INTERVALS}
-        assert all(wanted.values())
+        expected = {
+            kind: table_rows for kind, table_rows in gold(lake).items() if kind not in INTERVALS
+        }
+        assert all(expected.values())
         deadline = time.monotonic() + 20
-        while found := differences(outputs(live(bus)), wanted):
-            assert time.monotonic() < deadline, found
+        while table_rows := differences(outputs(live(bus)), expected):
+            assert time.monotonic() < deadline, table_rows
             time.sleep(0.2)
     finally:
         worker.kill()
 
 
-def _of_the_log(event: Event) -> bool:
+def _is_of_log(event: Event) -> bool:
     return topic_of_event(event) is METADATA_LOG
 
 
 def live(bus: BusSettings) -> list[tuple[str, str, bytes]]:
-    """What stands on the output topics now: kind, ``ce_id`` and value, each id once."""
+    """The messages of the output topics: kind, ``ce_id`` and value, each id once."""
     names = {
         bus.topic(topics.FEATURE_CHANGES): "change",
         bus.topic(topics.ALERTS): "alert",
         bus.topic(topics.EPOCHS): "snapshot",
     }
-    spans = {place: span for place, span in offset_ranges(bus).items() if place[0] in names}
-    left = {place: span.end for place, span in spans.items() if span.end > span.start}
+    ranges = {key: range_ for key, range_ in offset_ranges(bus).items() if key[0] in names}
+    left = {key: range_.end for key, range_ in ranges.items() if range_.end > range_.start}
     consumer = Consumer(bus.client(group_id="test", enable_auto_commit=False))
     consumer.assign([TopicPartition(name, partition, 0) for name, partition in left])
-    found: dict[str, tuple[str, str, bytes]] = {}
+    messages: dict[str, tuple[str, str, bytes]] = {}
     while left:
         message = consumer.poll(10)
         assert message is not None
@@ -188,8 +193,8 @@ def live(bus: BusSettings) -> list[tuple[str, str, bytes]]:
         assert offset is not None
         id_ = dict(message.headers() or [])["ce_id"]
         name = id_.decode() if isinstance(id_, bytes) else str(id_)
-        found[name] = (names[topic], name, message.value() or b"")
+        messages[name] = (names[topic], name, message.value() or b"")
         if offset + 1 >= left[topic, partition]:
             del left[topic, partition]
     consumer.close()
-    return [*found.values()]
+    return [*messages.values()]

@@ -1,4 +1,4 @@
-"""The same events through every engine say the same: the worker, plain calls, batches, streams."""
+"""The same events yield the same outputs in every engine: worker, plain calls, batches, streams."""
 
 import shutil
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from featurewatch.streams.types import ClusterId
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.parity import (
     differences,
+    fold_gold,
     folded,
     gold,
     history,
@@ -28,8 +29,7 @@ from tests.pipeline.gold.parity import (
     lines,
     outputs,
     replayed,
-    tell,
-    told,
+    tables_of,
     worked,
 )
 from tests.scenarios.runner import Scenario
@@ -39,15 +39,15 @@ OUTPUTS = ("change", "alert", "snapshot")
 
 
 def scenario(file: Path) -> list[Event]:
-    """The events of a scenario, as of a cluster of its name."""
+    """The events of a scenario, for a cluster of its name."""
     play = Scenario()
     play.play(file.read_text())
     return [replace(event, cluster=ClusterId(file.stem)) for event in play.taken]
 
 
-def plainly(said: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
-    """What is also said live, in its order."""
-    return [(each.kind, each.id, each.value) for each in said if each.kind in OUTPUTS]
+def live_outputs(outputs: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
+    """The rows that are also published live, in their order."""
+    return [(output.kind, output.id, output.value) for output in outputs if output.kind in OUTPUTS]
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,46 +57,50 @@ def plainly(said: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
     cuts=st.sets(st.integers(0, 150), max_size=12),
 )
 def test_a_history_says_the_same_however_it_is_cut(seed: int, size: int, cuts: set[int]) -> None:
-    """A worker that starts again anywhere, plain steps, and a fold in batches of any size: equal
-    byte by byte and in order, snapshots with their digests; and so are intervals and rolls."""
+    """A worker that restarts anywhere, plain steps, and a fold in batches of any size give equal
+    outputs, byte by byte and in order, with the digests of snapshots, and equal intervals and
+    rolls."""
     events = [*history(seed, size)]
-    of = [*map(line, events)]
-    said = folded(of)
-    assert worked(of, cuts) == worked(of) == replayed(events) == plainly(said)
-    found = in_batches(of, cuts)
-    assert plainly(found) == plainly(said)
-    assert told(found) == told(said)
+    messages = [*map(line, events)]
+    fold_outputs = folded(messages)
+    assert (
+        worked(messages, cuts) == worked(messages) == replayed(events) == live_outputs(fold_outputs)
+    )
+    batch_outputs = in_batches(messages, cuts)
+    assert live_outputs(batch_outputs) == live_outputs(fold_outputs)
+    assert tables_of(batch_outputs) == tables_of(fold_outputs)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_scenario_says_the_same(file: Path) -> None:
-    """Each scenario, of ZooKeeper, a log, answers, or a migration, with a cut after each event."""
+    """Every scenario, of ZooKeeper, a log, ApiVersions or a migration, with a restart after each
+    event."""
     events = scenario(file)
-    of = [*map(line, events)]
-    said = folded(of)
-    cuts = range(len(of))
-    assert worked(of, cuts) == replayed(events) == plainly(said)
-    assert told(in_batches(of, cuts)) == told(said)
+    messages = [*map(line, events)]
+    fold_outputs = folded(messages)
+    cuts = range(len(messages))
+    assert worked(messages, cuts) == replayed(events) == live_outputs(fold_outputs)
+    assert tables_of(in_batches(messages, cuts)) == tables_of(fold_outputs)
 
 
 @pytest.mark.stack
 def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
-    """Round by round in a stream, all at once in a batch, and anew in a lake that lacks a table, as
-    a featurewatch leaves it that does not know it: the tables are equal in every column, and hold
-    what the fold says by itself, of generated histories, of all scenarios of ZooKeeper, and of
-    messages that are no events (parity)."""
+    """Round by round in a stream, all at once in a batch, and rebuilt in a lake without one of the
+    tables, as an older featurewatch leaves it: the tables are equal in every column, and hold what
+    plain calls yield for generated histories, all scenarios of ZooKeeper, and invalid messages
+    (parity)."""
     zookeeper = [scenario(file) for file in FILES if "zoo" in file.stem or "migr" in file.stem]
     assert len(zookeeper) >= 5
-    of = [*lines(range(4)), *in_turn(zookeeper)]
-    for _ in into(lake, of, rounds=(1, 90)):
-        tell(lake)
+    messages = [*lines(range(4)), *in_turn(zookeeper)]
+    for _ in into(lake, messages, rounds=(1, 90)):
+        fold_gold(lake)
     at_once = Lake(lake.session, str(tmp_path / "at-once"))
-    for _ in into(at_once, of):
+    for _ in into(at_once, messages):
         GoldQuery(at_once).rebuild()
-    wanted = told(folded(of))
-    assert all(wanted.values())
-    assert differences(gold(lake), wanted) == []
-    assert differences(gold(at_once), wanted) == []
+    expected = tables_of(folded(messages))
+    assert all(expected.values())
+    assert differences(gold(lake), expected) == []
+    assert differences(gold(at_once), expected) == []
     for table in GOLD:
         if table is not ALERTS:
             assert rows(at_once, table) == rows(lake, table)
@@ -104,5 +108,5 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     shutil.rmtree(lake.path(UPGRADES))
     again = Lake(lake.session, lake.root)
     GoldQuery(again).writer()
-    assert differences(gold(again), wanted) == []
-    assert outputs(worked(of)) == {kind: wanted[kind] for kind in OUTPUTS}
+    assert differences(gold(again), expected) == []
+    assert outputs(worked(messages)) == {kind: expected[kind] for kind in OUTPUTS}

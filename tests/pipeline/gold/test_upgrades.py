@@ -1,4 +1,4 @@
-"""An upgrade and a downgrade as a real controller wrote them down, told by the tables of a lake."""
+"""An upgrade and a downgrade as a real controller wrote them, in the tables of a lake."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,15 @@ from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
 from tests.conftest import MakeCluster
 from tests.pipeline.filling import rows
-from tests.pipeline.gold.parity import differences, folded, full_rows, gold, in_turn, into, told
+from tests.pipeline.gold.parity import (
+    differences,
+    folded,
+    full_rows,
+    gold,
+    in_turn,
+    into,
+    tables_of,
+)
 from tests.simulation import records as r
 
 LOW, HIGH, TOO_HIGH = FeatureLevel(11), FeatureLevel(12), FeatureLevel(22)
@@ -35,34 +43,34 @@ BROKERS = (11, 12)
 
 
 async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
-    """The log of a controller that saw two brokers go from 3.9 to 4.0 and back, with their levels;
-    what was asked too early was refused."""
+    """The log of a controller with two brokers that went from 3.9 to 4.0 and back, with their
+    levels; updates that came too early were refused."""
     node = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
     cluster = make_cluster(ClusterSpec([node], "3.5-IV2", LONG_SESSIONS))
     (address,) = parse_addresses(cluster.controllers)
 
-    async def ask(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
+    async def update(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
         await update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),))
 
     with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
-        known: dict[int, LightBroker] = {}
+        brokers: dict[int, LightBroker] = {}
 
         def start(number: int, release: str) -> None:
             """A broker comes up; the incarnation stays, since its session has not ended."""
-            before = known.get(number, LightBroker(number, {}))
-            known[number] = replace(before, ranges=releases()[release].ranges())
-            assert light.register([known[number]]) == []
+            before = brokers.get(number, LightBroker(number, {}))
+            brokers[number] = replace(before, ranges=releases()[release].ranges())
+            assert light.register([brokers[number]]) == []
 
         for number in BROKERS:
             start(number, "3.9")
         start(11, "4.0")
         with pytest.raises(UpdateRefusedError, match=r"Broker 12 only supports versions 1-21"):
-            await ask(TOO_HIGH)
+            await update(TOO_HIGH)
         start(12, "4.0")
-        await ask(HIGH)
+        await update(HIGH)
         with pytest.raises(UpdateRefusedError, match="downgrade"):
-            await ask(FeatureLevel(10), UpgradeType.SAFE_DOWNGRADE)
-        await ask(LOW, UpgradeType.SAFE_DOWNGRADE)
+            await update(FeatureLevel(10), UpgradeType.SAFE_DOWNGRADE)
+        await update(LOW, UpgradeType.SAFE_DOWNGRADE)
         for number in BROKERS:
             start(number, "3.9")
     (segment,) = cluster.node(1).metadata_log.glob("*.log")
@@ -72,32 +80,32 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
 def commits(cluster: ClusterId, segment: Path) -> list[LogCommit]:
     """The log as the source publishes it."""
     assembler = CommitAssembler(cluster)
-    found = []
+    events = []
     for batch in scan_batches(segment.read_bytes()).batches:
         for event in assembler.add(batch, batch.append_ms):
             assert isinstance(event, LogCommit)
-            found.append(event)
-    return found
+            events.append(event)
+    return events
 
 
 def offset_of(cause: str) -> int:
-    """Where in the log a cause ends."""
+    """The last offset of a cause."""
     return int(cause.rpartition("-")[2])
 
 
 @pytest.mark.stack
 async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluster) -> None:
-    """The tables tell the steps in the order in which they must be: an upgrade restarts every node,
-    then its level is raised, when the controller finds that all support it (M-31); a downgrade
-    lowers the level, as far as that is safe, then restarts every node on older software (M-32). The
-    log has each record in one version (M-69), and a lake says of it what plain calls say."""
+    """The tables show the steps in the required order: an upgrade restarts every node, then raises
+    the level once the controller finds that all support it (M-31); a downgrade lowers the level, as
+    far as that is safe, then restarts every node on older software (M-32). The log has each record
+    in one version (M-69), and the lake equals the result of plain calls."""
     cluster, segment = await real_log(make_cluster)
     events = commits(cluster, segment)
-    of = in_turn([[*events, r.following(events[-1].last_offset)]])
-    of = [(topic, cluster.encode(), value) for topic, _, value in of]
-    for _ in into(lake, of[:-1]):
+    messages = in_turn([[*events, r.following(events[-1].last_offset)]])
+    messages = [(topic, cluster.encode(), value) for topic, _, value in messages]
+    for _ in into(lake, messages[:-1]):
         GoldQuery(lake).rebuild()
-    assert differences(gold(lake), told(folded(of[:-1]))) == []
+    assert differences(gold(lake), tables_of(folded(messages[:-1]))) == []
 
     down, up = full_rows(lake, UPGRADES)
     assert (up["direction"], up["state"]) == ("upgrade", "finalized")
@@ -125,7 +133,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     assert max(old[:2]) < min(new) <= max(new) < raised < lowered < min(old[2:])
     assert rows(lake, INCOMPATIBILITIES) == []
 
-    SilverQuery(lake).take(lake.read(MESSAGES))
+    SilverQuery(lake).process_batch(lake.read(MESSAGES))
     versions: dict[tuple[int, str], set[int]] = {}
     level, offsets = 0, []
     for event in events:
@@ -135,13 +143,15 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
             if record["data"].get("name") == METADATA_VERSION:
                 level = record["data"]["featureLevel"]
     assert len(offsets) == len(set(offsets))
-    assert {len(found) for found in versions.values()} == {1}
+    assert {len(numbers) for numbers in versions.values()} == {1}
     for table, kind in (
         (LEVELS, "FEATURE_LEVEL_RECORD"),
         (REGISTRATIONS, "REGISTER_BROKER_RECORD"),
     ):
-        wanted = [
+        expected = [
             record["offset"] for event in events for record in event.records
             if record["type"] == kind
         ]  # fmt: skip
-        assert rows(lake, table, "log_offset") == sorted(((each,) for each in wanted), key=repr)
+        assert rows(lake, table, "log_offset") == sorted(
+            ((offset,) for offset in expected), key=repr
+        )

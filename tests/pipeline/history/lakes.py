@@ -32,24 +32,24 @@ _PLAIN = {
 }
 
 
-def arrow(kind: str) -> pa.DataType:
-    """A type of Spark's DDL as Arrow's."""
-    kind = kind.strip()
-    if plain := _PLAIN.get(kind):
-        return plain
-    outer, inner = re.fullmatch(r"(\w+)<(.*)>", kind, re.DOTALL).groups()  # type: ignore[union-attr]
-    if outer == "array":
-        return pa.list_(arrow(inner))
-    if outer == "map":
-        return pa.map_(*(arrow(part) for part in _parts(inner)))
-    fields = (part.split(":", 1) for part in _parts(inner))
+def arrow(type_: str) -> pa.DataType:
+    """Translates a type of Spark's DDL to Arrow."""
+    type_ = type_.strip()
+    if simple := _PLAIN.get(type_):
+        return simple
+    container, parameters = re.fullmatch(r"(\w+)<(.*)>", type_, re.DOTALL).groups()  # type: ignore[union-attr]
+    if container == "array":
+        return pa.list_(arrow(parameters))
+    if container == "map":
+        return pa.map_(*(arrow(part) for part in _parts(parameters)))
+    fields = (part.split(":", 1) for part in _parts(parameters))
     return pa.struct([(name.strip(), arrow(of)) for name, of in fields])
 
 
-def _parts(kinds: str) -> Iterator[str]:
-    """What stands between the commas that are in no brackets."""
+def _parts(types: str) -> Iterator[str]:
+    """Splits at the commas outside of brackets."""
     part, depth = "", 0
-    for sign in kinds:
+    for sign in types:
         depth += (sign == "<") - (sign == ">")
         if sign == "," and depth == 0:
             yield part
@@ -62,13 +62,13 @@ def _parts(kinds: str) -> Iterator[str]:
 def write(
     lake: Path, rows: Mapping[str, list[dict[str, Any]]], without: Iterable[str] = ()
 ) -> Path:
-    """Adds rows to a lake, in which all tables are but those that it shall be ``without``."""
+    """Adds rows to a lake that has all tables except those in ``without``."""
     for name, table in TABLES.items():
         if name not in without:
-            schema = pa.schema([(column, arrow(kind)) for column, kind in table.columns.items()])
-            found = pa.Table.from_pylist(rows.get(name, []), schema=schema)
+            schema = pa.schema([(column, arrow(type_)) for column, type_ in table.columns.items()])
+            table_rows = pa.Table.from_pylist(rows.get(name, []), schema=schema)
             write_deltalake(
-                *(lake / table.path, found),
+                *(lake / table.path, table_rows),
                 mode="append",
                 partition_by=list(table.partitioned) or None,
             )
@@ -76,7 +76,7 @@ def write(
 
 
 class Story:
-    """What happens to one cluster, told as rows of gold; each thing takes a place in the log."""
+    """The history of one cluster as rows of gold; each event takes the next offsets of the log."""
 
     def __init__(self, cluster: str, at: datetime = START) -> None:
         self.cluster = cluster
@@ -90,19 +90,19 @@ class Story:
         self._leader = 0
 
     def cause(self) -> str:
-        """The next commit."""
+        """Takes the next offsets and returns the id of their commit."""
         self.offset += 10
         return f"{self.cluster}/kraft/{self.offset - 9}-{self.offset}"
 
     def node(self, role: str, node_id: int, release: str | None, after: timedelta = HOUR) -> None:
-        """A node starts with a release, after some time; None: it is gone for good."""
+        """A node starts with a release, after some time; None: it leaves for good."""
         self.at += after
         cause, key = self.cause(), (role, node_id)
-        if old := self._nodes.pop(key, None):
-            old.update(until=self.at, until_cause=cause)
-        if bad := self._bad.pop(key, None):
-            self.alert("incompatible-node", key, bad["why"], since=bad["since"])
-            bad.update(until=self.at, until_cause=cause)
+        if previous := self._nodes.pop(key, None):
+            previous.update(until=self.at, until_cause=cause)
+        if exclusion := self._bad.pop(key, None):
+            self.alert("incompatible-node", key, exclusion["why"], since=exclusion["since"])
+            exclusion.update(until=self.at, until_cause=cause)
         if release is None:
             return
         ranges = {name: list(of) for name, of in release_of(release).ranges().items()}
@@ -144,15 +144,15 @@ class Story:
     def alert(
         self, rule: str, node: tuple[str, int], summary: str, *, since: datetime | None = None
     ) -> None:
-        """An alert fires, or is resolved if it has fired ``since``."""
-        named = f"{self.cluster}/{rule}/{node[0]}-{node[1]}"
+        """An alert fires, or is resolved if ``since`` is given."""
+        alert_id = f"{self.cluster}/{rule}/{node[0]}-{node[1]}"
         state = "firing" if since is None else "resolved"
         cause = f"{self.cluster}/kraft/{self.offset - 9}-{self.offset}"
         self.rows["alerts"].append(
             {
                 "cluster": self.cluster,
-                "id": f"{named}@{cause}/{state}",
-                "alert_id": named,
+                "id": f"{alert_id}@{cause}/{state}",
+                "alert_id": alert_id,
                 "rule": rule,
                 "severity": "critical",
                 "state": state,
@@ -166,7 +166,7 @@ class Story:
         )
 
     def finalize(self, feature: str, level: int, after: timedelta = HOUR) -> None:
-        """A level is finalized (0: removed), after some time."""
+        """A level is finalized after some time (0: removed)."""
         self.at += after
         self.cause()
         before = self.levels.pop(feature, 0)
@@ -174,7 +174,7 @@ class Story:
             self.levels[feature] = level
         self._revision += 1
         kind = "removed" if not level else "finalized" if not before else "upgraded"
-        known = {
+        common = {
             "cluster": self.cluster,
             "epoch": self.offset,
             "revision": self._revision,
@@ -182,7 +182,7 @@ class Story:
         }
         self.rows["feature_changes"].append(
             {
-                **known,
+                **common,
                 "id": f"{self.cluster}/change/{feature}/{self._revision}",
                 "feature": feature,
                 "before": before,
@@ -195,7 +195,7 @@ class Story:
         )
         self.rows["epochs"].append(
             {
-                **known,
+                **common,
                 "id": f"{self.cluster}/revision/{self._revision}",
                 "at": self.at,
                 "ready": True,
@@ -210,16 +210,17 @@ class Story:
         )
 
     def roll(self, release: str, after: timedelta, step: timedelta = HOUR) -> None:
-        """Every node is restarted with a release, one after the other, and its level finalized."""
+        """All nodes are restarted with a release, one after the other, and its level is
+        finalized."""
         self.at += after
         nodes, first = [*self._nodes], self.at + step
-        before = sorted({row["release"] for row in self._nodes.values()})
-        times = []
+        old_releases = sorted({row["release"] for row in self._nodes.values()})
+        arrivals = []
         for role, node_id in nodes:
             self.node(role, node_id, release, step)
-            at = {"role": role, "node_id": node_id, "at": self.at, "release": release}
-            times.append(at)
-        rolled, old = self.at, self.levels.get(FEATURE, 0)
+            arrival = {"role": role, "node_id": node_id, "at": self.at, "release": release}
+            arrivals.append(arrival)
+        rolled, old_level = self.at, self.levels.get(FEATURE, 0)
         level = release_of(release).ranges()[FEATURE][1]
         self.finalize(FEATURE, level, 2 * step)
         self.rows["upgrades"].append(
@@ -228,20 +229,24 @@ class Story:
                 "id": f"{self.cluster}/roll/{self.offset}",
                 "direction": "upgrade",
                 "state": "finalized",
-                "from_releases": before,
+                "from_releases": old_releases,
                 "to_releases": [release],
                 "started": first,
                 "rolled": rolled,
                 "finalized": self.at,
                 "ended": self.at,
-                "nodes": times,
+                "nodes": arrivals,
                 "duration_s": int((self.at - first).total_seconds()),
-                "levels": {FEATURE: [old, level]},
-                "way_back": {"lossless": False, "to": before[0], "why": f"{level} loses metadata"},
+                "levels": {FEATURE: [old_level, level]},
+                "way_back": {
+                    "lossless": False,
+                    "to": old_releases[0],
+                    "why": f"{level} loses metadata",
+                },
             }
         )
 
-    def heard(self, at: datetime) -> None:
+    def heartbeat(self, at: datetime) -> None:
         """A heartbeat of its source."""
         row = {
             "cluster": self.cluster,
@@ -263,8 +268,8 @@ class Story:
 
 
 def year(cluster: str, brokers: int = 3, controllers: int = 3, shift: timedelta = DAY) -> Story:
-    """A cluster that starts with 3.7, is rolled to 3.9, 4.0 and 4.2 within a year, and has an old
-    broker come back once that no longer fits."""
+    """A cluster that starts with 3.7, is rolled to 3.9, 4.0 and 4.2 within a year, and once has an
+    old broker that no longer fits."""
     story = Story(cluster, START + shift)
     step = DAY / (brokers + controllers)
     for node_id in range(1, controllers + 1):
@@ -285,9 +290,9 @@ def year(cluster: str, brokers: int = 3, controllers: int = 3, shift: timedelta 
 
 
 def lake_of(lake: Path, *stories: Story, without: Iterable[str] = ()) -> Path:
-    """A lake in which some clusters' stories are told."""
+    """Writes the histories of some clusters to a lake."""
     rows: Rows = defaultdict(list)
     for story in stories:
-        for name, of in story.rows.items():
-            rows[name] += of
+        for name, table_rows in story.rows.items():
+            rows[name] += table_rows
     return write(lake, rows, without)

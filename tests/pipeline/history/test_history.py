@@ -1,4 +1,4 @@
-"""What was: a cluster at a moment, what differs between two, its rolls."""
+"""The history commands: a cluster at a moment, differences between two moments, rolls."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -36,38 +36,40 @@ def zookeeper() -> Story:
 
 
 @pytest.fixture(scope="module")
-def told() -> Story:
-    """A cluster's year, and what is sent to its lake."""
+def story() -> Story:
+    """A year of a cluster."""
     return year("orders", brokers=3)
 
 
 @pytest.fixture(scope="module")
-def root(told: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of three clusters."""
-    told.offset += 20  # read, and nothing of it was news
-    told.heard(START + 364 * DAY)
-    return lake_of(tmp_path_factory.mktemp("lake"), told, year("other", shift=9 * DAY), zookeeper())
+    story.offset += 20  # read without any relevant record
+    story.heartbeat(START + 364 * DAY)
+    return lake_of(
+        tmp_path_factory.mktemp("lake"), story, year("other", shift=9 * DAY), zookeeper()
+    )
 
 
 @pytest.fixture(scope="module")
 def lake(root: Path) -> LakeReader:
-    """The same, opened."""
+    """A reader of the lake."""
     return LakeReader(str(root))
 
 
 def at(lake: LakeReader, moment: str, cluster: str = "orders") -> HistoricalState:
-    """The cluster at a moment."""
+    """Returns the state of a cluster at a moment."""
     return state_at(lake, cluster, parse_moment(moment, NOW), NOW)
 
 
 def releases(state: HistoricalState) -> dict[str, str | None]:
     """The release of each node."""
-    return {f"{each.role}-{n}": each.release for each in state.classes for n in each.nodes}
+    return {f"{cls.role}-{n}": cls.release for cls in state.classes for n in cls.nodes}
 
 
-def test_levels_and_nodes_of_a_time(lake: LakeReader, told: Story) -> None:
-    """In the middle of a roll the level is the old one, and some nodes are new already."""
-    roll = told.rows["upgrades"][0]
+def test_levels_and_nodes_of_a_time(lake: LakeReader, story: Story) -> None:
+    """In the middle of a roll the level is the old one and some nodes are new."""
+    roll = story.rows["upgrades"][0]
     third = roll["nodes"][2]["at"]
     state = at(lake, (third + HOUR).isoformat())
     assert state.levels == {FEATURE: 19}
@@ -80,34 +82,34 @@ def test_levels_and_nodes_of_a_time(lake: LakeReader, told: Story) -> None:
     assert state.doubt is None
 
 
-def test_an_instant_belongs_to_what_it_begins(lake: LakeReader, told: Story) -> None:
+def test_an_instant_belongs_to_what_it_begins(lake: LakeReader, story: Story) -> None:
     """At the moment of a restart the node is new, a microsecond before it is not."""
-    node = told.rows["upgrades"][0]["nodes"][0]
+    node = story.rows["upgrades"][0]["nodes"][0]
     just = node["at"]
     assert releases(at(lake, just.isoformat()))["controller-1"] == "3.9"
     before = just - timedelta(microseconds=1)
     assert releases(at(lake, before.isoformat()))["controller-1"] == "3.7"
 
 
-def test_who_was_incompatible_and_what_fired(lake: LakeReader, told: Story) -> None:
-    """An old broker that came back is both, from its start until it is gone, and not after it."""
-    bad = told.rows["incompatibilities"][0]
-    state = at(lake, (bad["since"] + HOUR).isoformat())
+def test_who_was_incompatible_and_what_fired(lake: LakeReader, story: Story) -> None:
+    """An old broker that came back is incompatible, and its alert fires, until it leaves."""
+    exclusion = story.rows["incompatibilities"][0]
+    state = at(lake, (exclusion["since"] + HOUR).isoformat())
     assert [(row["node_id"], row["level"], row["why"]) for row in state.incompatible] == [
-        (100, 25, bad["why"])
+        (100, 25, exclusion["why"])
     ]
     assert [(row["rule"], row["since"]) for row in state.alerts] == [
-        ("incompatible-node", bad["since"])
+        ("incompatible-node", exclusion["since"])
     ]
-    after = at(lake, bad["until"].isoformat())
+    after = at(lake, exclusion["until"].isoformat())
     assert (after.incompatible, after.alerts) == ((), ())
     assert "broker-100" not in releases(after)
 
 
-def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, told: Story) -> None:
-    """Each place in the log, inside and at the end of a commit, against the rows themselves."""
-    intervals, epochs = told.rows["capability_intervals"], told.rows["epochs"]
-    for offset in range(10, told.offset + 1, 25):
+def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, story: Story) -> None:
+    """Each offset, inside and at the end of a commit, gives the state of the rows up to it."""
+    intervals, epochs = story.rows["capability_intervals"], story.rows["epochs"]
+    for offset in range(10, story.offset + 1, 25):
         state = at(lake, f"offset:{offset}")
         expected = {
             f"{row['role']}-{row['node_id']}": row["release"]
@@ -123,8 +125,8 @@ def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, told: Story
 
 
 def test_places_decide_where_clocks_do_not_agree() -> None:
-    """A new leader's clock is behind: what it wrote later counts as later; other sources' times
-    still count."""
+    """Offsets decide if a new leader's clock is behind; times decide for causes without an
+    offset."""
     cut = HistoryCut(NOW, 100)
     early, late = NOW - HOUR, NOW + HOUR
     assert cut.has(late, "c/kraft/91-100")
@@ -132,36 +134,36 @@ def test_places_decide_where_clocks_do_not_agree() -> None:
     assert cut.has(early, "c/api-versions/broker-1/5")
     assert not cut.has(late, "c/kraft/following-5")
     assert not cut.has(None, None)
-    assert [log_offset(each) for each in ("c/kraft/snapshot-51-3/0", "c/kraft/gap-1-2", None)] == [
+    assert [log_offset(id_) for id_ in ("c/kraft/snapshot-51-3/0", "c/kraft/gap-1-2", None)] == [
         *(50, None, None)
     ]
 
 
-def test_a_revision_is_the_moment_at_which_it_began(lake: LakeReader, told: Story) -> None:
-    """The state has the levels and the digest of its snapshot."""
-    for row in told.rows["epochs"]:
+def test_a_revision_is_the_moment_at_which_it_began(lake: LakeReader, story: Story) -> None:
+    """The state has the levels and the digest of the revision's snapshot."""
+    for row in story.rows["epochs"]:
         state = at(lake, f"revision:{row['revision']}")
         assert (state.at, state.digest) == (row["at"], row["digest"])
         assert state.levels == row["finalized"]
 
 
 def test_an_epoch_of_a_znode_holds_until_the_next(lake: LakeReader) -> None:
-    """Between two versions of the znode that changed a level the first one's levels stand."""
-    found = [at(lake, f"epoch:{epoch}", ZOOKEEPER).levels for epoch in (4, 6, 7)]
-    assert found == [{"group_coordinator": 1}, {"group_coordinator": 1}, {"group_coordinator": 3}]
+    """Between two versions of the znode that changed a level, the levels are those of the first."""
+    levels = [at(lake, f"epoch:{epoch}", ZOOKEEPER).levels for epoch in (4, 6, 7)]
+    assert levels == [{"group_coordinator": 1}, {"group_coordinator": 1}, {"group_coordinator": 3}]
     assert releases(at(lake, "epoch:7", ZOOKEEPER)) == {"broker-1": "3.9"}
 
 
 def test_an_alert_that_flickers_is_what_was_said_last(tmp_path: Path) -> None:
-    """Within one millisecond it fires and is resolved, or is resolved and fires anew."""
+    """Within one millisecond an alert fires and is resolved, or is resolved and fires again."""
     story, node = Story("flicker"), ("broker", 1)
-    began = story.at
+    since = story.at
     story.alert("gone", node, "gone")
-    story.alert("gone", node, "gone", since=began)
+    story.alert("gone", node, "gone", since=since)
     story.alert("back", node, "back")
     story.at += HOUR
     story.alert("back", node, "back")
-    story.alert("back", node, "back", since=began)
+    story.alert("back", node, "back", since=since)
     story.finalize(FEATURE, 21)
     lake = LakeReader(str(lake_of(tmp_path, story)))
     assert [row["rule"] for row in at(lake, "revision:1", "flicker").alerts] == ["back"]
@@ -183,69 +185,74 @@ def test_an_alert_that_flickers_is_what_was_said_last(tmp_path: Path) -> None:
 def test_what_the_history_does_not_hold_is_unknown(
     lake: LakeReader, cluster: str, moment: str, text: str
 ) -> None:
-    """It is never taken for what was before or after."""
+    """It is never replaced by the state before or after."""
     with pytest.raises(UnknownMomentError, match=text):
         at(lake, moment, cluster)
 
 
 def test_a_lake_that_ended_is_doubted(lake: LakeReader) -> None:
-    """What is asked of a time after the last word of any source may be incomplete."""
+    """The state at a time after the newest heartbeat may be incomplete."""
     assert "ends at 2026-11-19 08:00:00" in str(at(lake, "now").doubt)
     assert at(lake, (START + 364 * DAY).isoformat()).doubt is None
 
 
-def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, told: Story) -> None:
-    """Forward and backward it names the same; a moment does not differ from itself."""
-    bad = told.rows["incompatibilities"][0]
-    old, new = at(lake, "revision:1"), at(lake, (bad["since"] + HOUR).isoformat())
-    found = diff(old, new)
-    assert LevelDiff(FEATURE, 19, 25) in found.levels
-    assert [level.feature for level in found.levels] == [
+def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, story: Story) -> None:
+    """Both directions name the same changes; a moment does not differ from itself."""
+    exclusion = story.rows["incompatibilities"][0]
+    before, after = at(lake, "revision:1"), at(lake, (exclusion["since"] + HOUR).isoformat())
+    difference = diff(before, after)
+    assert LevelDiff(FEATURE, 19, 25) in difference.levels
+    assert [level.feature for level in difference.levels] == [
         *("group.version", "kraft.version", FEATURE, "transaction.version")
     ]
     nodes = [
-        (each.role, each.nodes, each.before and each.before["release"]) for each in found.nodes
+        (change.role, change.nodes, change.before and change.before["release"])
+        for change in difference.nodes
     ]
     assert nodes == [
         *(("broker", (100,), None), ("broker", (101, 102, 103), "3.7")),
         ("controller", (1, 2, 3), "3.7"),
     ]
-    assert [each.after and each.after["release"] for each in found.nodes] == ["3.9", "4.0", "4.0"]
-    assert [row["rule"] for row in found.alerts_began] == ["incompatible-node"]
-    assert [row["node_id"] for row in found.incompatible_began] == [100]
-    back = diff(new, old)
-    assert (back.alerts_ended, back.incompatible_ended) == (
-        *(found.alerts_began, found.incompatible_began),
-    )
-    assert [(each.before, each.after) for each in back.nodes] == [
-        (each.after, each.before) for each in found.nodes
+    assert [change.after and change.after["release"] for change in difference.nodes] == [
+        "3.9",
+        "4.0",
+        "4.0",
     ]
-    assert diff(new, new).empty
-    assert not found.empty
+    assert [row["rule"] for row in difference.alerts_began] == ["incompatible-node"]
+    assert [row["node_id"] for row in difference.incompatible_began] == [100]
+    reverse = diff(after, before)
+    assert (reverse.alerts_ended, reverse.incompatible_ended) == (
+        *(difference.alerts_began, difference.incompatible_began),
+    )
+    assert [(change.before, change.after) for change in reverse.nodes] == [
+        (change.after, change.before) for change in difference.nodes
+    ]
+    assert diff(after, after).empty
+    assert not difference.empty
 
 
-def test_rolls_are_told_in_order(lake: LakeReader, told: Story) -> None:
-    """Of a cluster or of all, those that went on since a time."""
-    mine = upgrades(lake, "orders", None)
-    assert [roll["to_releases"] for roll in mine] == [["3.9"], ["4.0"], ["4.2"]]
-    assert mine[0]["levels"] == {FEATURE: [19, 21]}
-    assert len(mine[0]["nodes"]) == 6
+def test_rolls_are_told_in_order(lake: LakeReader, story: Story) -> None:
+    """The rolls of one cluster or of all that overlap the time after ``since``."""
+    rolls = upgrades(lake, "orders", None)
+    assert [roll["to_releases"] for roll in rolls] == [["3.9"], ["4.0"], ["4.2"]]
+    assert rolls[0]["levels"] == {FEATURE: [19, 21]}
+    assert len(rolls[0]["nodes"]) == 6
     assert len(upgrades(lake, "", None)) == 6
-    assert len(upgrades(lake, "orders", mine[1]["ended"])) == 2
+    assert len(upgrades(lake, "orders", rolls[1]["ended"])) == 2
 
 
 def test_a_cluster_is_named_where_there_are_many(lake: LakeReader, tmp_path: Path) -> None:
-    """Without a name the only one is meant; else the line lists them. One that was never heard of
-    is unknown."""
+    """Without a name the only cluster is used; otherwise the line lists them. An unknown one is an
+    error."""
     with pytest.raises(MomentError, match=r"name a cluster with --cluster: .* legacy, orders, ot"):
         cluster_of(lake, "")
     with pytest.raises(UnknownMomentError, match=r"no cluster 'order': it holds legacy, orders"):
         cluster_of(lake, "order")
-    one = LakeReader(str(lake_of(tmp_path / "one", zookeeper())))
-    assert cluster_of(one, "") == ZOOKEEPER
-    none = LakeReader(str(lake_of(tmp_path / "none")))
+    single = LakeReader(str(lake_of(tmp_path / "one", zookeeper())))
+    assert cluster_of(single, "") == ZOOKEEPER
+    empty = LakeReader(str(lake_of(tmp_path / "none")))
     with pytest.raises(UnknownMomentError, match="holds no cluster yet"):
-        cluster_of(none, "")
+        cluster_of(empty, "")
 
 
 def test_a_missing_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,19 +269,19 @@ def run(root: Path, *arguments: str) -> Result:
 
 
 def shown(root: Path, *arguments: str) -> Any:
-    """What a command prints as JSON."""
+    """Returns the JSON documents that a command prints."""
     result = run(root, *arguments, "--json")
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_show_prints_a_screen_or_a_document(root: Path, told: Story) -> None:
-    """Classes of nodes with their releases, who was incompatible, what fired; and as JSON."""
-    moment = (told.rows["incompatibilities"][0]["since"] + HOUR).isoformat()
+def test_show_prints_a_screen_or_a_document(root: Path, story: Story) -> None:
+    """It prints classes of nodes with their releases, incompatible nodes and alerts; or JSON."""
+    moment = (story.rows["incompatibilities"][0]["since"] + HOUR).isoformat()
     result = run(root, "show", "--cluster", "orders", "--at", moment)
     assert result.exit_code == 0
-    for words in ("brokers 101-103 (4.0)", "broker 100 supports", "25 (4.0-IV3)", "critical"):
-        assert words in result.stdout
+    for text in ("brokers 101-103 (4.0)", "broker 100 supports", "25 (4.0-IV3)", "critical"):
+        assert text in result.stdout
     assert "1-21 ✗" in result.stdout
     (document,) = shown(root, "show", "--cluster", "orders", "--at", moment)
     assert document["levels"][FEATURE] == 25
@@ -285,19 +292,20 @@ def test_show_prints_a_screen_or_a_document(root: Path, told: Story) -> None:
 
 
 def test_show_says_what_it_cannot(root: Path) -> None:
-    """Unknown is an exit code of its own, and two moments are one too many."""
+    """An unknown moment has its own exit code; two moments, or an ambiguous cluster, are wrong
+    usage."""
     early = run(root, "show", "--cluster", "orders", "--at", "2020-01-01")
     assert (early.exit_code, early.stdout) == (4, "")
     assert "begins at 2025-11-21 08:00:05" in early.stderr
     both = run(root, "show", "--at", "now", "--offset", "3")
     assert isinstance(both.exception, UsageError)
-    assert isinstance(run(root, "show").exception, UsageError)  # of which cluster?
-    word = run(root, "show", "--at", "offset:3")
-    assert isinstance(word.exception, UsageError)
+    assert isinstance(run(root, "show").exception, UsageError)  # the cluster is ambiguous
+    as_time = run(root, "show", "--at", "offset:3")
+    assert isinstance(as_time.exception, UsageError)
 
 
 def test_diff_and_upgrades_are_printed(root: Path) -> None:
-    """Lines for people, documents for programs."""
+    """Lines for people, JSON documents for programs."""
     result = run(root, "diff", "revision:1", "revision:3", "--cluster", "orders")
     assert "level   metadata.version 19 (3.7-IV4) → 21 (3.9-IV0)" in result.stdout
     assert "nodes   broker 101-103: 3.7 → 3.9" in result.stdout
@@ -307,6 +315,6 @@ def test_diff_and_upgrades_are_printed(root: Path) -> None:
     assert "upgrade 3.7 → 3.9  finalized  6 nodes  in 1 day, 4:00:00" in rolls
     assert "broker 103 on 3.9" in rolls
     assert "way back  not without loss to 3.7" in rolls
-    assert [each["cluster"] for each in shown(root, "upgrades")].count("other") == 3
+    assert [roll["cluster"] for roll in shown(root, "upgrades")].count("other") == 3
     late = run(root, "upgrades", "--since", datetime(2100, 1, 1, tzinfo=UTC).isoformat())
     assert "no upgrade is known" in late.stdout

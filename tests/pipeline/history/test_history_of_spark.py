@@ -1,4 +1,4 @@
-"""The lake that Spark fills answers as the fold itself would."""
+"""The history of a lake that Spark filled equals the state of the fold."""
 
 from datetime import UTC, datetime
 
@@ -20,9 +20,10 @@ SEEDS = range(3)
 
 
 def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
-    """Levels, what each node supports, who is incompatible, what fires; and each revision's digest.
+    """Levels, capabilities, incompatible nodes, firing alerts, and the digest of each revision are
+    equal.
 
-    In the simulated histories all happens: transactions, resets, snapshots, ZooKeeper, migrations.
+    The simulated histories contain transactions, resets, snapshots, ZooKeeper and migrations.
     """
     for _ in into(lake, in_turn(map(history, SEEDS))):
         pass
@@ -37,23 +38,23 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
             state = outcome.state
             if outcome.snapshot is not None:
                 digests[outcome.snapshot.revision] = outcome.snapshot.digest
-        told = state_at(reader, cluster, AtTime(now), now)
-        assert told.levels == dict(state.image.features.levels), cluster
+        historical = state_at(reader, cluster, AtTime(now), now)
+        assert historical.levels == dict(state.image.features.levels), cluster
         supported = {
-            (each.role, node_id): {name: tuple(of) for name, of in each.ranges.items()}
-            for each in told.classes
-            for node_id in each.nodes
+            (cls.role, node_id): {name: tuple(bounds) for name, bounds in cls.ranges.items()}
+            for cls in historical.classes
+            for node_id in cls.nodes
         }
         assert supported == {
             (str(key.role), key.node_id): dict(node.capabilities.ranges)
             for key, node in state.image.nodes.nodes.items()
         }, cluster
         firing = {alert.id for alerts in state.firing.values() for alert in alerts}
-        assert {row["id"] for row in told.alerts} == firing, cluster
+        assert {row["id"] for row in historical.alerts} == firing, cluster
         excluded = snapshot(state.image, 0).incompatible
         assert {
             (row["role"], row["node_id"], row["feature"], row["level"], row["verdict"])
-            for row in told.incompatible
+            for row in historical.incompatible
             if row["verdict"] == "no"
         } == {
             (str(each.role), each.node_id, each.feature, each.level, each.verdict)
@@ -64,7 +65,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
             assert state_at(reader, cluster, AtRevision(revision), now).digest == digest
         drawn = layout(picture(reader, cluster, None, None, now))
         assert drawn.shapes, cluster
-        lines = [*state_parts(told)]
+        lines = [*state_parts(historical)]
         for roll in upgrades(reader, cluster, None):
             lines += roll_lines(roll, nodes=True)
         assert lines, cluster

@@ -1,4 +1,4 @@
-"""A picture of a history: what it shows, and that it is a good file."""
+"""The plot of a history: its content, and that its files are well formed."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -38,7 +38,7 @@ END = START + 100 * DAY
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of one cluster, whose id would be a tag."""
+    """A lake of one cluster, whose id contains a tag."""
     return lake_of(tmp_path_factory.mktemp("lake"), year("<b>$x$", brokers=40, controllers=3))
 
 
@@ -50,14 +50,14 @@ def drawn(root: Path) -> Picture:
 
 @pytest.fixture(scope="module")
 def drawing(drawn: Picture) -> Drawing:
-    """The same, laid out."""
+    """Its layout."""
     return layout(drawn)
 
 
 def node(node_id: int, *parts: tuple[str, float], role: str = "broker") -> Iterator[dict[str, Any]]:
-    """A node's intervals: release after release from a number of days on."""
-    for (release, day), then in pairwise([*parts, ("", 0.0)]):
-        until = START + then[1] * DAY if then[0] else None
+    """The intervals of a node: each release with the day from which it runs."""
+    for (release, day), next_ in pairwise([*parts, ("", 0.0)]):
+        until = START + next_[1] * DAY if next_[0] else None
         yield {
             "role": role,
             "node_id": node_id,
@@ -70,42 +70,44 @@ def node(node_id: int, *parts: tuple[str, float], role: str = "broker") -> Itera
 
 def lanes_of(*nodes: Iterator[dict[str, Any]], bad: Any = ()) -> list[Lane]:
     """The lanes of a hundred days."""
-    return lanes([row for each in nodes for row in each], bad, START, END)
+    return lanes([row for rows in nodes for row in rows], bad, START, END)
 
 
 def test_nodes_that_were_rolled_together_share_a_lane() -> None:
-    """A thousand restarts within one roll are one lane; a node that came later has its own."""
+    """A thousand restarts within one roll are one lane; a node that was rolled later has its
+    own."""
     rolled = [node(n, ("3.9", 0), ("4.0", 50 + n / 10_000)) for n in range(1000)]
-    found = lanes_of(*rolled, node(1000, ("3.9", 0), ("4.0", 60)), node(1, ("4.0", 0), role="z"))
-    assert [(lane.role, lane.title()) for lane in found] == [
+    result = lanes_of(*rolled, node(1000, ("3.9", 0), ("4.0", 60)), node(1, ("4.0", 0), role="z"))
+    assert [(lane.role, lane.title()) for lane in result] == [
         *(("broker", "brokers 0-999"), ("broker", "broker 1000"), ("z", "z 1")),
     ]
-    assert [bar.software.name for bar in found[0].bars] == ["3.9", "4.0"]
+    assert [bar.software.name for bar in result[0].bars] == ["3.9", "4.0"]
 
 
 def test_an_incompatible_node_has_no_other_company() -> None:
-    """Nodes that some level excluded are drawn apart from those that were not."""
+    """Excluded nodes do not share a lane with others."""
     why = {"role": "broker", "why": "too old", "since": START + 10 * DAY, "until": END}
     bad = [{**why, "node_id": 2}, {**why, "node_id": 3}]
-    found = lanes_of(*(node(n, ("3.9", 0)) for n in (1, 2, 3, 4)), bad=bad)
-    assert [(lane.nodes, [bar.why for bar in lane.bad]) for lane in found] == [
+    result = lanes_of(*(node(n, ("3.9", 0)) for n in (1, 2, 3, 4)), bad=bad)
+    assert [(lane.nodes, [bar.why for bar in lane.bad]) for lane in result] == [
         *(((1, 4), []), ((2, 3), ["too old"])),
     ]
 
 
 def test_many_histories_are_drawn_more_coarsely() -> None:
-    """A roll that took weeks, in another order the next time, is at most some hundred lanes."""
+    """Two slow rolls in different orders give at most a hundred lanes."""
     slow = [
         node(n, ("3.9", 0), ("4.0", 10 + 30 * n / 1000), ("4.2", 50 + 30 * (n * 7 % 1000) / 1000))
         for n in range(1000)
     ]
-    found = lanes_of(*slow)
-    assert 5 < len(found) <= 100
-    assert sorted(n for lane in found for n in lane.nodes) == [*range(1000)]
+    result = lanes_of(*slow)
+    assert 5 < len(result) <= 100
+    assert sorted(n for lane in result for n in lane.nodes) == [*range(1000)]
 
 
 def test_levels_begin_with_what_was_before() -> None:
-    """Cut to a time, a level that was there stands at its beginning; one that was removed ends."""
+    """A level that was finalized before the time range starts at its beginning; a removed one
+    ends."""
     rows = [
         {"at": START + days * DAY, "finalized": finalized}
         for days, finalized in (
@@ -130,18 +132,18 @@ def test_a_picture_has_everything_that_happened(drawn: Picture) -> None:
     ]
     assert [roll.title for roll in drawn.rolls] == ["3.7 → 3.9", "3.9 → 4.0", "4.0 → 4.2"]
     assert drawn.nodes == 44
-    assert [each.name for each in drawn.software] == ["3.7", "3.9", "4.0", "4.2"]
+    assert [label.name for label in drawn.software] == ["3.7", "3.9", "4.0", "4.2"]
     assert [lane.nodes for lane in drawn.lanes if lane.bad] == [(100,)]
 
 
 def test_a_time_without_history_is_unknown(root: Path) -> None:
-    """Nothing is drawn of it."""
+    """It raises an error."""
     with pytest.raises(UnknownMomentError, match="has nothing between"):
         picture(LakeReader(str(root)), "<b>$x$", None, START - DAY, NOW)
 
 
 def test_nothing_is_drawn_beside_the_page(drawing: Drawing) -> None:
-    """Bars lie between the axis' ends, and texts on the page."""
+    """Bars lie between the ends of the axis, and texts on the page."""
     for shape in drawing.shapes:
         if isinstance(shape, Rect) and shape.tip:
             assert LEFT - 2 <= shape.x <= shape.x + shape.width <= RIGHT + 4
@@ -151,7 +153,7 @@ def test_nothing_is_drawn_beside_the_page(drawing: Drawing) -> None:
 
 
 def test_names_at_the_left_do_not_lie_on_each_other(drawing: Drawing) -> None:
-    """Each label has its own place."""
+    """Labels do not overlap."""
     left = [shape for shape in drawing.shapes if isinstance(shape, Text) and shape.x < LEFT]
     boxes = []
     for text in left:
@@ -165,36 +167,38 @@ def test_names_at_the_left_do_not_lie_on_each_other(drawing: Drawing) -> None:
 
 @pytest.mark.parametrize("seconds", [3, 61, 600, 5000, 90_000, 10**6, 10**7, 4 * 10**7, 10**9])
 def test_ticks_are_few_round_and_in_order(seconds: int) -> None:
-    """From seconds to decades; the first one says the day or the year, and no text is twice."""
+    """From seconds to decades; the first tick names the day or the year, and no label occurs
+    twice."""
     begin = datetime(2025, 11, 20, 8, 0, 1, tzinfo=UTC)
-    found = ticks(begin, begin + timedelta(seconds=seconds), 12)
-    assert 2 <= len(found) <= 13
-    times = [at for at, _ in found]
+    labelled = ticks(begin, begin + timedelta(seconds=seconds), 12)
+    assert 2 <= len(labelled) <= 13
+    times = [at for at, _ in labelled]
     assert times == sorted(times)
     assert begin <= times[0] and times[-1] <= begin + timedelta(seconds=seconds)
-    texts = [text for _, text in found]
+    texts = [text for _, text in labelled]
     assert len(set(texts)) == len(texts) or seconds > 3 * 10**7
     assert re.search(r"\d{4}$|^\w{3} \d+ ", texts[0])
 
 
 def test_colours_are_told_apart_and_read() -> None:
-    """Each release has its own shade, each lighter than the one before; texts stand out on them."""
-    found = [*shades(11)]
-    light = [sum(int(colour[at : at + 2], 16) for at in (1, 3, 5)) for colour in found]
-    assert len(set(found)) == 11
+    """Each release has its own shade, each lighter than the previous one; texts are readable on
+    them."""
+    colours = [*shades(11)]
+    light = [sum(int(colour[at : at + 2], 16) for at in (1, 3, 5)) for colour in colours]
+    assert len(set(colours)) == 11
     assert light[0] < light[5] < light[10]
     assert (on("#000000"), on("#ffffff")) == ("#ffffff", "#000000")
     assert LIGHT.keys() == DARK.keys()
 
 
 def test_ids_are_drawn_together() -> None:
-    """Runs, and an ellipsis after so many."""
+    """Ids form runs, with an ellipsis after the last."""
     assert runs([3, 1, 2, 7, 9, 10]) == "1-3, 7, 9-10"
     assert runs([1, 3, 5, 7], 2) == "1, 3, …"
 
 
 def test_the_same_picture_is_the_same_image(drawing: Drawing) -> None:
-    """Byte for byte, and it is a PNG of the drawing's proportions."""
+    """It is the same byte for byte, and a PNG of the drawing's proportions."""
     image = png(drawing)
     assert image == png(drawing)
     assert image.startswith(b"\x89PNG\r\n")
@@ -203,7 +207,7 @@ def test_the_same_picture_is_the_same_image(drawing: Drawing) -> None:
 
 
 def test_the_page_stands_alone(drawing: Drawing, drawn: Picture) -> None:
-    """Its SVG is well formed and names nothing outside; names from a cluster are only text."""
+    """Its SVG is well formed and refers to nothing outside; names from a cluster are escaped."""
     page = html(drawing)
     svg = re.search(r"<svg.*</svg>", page, re.DOTALL)
     assert svg is not None
@@ -221,7 +225,7 @@ def test_the_page_stands_alone(drawing: Drawing, drawn: Picture) -> None:
 
 
 def test_the_command_writes_either_file(root: Path, tmp_path: Path) -> None:
-    """By the name's ending; another ending, or a place that cannot be written, is wrong usage."""
+    """The extension selects the format; another extension or an unwritable path is wrong usage."""
     for name in ("a.png", "a.html"):
         file = tmp_path / name
         result = CliRunner().invoke(app, ["plot", "--lake", str(root), "--out", str(file)])
@@ -236,11 +240,11 @@ def test_the_command_writes_either_file(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_levels_or_nodes_is_drawn(tmp_path: Path) -> None:
-    """What is missing is said in its place."""
+    """A line replaces the missing part."""
     story = Story("bare")
     story.node("broker", 1, None)
     story.finalize(FEATURE, 21)
     lake = LakeReader(str(lake_of(tmp_path, story)))
-    found = layout(picture(lake, "bare", None, None, START + 10 * HOUR))
-    texts = [shape.text for shape in found.shapes if isinstance(shape, Text)]
-    assert "no node was heard of" in texts
+    drawing_ = layout(picture(lake, "bare", None, None, START + 10 * HOUR))
+    texts = [shape.text for shape in drawing_.shapes if isinstance(shape, Text)]
+    assert "no node is known" in texts

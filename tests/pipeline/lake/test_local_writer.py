@@ -1,4 +1,4 @@
-"""Additions that Spark writes and those that this process writes leave the same rows."""
+"""Spark and this process write the same rows."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from featurewatch.pipeline.lake.lake import Lake, TableWrite
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
 from tests.pipeline.filling import EPOCH, rows
-from tests.pipeline.gold.test_intervals import word
+from tests.pipeline.gold.test_intervals import history_row
 
 pytestmark = pytest.mark.stack
 
@@ -29,32 +29,39 @@ def frame(lake: Lake, table: Table, *given: dict[str, object]) -> DataFrame:
 
 
 def registrations(lake: Lake, *ids: str, ranges: object = None) -> DataFrame:
-    """One row an id."""
+    """One row for each id."""
     common = {"index": 0, "day": DAY, "ranges": ranges, "at": EPOCH}
     return frame(lake, REGISTRATIONS, *({"id": id_, **common} for id_ in ids))
 
 
 def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
-    """What is in the tables after additions of all kinds: first ones, doubles in an addition and of
-    what is there, rows without a value, empty maps and lists, replacements, and nothing."""
+    """The tables after writes of all kinds: first rows, duplicates within a write and of existing
+    rows, nulls in a key, empty maps and lists, replacements, and no rows."""
     for ids, of in ((("a", "a", "b"), RANGES), (("b", "c"), {}), ((), None)):
-        ours = registrations(lake, *ids, ranges=of)
-        lake.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)
-    nobody = frame(lake, FENCING, {"id": None, "index": 3, "day": DAY})
+        rows_ = registrations(lake, *ids, ranges=of)
+        lake.merge_new(REGISTRATIONS, rows_, (str(DAY),), size=size)
+    without_id = frame(lake, FENCING, {"id": None, "index": 3, "day": DAY})
     for _ in range(2):
-        lake.merge_all([TableWrite(FENCING, nobody, (str(DAY),), distinct=True, size=size)])
+        lake.merge_all([TableWrite(FENCING, without_id, (str(DAY),), distinct=True, size=size)])
     steps = (
-        (word("capability", "a"), word("capability", "b", until_ms=5), word("roll", "r", number=1)),
         (
-            *(word("capability", id_, until_ms=end) for id_, end in (("a", 7), ("b", 6), ("c", 8))),
-            word("roll", "r", number=2, state="finalized"),
+            history_row("capability", "a"),
+            history_row("capability", "b", until_ms=5),
+            history_row("roll", "r", number=1),
+        ),
+        (
+            *(
+                history_row("capability", id_, until_ms=end)
+                for id_, end in (("a", 7), ("b", 6), ("c", 8))
+            ),
+            history_row("roll", "r", number=2, state="finalized"),
         ),
     )
     for step in steps:
-        said = lake.session.createDataFrame([*step], OUTPUT_SCHEMA)
-        intervals = capability_intervals(said)
+        outputs = lake.session.createDataFrame([*step], OUTPUT_SCHEMA)
+        intervals = capability_intervals(outputs)
         lake.merge_new(CAPABILITY_INTERVALS, intervals, (), True, CLOSES, size=size)
-        lake.merge_new(UPGRADES, upgrades(said), (), True, "TRUE", size=size)
+        lake.merge_new(UPGRADES, upgrades(outputs), (), True, "TRUE", size=size)
     headers = [("h", b"\x00"), ("h", None)]
     message = {"topic": "a b/ä", "partition": 0, "offset": 1, "kafka_time": EPOCH, "round": 1}
     full = {**message, "key": b"k", "headers": headers, "taken_at": EPOCH, "day": DAY}
@@ -64,20 +71,20 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_both_ways_leave_the_same_rows(lake: Lake, tmp_path: Path) -> None:
-    """And each way goes on where the other ended."""
+    """Either writer can continue after the other."""
     by_spark = filled(lake, size=None)
     assert len(by_spark["registrations"]) == 3
     assert len(by_spark["fencing"]) == 1
     other = Lake(lake.session, str(tmp_path / "other"))
     assert filled(other, size=0) == by_spark
-    for each, size in ((lake, 0), (other, None)):
-        ours = registrations(each, "a", "e", "e")
-        each.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)
-        assert rows(each, REGISTRATIONS, "id") == [("a",), ("b",), ("c",), ("e",)]
+    for lake_, size in ((lake, 0), (other, None)):
+        ours = registrations(lake_, "a", "e", "e")
+        lake_.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)
+        assert rows(lake_, REGISTRATIONS, "id") == [("a",), ("b",), ("c",), ("e",)]
 
 
 def test_a_day_that_is_not_asked_for_is_not_looked_through(lake: Lake) -> None:
-    """The days of an addition are those in which doubles can be: no other file is opened."""
+    """Only files of the days of a write are opened."""
     later = fn.date_add(fn.lit(DAY), 1)
     lake.merge_new(REGISTRATIONS, registrations(lake, "a"), (str(DAY),), size=0)
     first = next(Path(lake.path(REGISTRATIONS)).glob("day=*/*.parquet"))
@@ -89,7 +96,7 @@ def test_a_day_that_is_not_asked_for_is_not_looked_through(lake: Lake) -> None:
 
 
 def test_a_table_that_cannot_be_read_is_one_clear_line(lake: Lake) -> None:
-    """Whoever asks how it stands is told where, and sees no trace of Rust's."""
+    """The error names the table, without a backtrace of Rust."""
     lake.ensure_table(REGISTRATIONS)
     Path(lake.path(REGISTRATIONS), "_delta_log", f"{1:020}.json").write_text("garbage{")
     with pytest.raises(LakeError, match=r"the table .*silver/registrations cannot be read: "):

@@ -1,4 +1,4 @@
-"""A lake is read without a JVM, and what is wrong with it is said in a line."""
+"""The reader works without a JVM, and its errors are one line."""
 
 import subprocess
 import sys
@@ -25,15 +25,15 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def test_values_are_quoted() -> None:
-    """A cluster id cannot end the text that it stands in."""
-    asked = sql("a = $a AND b <= $b AND c = $c", a="x' OR '1'='1", b=NOW, c=7)
-    assert asked == (
+    """A cluster id cannot end its literal."""
+    condition = sql("a = $a AND b <= $b AND c = $c", a="x' OR '1'='1", b=NOW, c=7)
+    assert condition == (
         "a = 'x'' OR ''1''=''1' AND b <= TIMESTAMP '2026-11-21T12:00:00.000000+00:00' AND c = 7"
     )
 
 
 def test_a_time_that_sql_has_not_is_the_nearest_one(tmp_path: Path) -> None:
-    """Before all that there is and after it, whatever the zone."""
+    """Times outside SQL's range compare as before or after everything, in any zone."""
     lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
     east, west = (timezone(timedelta(hours=hours)) for hours in (14, -14))
     for at in (datetime(1, 1, 1, tzinfo=east), datetime(1600, 1, 1, tzinfo=UTC)):
@@ -57,7 +57,7 @@ def test_rows_come_as_plain_values(tmp_path: Path) -> None:
 
 
 def test_a_lake_without_a_table_says_how_to_fill_it(tmp_path: Path) -> None:
-    """Whether the lake, or only the table, is not there."""
+    """Whether the lake or only the table is missing."""
     with pytest.raises(LakeError, match=r"has no table gold/epochs: fill it .*pipeline run"):
         LakeReader(str(tmp_path / "nowhere")).query("SELECT 1 FROM epochs", EPOCHS)
     lake = LakeReader(str(lake_of(tmp_path, Story("a"), without=["alerts"])))
@@ -67,14 +67,14 @@ def test_a_lake_without_a_table_says_how_to_fill_it(tmp_path: Path) -> None:
 
 
 def test_an_older_lake_says_how_to_renew_it(tmp_path: Path) -> None:
-    """A column that is not there is given by maintenance."""
+    """Maintenance adds a missing column."""
     lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
     with pytest.raises(LakeError, match=r"older featurewatch.* featurewatch pipeline maintain$"):
         lake.query("SELECT tomorrow FROM epochs", EPOCHS)
 
 
 def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
-    """A table of which a file was lost, and one whose log is no log."""
+    """A table with a missing file, and one whose log is invalid."""
     story = Story("a")
     story.finalize("metadata.version", 21)
     lake = lake_of(tmp_path, story)
@@ -87,7 +87,7 @@ def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> None:
-    """As a machine that lost its power may leave it."""
+    """A log as a power failure may leave it."""
     lake = lake_of(tmp_path, Story("a"))
     log = next(iter((lake / ALERTS / "_delta_log").glob("*.json")))
     log.write_text(log.read_text()[:300])
@@ -111,7 +111,7 @@ def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> No
     ],
 )
 def test_moments_are_read(given: str, moment: Moment) -> None:
-    """Times with a zone or in UTC, times ago, and places."""
+    """Times with a zone or in UTC, relative times, and positions."""
     assert parse_moment(given, NOW) == moment
 
 
@@ -120,17 +120,17 @@ def test_moments_are_read(given: str, moment: Moment) -> None:
     ["", "2026-13-01", "two days ago", "offset:", "offset:-1", "level:3", "999999 weeks ago", "12"],
 )
 def test_what_is_no_moment_says_what_is_one(given: str) -> None:
-    """The text names the ways to write one."""
+    """The text lists the valid forms."""
     with pytest.raises(MomentError, match=r"is no moment: give a time .*offset:N"):
         parse_moment(given, NOW)
 
 
 def test_a_question_starts_no_engine(tmp_path: Path) -> None:
-    """The command that answers imports neither Spark nor Arrow's own package nor the worker."""
+    """The command imports neither Spark nor pyarrow nor the worker."""
     story = Story("only")
     story.node("broker", 1, "4.0")
     story.finalize("metadata.version", 25)
-    found = subprocess.run(
+    result = subprocess.run(
         [
             *(
                 sys.executable,
@@ -151,7 +151,7 @@ def test_a_question_starts_no_engine(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert '"metadata.version":25' in found.stdout
-    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert '"metadata.version":25' in result.stdout
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
     assert "deltalake" in imported
     assert imported & {"pyspark", "pyarrow", "faust", "confluent_kafka", "matplotlib"} == set()

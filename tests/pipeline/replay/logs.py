@@ -1,4 +1,5 @@
-"""Metadata logs for replays: bytes as a controller writes them, and what a plain reading makes."""
+"""Metadata logs for replays: bytes as a controller writes them, and the result of a plain
+reading."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ START_MS = 1_750_000_000_000
 
 
 def registration(node: int, high: int, epoch: int = 1) -> bytes:
-    """A broker that registers, fenced, with metadata.version 7 to ``high``."""
+    """A registration of a fenced broker that supports metadata.version 7 to ``high``."""
     data = {
         "brokerId": node,
         "isMigratingZkBroker": False,
@@ -42,23 +43,23 @@ def registration(node: int, high: int, epoch: int = 1) -> bytes:
 
 
 def level(value: int, name: str = "metadata.version") -> bytes:
-    """A finalized level."""
+    """A record of a finalized level."""
     return record_of("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": value})
 
 
 def unfence(node: int) -> bytes:
-    """A broker is unfenced."""
+    """A record that unfences a broker."""
     data = {"brokerId": node, "brokerEpoch": 1, "fenced": -1}
     return record_of("BROKER_REGISTRATION_CHANGE_RECORD", data, 1)
 
 
 def noop() -> bytes:
-    """What an idle controller writes."""
+    """A record that an idle controller writes."""
     return record_of("NO_OP_RECORD")
 
 
 def topic(number: int) -> bytes:
-    """A topic is made: nothing that a feature monitor reads."""
+    """A record of a new topic, which a feature monitor does not read."""
     return record_of("TOPIC_RECORD", {"name": f"t{number}", "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"})
 
 
@@ -77,18 +78,20 @@ def leader(node: int, base: int, epoch: int, at_ms: int) -> bytes:
 
 
 def snapshot(values: Sequence[bytes], end: int, epoch: int, at_ms: int = START_MS) -> bytes:
-    """A snapshot of what was before the offset ``end``, as a controller writes it."""
+    """A snapshot of the state before the offset ``end``, as a controller writes it."""
     header = {"version": 0, "lastContainedLogTimestamp": at_ms}
-    place = {"leader_epoch": epoch, "append_ms": at_ms}
+    position = {"leader_epoch": epoch, "append_ms": at_ms}
     return (
-        batch_of([control_framed(3, header, 0)], 0, control=True, **place)
-        + data_batch(values, 1, **place)
-        + batch_of([control_framed(4, {"version": 0}, 0)], len(values) + 1, control=True, **place)
+        batch_of([control_framed(3, header, 0)], 0, control=True, **position)
+        + data_batch(values, 1, **position)
+        + batch_of(
+            [control_framed(4, {"version": 0}, 0)], len(values) + 1, control=True, **position
+        )
     )
 
 
 class Log:
-    """Batches in order, with offsets and times that follow from them."""
+    """Batches in order, with consecutive offsets and times."""
 
     def __init__(self, base: int = 0, epoch: int = 1, at_ms: int = START_MS) -> None:
         self.batches: list[bytes] = []
@@ -97,15 +100,15 @@ class Log:
         self.at_ms = at_ms
 
     def add(self, *values: bytes, later_ms: int = 7) -> "Log":
-        """A batch of records, a little later."""
+        """Adds a batch of records, ``later_ms`` after the previous one."""
         self.at_ms += later_ms
-        place = {"leader_epoch": self.epoch, "append_ms": self.at_ms}
-        self.batches.append(data_batch(values, self.end, **place))
+        position = {"leader_epoch": self.epoch, "append_ms": self.at_ms}
+        self.batches.append(data_batch(values, self.end, **position))
         self.end += len(values)
         return self
 
     def elect(self, node: int) -> "Log":
-        """A new leader."""
+        """Adds the batch of a new leader."""
         self.epoch += 1
         self.batches.append(leader(node, self.end, self.epoch, self.at_ms))
         self.end += 1
@@ -113,11 +116,11 @@ class Log:
 
     @property
     def content(self) -> bytes:
-        """All of it."""
+        """The bytes of the log."""
         return b"".join(self.batches)
 
     def write(self, directory: Path, base: int = 0, cluster: str = CLUSTER) -> Path:
-        """A segment in a log directory of a node, with the cluster's id beside it."""
+        """Writes a segment to a node's log directory, with a meta.properties."""
         log = directory / "__cluster_metadata-0"
         log.mkdir(parents=True, exist_ok=True)
         (directory / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id=1\n")
@@ -127,34 +130,34 @@ class Log:
 
 
 def random_log(seed: int, batches: int = 60, base: int = 0) -> Log:
-    """A log in which everything happens: elections, transactions that are long or never end."""
-    chance = random.Random(seed)
+    """A random log with elections, and with transactions that are long or never end."""
+    random_ = random.Random(seed)
     log = Log(base)
     log.elect(1).add(BEGIN, level(19), level(1, "transaction.version"), END)
-    inside = False
+    is_open = False
     for number in range(batches):
-        some: list[Any] = [
+        makers: list[Any] = [
             lambda: [noop()],
-            lambda n=number: [topic(n + i) for i in range(chance.randrange(1, 30))],
-            lambda: [registration(chance.randrange(1, 6), chance.choice((20, 25, 27)))],
-            lambda: [topic(1), unfence(chance.randrange(1, 6)), topic(2)],
-            lambda: [level(chance.randrange(19, 26))],
+            lambda n=number: [topic(n + i) for i in range(random_.randrange(1, 30))],
+            lambda: [registration(random_.randrange(1, 6), random_.choice((20, 25, 27)))],
+            lambda: [topic(1), unfence(random_.randrange(1, 6)), topic(2)],
+            lambda: [level(random_.randrange(19, 26))],
         ]
-        values = chance.choice(some)()
-        if inside and chance.random() < 0.2:
-            values.insert(chance.randrange(len(values) + 1), chance.choice((END, ABORT)))
-            inside = False
-        elif not inside and chance.random() < 0.2:
-            values.insert(chance.randrange(len(values) + 1), BEGIN)
-            inside = True
-        log.add(*values, later_ms=chance.choice((0, 0, 1, 500)))
-        if chance.random() < 0.05:
-            log.elect(chance.randrange(1, 4))
+        values = random_.choice(makers)()
+        if is_open and random_.random() < 0.2:
+            values.insert(random_.randrange(len(values) + 1), random_.choice((END, ABORT)))
+            is_open = False
+        elif not is_open and random_.random() < 0.2:
+            values.insert(random_.randrange(len(values) + 1), BEGIN)
+            is_open = True
+        log.add(*values, later_ms=random_.choice((0, 0, 1, 500)))
+        if random_.random() < 0.05:
+            log.elect(random_.randrange(1, 4))
     return log
 
 
 def plain(content: bytes, cluster: ClusterId = CLUSTER) -> list[LogCommit | DeadLetter]:
-    """What a source makes of the bytes of a whole log, each seen when it was appended."""
+    """The output of a source that reads the whole log; each event is seen when it was appended."""
     assembler = CommitAssembler(cluster)
     return [
         output
@@ -163,24 +166,25 @@ def plain(content: bytes, cluster: ClusterId = CLUSTER) -> list[LogCommit | Dead
     ]
 
 
-def read_units(tracks: Sequence[Any]) -> tuple[list[BronzeRow], dict[int, SplitStats]]:
-    """All units as tasks read them, one after the other; rows in the log's order."""
+def read_splits(clusters: Sequence[Any]) -> tuple[list[BronzeRow], dict[int, SplitStats]]:
+    """Reads all splits as tasks do, one after the other; returns rows in the log's order and the
+    stats."""
     rows: dict[int, list[BronzeRow]] = {}
 
-    def read(units: Sequence[ReplaySplit], gone: frozenset[int]) -> Iterable[SplitStats]:
-        for number in gone:
+    def read(splits: Sequence[ReplaySplit], removed: frozenset[int]) -> Iterable[SplitStats]:
+        for number in removed:
             rows.pop(number)
-        for unit in units:
-            *rows[unit.number], last = SplitReader(unit).rows()
-            assert last.tally is not None
-            yield SplitStats.of(last.tally)
+        for split in splits:
+            *rows[split.number], last = SplitReader(split).rows()
+            assert last.stats is not None
+            yield SplitStats.of(last.stats)
 
-    tallies = read_until_closed(tracks, lambda units, gone: [*read(units, gone)])
-    return [row for number in sorted(rows) for row in rows[number]], tallies
+    all_stats = read_until_closed(clusters, lambda splits, removed: [*read(splits, removed)])
+    return [row for number in sorted(rows) for row in rows[number]], all_stats
 
 
 def events(rows: Iterable[BronzeRow]) -> list[LogEvent | DeadLetter]:
-    """The events that rows hold."""
+    """Decodes the events of rows."""
     return [
         decode_dead_letter(row.value, row.key)
         if row.topic.endswith(".dead-letters")

@@ -1,4 +1,4 @@
-"""Replay: files become the tables that a live source and worker would have made of them."""
+"""Replay: files become the tables that a live source and worker would have produced."""
 
 import tarfile
 from collections.abc import Callable, Iterable
@@ -28,52 +28,52 @@ pytestmark = pytest.mark.stack
 
 
 def replayed(lake: Lake, *paths: Path) -> ReplayResult:
-    """A replay of paths."""
+    """Replays some paths."""
     return replay(lake, prepare(paths, "", paths[0].parent / "scratch"))
 
 
 def in_order(lake: Lake, cluster: str) -> list[tuple[Any, ...]]:
     """A cluster's replayed messages in the lake's order, with their times."""
-    found = lake.read(MESSAGES).where(f"key = '{cluster}' AND topic LIKE '%.metadata-log'")
-    ordered = found.orderBy("round", "kafka_time", "topic", "offset")
+    messages = lake.read(MESSAGES).where(f"key = '{cluster}' AND topic LIKE '%.metadata-log'")
+    ordered = messages.orderBy("round", "kafka_time", "topic", "offset")
     return [tuple(row) for row in ordered.select("value", "kafka_time").collect()]
 
 
 def digests(events: Iterable[Event]) -> list[tuple[str, int, str]]:
-    """The snapshots that the plain fold comes to."""
+    """The snapshots that the plain fold yields."""
     states: dict[str, MonitorState] = {}
-    shots: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     for event in events:
         outcome = step(states.get(event.cluster) or MonitorState.of(event.cluster), event)
         states[event.cluster] = outcome.state
-        shots += [outcome.snapshot] if outcome.snapshot else []
-    return sorted((shot.cluster, shot.revision, shot.digest) for shot in shots)
+        snapshots += [outcome.snapshot] if outcome.snapshot else []
+    return sorted((snapshot.cluster, snapshot.revision, snapshot.digest) for snapshot in snapshots)
 
 
 def test_replay_is_what_the_plain_fold_says(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bronze has the events of a plain reading in the log's order, and gold its digests, for
-    several clusters at once; to replay all again with a longer copy adds what is new alone."""
-    monkeypatch.setattr(splits, "UNIT_BYTES", 1500)
+    several clusters at once; replaying all of it again with a longer copy adds only what is new."""
+    monkeypatch.setattr(splits, "SPLIT_BYTES", 1500)
     logs = {ClusterId(f"replay-{seed}"): random_log(seed) for seed in (1, 2)}
     for cluster, log in logs.items():
         log.write(tmp_path / "logs" / cluster, cluster=cluster)
-    told = {one.cluster: one for one in replayed(lake, tmp_path / "logs").clusters}
-    assert {name: (one.first, one.end, one.records) for name, one in told.items()} == {
+    replays = replayed(lake, tmp_path / "logs").clusters
+    assert {replay.cluster: (replay.first, replay.end, replay.records) for replay in replays} == {
         name: (0, log.end, log.end) for name, log in logs.items()
     }
     following: list[Event] = []
     for cluster, log in logs.items():
-        found = in_order(lake, cluster)
-        begin, *content, end = [decode_log_event(value) for value, _ in found]
+        messages_ = in_order(lake, cluster)
+        begin, *content, end = [decode_log_event(value) for value, _ in messages_]
         assert isinstance(begin, SourceStatus)
         assert isinstance(end, SourceStatus)
-        whole = [
+        expected = [
             event for event in plain(log.content, cluster) if not isinstance(event, DeadLetter)
         ]
-        assert content == whole
-        assert [at for _, at in found] == sorted(at for _, at in found)
+        assert content == expected
+        assert [at for _, at in messages_] == sorted(at for _, at in messages_)
         following += [begin, *content, end]
     assert rows(lake, EPOCHS, "cluster", "revision", "digest") == digests(following)
     before = [rows(lake, table) for table in (MESSAGES, EPOCHS, FEATURE_CHANGES)]
@@ -81,7 +81,8 @@ def test_replay_is_what_the_plain_fold_says(
     cluster, log = next(iter(logs.items()))
     log.elect(3).add(level(17)).write(tmp_path / "logs" / "longer", cluster=cluster)
     again = replayed(lake, tmp_path / "logs").clusters
-    assert {one.cluster: one.messages for one in again} == dict.fromkeys(logs, 0) | {cluster: 3}
+    added = {replay.cluster: replay.messages for replay in again}
+    assert added == dict.fromkeys(logs, 0) | {cluster: 3}
     after = [rows(lake, table) for table in (MESSAGES, EPOCHS, FEATURE_CHANGES)]
     new = [[row for row in b if row not in a] for a, b in zip(before, after, strict=True)]
     assert [len(b) - len(a) for a, b in zip(before, after, strict=True)] == [*map(len, new)]
@@ -94,8 +95,8 @@ def test_replay_is_what_the_plain_fold_says(
 def test_a_bundle_with_a_gap_is_taken_and_the_lake_goes_on_live(
     lake: Lake, tmp_path: Path, own_bus: Callable[[], BusSettings]
 ) -> None:
-    """A segment that is missing in an archive is told and alerted on; the lake then takes in from
-    a bus what comes of the same cluster."""
+    """A missing segment in an archive is reported and raises an alert; the lake then ingests the
+    same cluster from a bus."""
     node = tmp_path / "node"
     log = Log().add(registration(1, 25)).add(level(19))
     log.write(node)
@@ -103,9 +104,9 @@ def test_a_bundle_with_a_gap_is_taken_and_the_lake_goes_on_live(
     bundle = tmp_path / "bundle.tar.gz"
     with tarfile.open(bundle, "w:gz") as archive:
         archive.add(node, "support/node-1")
-    found = replayed(lake, bundle)
-    cluster = found.clusters[0].cluster
-    assert found.problems == [
+    result = replayed(lake, bundle)
+    cluster = result.clusters[0].cluster
+    assert result.problems == [
         f"cluster {cluster}: offsets 2 to 8 are missing: no file has these offsets"
     ]
     assert rows(lake, ALERTS, "rule", "state") == [("log-gap", "firing")]
@@ -114,8 +115,8 @@ def test_a_bundle_with_a_gap_is_taken_and_the_lake_goes_on_live(
     change = {"name": "metadata.version", "featureLevel": 21}
     record = {"offset": 11, "type": "FEATURE_LEVEL_RECORD", "version": 0, "data": change}
     at_ms = log.at_ms + 60_000
-    place = (CommitKind.BATCH, 11, 11, 1, at_ms, [record], {}, at_ms)
-    put(bus, [LogCommit(ClusterId(cluster), *place)])  # type: ignore[arg-type]
+    position = (CommitKind.BATCH, 11, 11, 1, at_ms, [record], {}, at_ms)
+    put(bus, [LogCommit(ClusterId(cluster), *position)])  # type: ignore[arg-type]
     run_once(lake, stages(lake, bus))
     levels = rows(lake, FEATURE_CHANGES, "revision", "before", "after")
     assert levels == [(1, 0, 19), (2, 19, 20), (3, 20, 21)]

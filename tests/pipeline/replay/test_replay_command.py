@@ -1,4 +1,4 @@
-"""``featurewatch replay``: what it says, and its exit codes, where no Spark is needed yet."""
+"""``featurewatch replay``: its output and its exit codes, as far as no Spark is needed."""
 
 import zipfile
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.pipeline.replay.logs import (
     START_MS,
     Log,
     level,
-    read_units,
+    read_splits,
     registration,
     snapshot,
     topic,
@@ -42,8 +42,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_wrong_paths_and_nothing_of_use_have_exit_codes_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A path that is not there and a cluster that nobody names are wrong usage (2), a directory
-    without a log is a failure (1); each is one line, and no Spark is started for it."""
+    """A missing path and an unknown cluster are wrong usage (2), a directory without a log is a
+    failure (1); each is one line, and Spark is not started."""
     empty = tmp_path / "empty"
     empty.mkdir()
     log = Log().add(level(19)).write(tmp_path / "node")
@@ -60,9 +60,9 @@ def test_wrong_paths_and_nothing_of_use_have_exit_codes_of_their_own(
         (bootstrap, 1, "is what the log begins with when a cluster is formatted; passed over"),
     ):
         assert run(monkeypatch, str(path)) == code
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert line in said.err.splitlines()[0]
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert line in captured.err.splitlines()[0]
 
 
 def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
@@ -70,26 +70,26 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
 ) -> None:
     """Each cluster is a line on stdout, or a JSON document; problems go to stderr."""
     Log().add(level(19)).write(tmp_path)
-    told = ClusterReplay(CLUSTER, first=0, end=5, records=5, messages=3)
+    cluster_replay = ClusterReplay(CLUSTER, first=0, end=5, records=5, messages=3)
 
     @contextmanager
     def no_lake(root: str, _: str, *, brief: bool) -> Iterator[Any]:
         assert brief
         yield SimpleNamespace()
 
-    def ran(_: Any, plan: ReplayPlan, *__: Any) -> ReplayResult:
-        assert [course.cluster for course in plan.courses] == [CLUSTER]
-        return ReplayResult([told], [*told.problems])
+    def fake_replay(_: Any, plan: ReplayPlan, *__: Any) -> ReplayResult:
+        assert [cluster_plan.cluster for cluster_plan in plan.cluster_plans] == [CLUSTER]
+        return ReplayResult([cluster_replay], [*cluster_replay.problems])
 
     monkeypatch.setattr(replay, "open_lake", no_lake)
-    monkeypatch.setattr("featurewatch.pipeline.replay.run.replay", ran)
+    monkeypatch.setattr("featurewatch.pipeline.replay.run.replay", fake_replay)
     assert run(monkeypatch, "--lake", "here", str(tmp_path)) == 0
     line = f"cluster {CLUSTER}: offsets 0 to 4, 5 records, 3 messages\n"
     assert capsys.readouterr() == (line, "")
-    told.problems.append("a torn batch")
+    cluster_replay.problems.append("a torn batch")
     assert run(monkeypatch, "--json", str(tmp_path)) == 1
-    said = capsys.readouterr()
-    assert orjson.loads(said.out) == {
+    captured = capsys.readouterr()
+    assert orjson.loads(captured.out) == {
         "cluster": CLUSTER,
         "from_offset": 0,
         "to_offset": 4,
@@ -97,53 +97,55 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         "messages": 3,
         "problems": ["a torn batch"],
     }
-    assert said.err == "featurewatch: a torn batch\n"
+    assert captured.err == "featurewatch: a torn batch\n"
 
 
-def told_of(path: Path) -> ClusterReplay:
-    """What is said between the units of a path."""
+def assembled(path: Path) -> ClusterReplay:
+    """Assembles the replay of a path."""
     plan = prepare([path], "", path / "scratch")
-    (track,) = tracks = splits_of(plan.courses)
-    _, tallies = read_units(tracks)
-    steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
-    return assemble(track.cluster, steps, tallies)
+    (cluster_splits,) = clusters = splits_of(plan.cluster_plans)
+    _, all_stats = read_splits(clusters)
+    steps = [
+        step if isinstance(step, SnapshotFile) else step.number for step in cluster_splits.steps
+    ]
+    return assemble(cluster_splits.cluster, steps, all_stats)
 
 
 def test_a_log_that_begins_with_a_snapshot_is_ready_from_there_on(tmp_path: Path) -> None:
-    """First the word that the source follows, then the snapshot, then the log, and the end; each
-    has a time of its own, so that the fold takes it in that order."""
+    """The first status event comes first, then the snapshot, the log, and the last status event;
+    each has its own time, which gives the fold that order."""
     log = Log(90, epoch=2).add(level(21))
     checkpoint = log.write(tmp_path, 90).parent / f"{90:020}-{2:010}.checkpoint"
     checkpoint.write_bytes(snapshot([registration(1, 25), level(20)], 90, 2))
-    told = told_of(tmp_path)
-    begin, chunk, end = [decode_log_event(row.value, row.key) for row in told.rows]
+    cluster_replay = assembled(tmp_path)
+    begin, chunk, end = [decode_log_event(row.value, row.key) for row in cluster_replay.rows]
     assert isinstance(begin, SourceStatus)
     assert isinstance(chunk, SnapshotChunk)
     assert isinstance(end, SourceStatus)
     assert (chunk.end_offset, chunk.last, len(chunk.records)) == (90, True, 2)
     assert (end.offset, end.high_watermark) == (90, 91)
-    assert [row.time_ms - START_MS for row in told.rows] == [0, 1, 8]
-    assert (told.starts, told.problems) == ({0: START_MS + 2}, [])
+    assert [row.time_ms - START_MS for row in cluster_replay.rows] == [0, 1, 8]
+    assert (cluster_replay.starts, cluster_replay.problems) == ({0: START_MS + 2}, [])
 
 
 def test_a_snapshot_without_its_footer_is_told_and_the_log_is_taken(tmp_path: Path) -> None:
-    """Nothing of a snapshot that is cut off counts: what was before the log is a gap then."""
+    """A truncated snapshot is not used at all: the part before the log is a gap."""
     log = Log(90, epoch=2).add(level(21))
     checkpoint = log.write(tmp_path, 90).parent / f"{90:020}-{2:010}.checkpoint"
     checkpoint.write_bytes(snapshot([registration(1, 25)], 90, 2)[:-60])
-    told = told_of(tmp_path)
-    assert len(told.problems) == 2
-    assert "cut off before its footer" in told.problems[0]
-    dead, *rest = told.rows
-    assert "footer" in decode_dead_letter(dead.value).reason  # type: ignore[union-attr]
+    cluster_replay = assembled(tmp_path)
+    assert len(cluster_replay.problems) == 2
+    assert "cut off before its footer" in cluster_replay.problems[0]
+    letter, *rest = cluster_replay.rows
+    assert "footer" in decode_dead_letter(letter.value).reason  # type: ignore[union-attr]
     gap = decode_log_event(rest[1].value)
     assert isinstance(gap, LogGap)
     assert (gap.from_offset, gap.to_offset) == (0, 89)
-    assert told.end == 91
+    assert cluster_replay.end == 91
 
 
 def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> None:
-    """Of an archive only what may be a log is written, and nothing outside of its place."""
+    """Only files that may be logs are unpacked, and nothing outside of the target."""
     log = Log().add(level(19)).write(tmp_path / "node")
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
@@ -153,7 +155,7 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
         archive.writestr("../outside.checkpoint", b"")
     scratch = tmp_path / "scratch"
     plan = prepare([bundle], "", scratch)
-    assert [course.cluster for course in plan.courses] == ["zipped"]
+    assert [cluster_plan.cluster for cluster_plan in plan.cluster_plans] == ["zipped"]
     (line,) = plan.problems
     assert line == (
         f"{bundle} holds ../outside.checkpoint, whose name leads out of it; passed over"
@@ -164,25 +166,28 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
 
 
 def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> None:
-    """It is no failure: a log may be copied in the middle of one. The source stands before it."""
+    """It is not a failure: a log may be copied in the middle of one. The source's position is
+    before it."""
     Log().add(level(19)).add(topic(1), BEGIN, level(20)).add(topic(2)).write(tmp_path)
-    told = told_of(tmp_path)
-    (note,) = told.notes
+    cluster_replay = assembled(tmp_path)
+    (note,) = cluster_replay.notes
     assert "the transaction that begins at offset 2 has no end" in note
-    assert (told.problems, told.end) == ([], 5)
-    end = decode_log_event(told.rows[-1].value)
+    assert (cluster_replay.problems, cluster_replay.end) == ([], 5)
+    end = decode_log_event(cluster_replay.rows[-1].value)
     assert isinstance(end, SourceStatus)
     assert (end.offset, end.high_watermark) == (1, 5)
 
 
 def test_a_log_that_goes_on_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
-    """What an earlier replay took need not be given again."""
+    """The part of an earlier replay need not be given again."""
     Log(40).add(level(21)).write(tmp_path, 40)
-    (track,) = tracks = splits_of(prepare([tmp_path], "", tmp_path / "scratch").courses)
-    _, tallies = read_units(tracks)
-    numbers: list[SnapshotFile | int] = [unit.number for unit in track.units]
-    assert assemble(CLUSTER, numbers, tallies, held=40).problems == []
-    (line,) = assemble(CLUSTER, numbers, tallies, held=39).problems
+    (cluster_splits,) = clusters = splits_of(
+        prepare([tmp_path], "", tmp_path / "scratch").cluster_plans
+    )
+    _, all_stats = read_splits(clusters)
+    numbers: list[SnapshotFile | int] = [split.number for split in cluster_splits.splits]
+    assert assemble(CLUSTER, numbers, all_stats, held=40).problems == []
+    (line,) = assemble(CLUSTER, numbers, all_stats, held=39).problems
     assert "offsets 39 to 39 are missing" in line
-    ahead = assemble(CLUSTER, numbers, tallies, held=99)
+    ahead = assemble(CLUSTER, numbers, all_stats, held=99)
     assert (ahead.first, ahead.end) == (40, 41)

@@ -1,4 +1,4 @@
-"""What is found below paths: links, archives, texts, and ids, however they were given."""
+"""The discovery of logs below paths: links, archives, texts, and cluster ids."""
 
 import io
 import os
@@ -20,18 +20,18 @@ SEGMENT = f"{0:020}.log"
 
 
 def prepared(scratch: Path, *paths: Path | str, cluster: str = "") -> ReplayPlan:
-    """What would be taken of paths, which may be relative."""
+    """The plan for some paths, which may be relative."""
     return prepare([Path(path) for path in paths], cluster, scratch / "scratch")
 
 
 def clusters(plan: ReplayPlan) -> list[str]:
-    """Of which clusters something would be taken."""
-    return [course.cluster for course in plan.courses]
+    """The clusters of a plan."""
+    return [cluster_plan.cluster for cluster_plan in plan.cluster_plans]
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
-    """A node's directory, with a log."""
+    """A node's directory with a log."""
     Log().add(level(19)).add(noop()).write(tmp_path / "node")
     return tmp_path / "node"
 
@@ -45,29 +45,29 @@ def node(tmp_path: Path) -> Path:
     ],
 )
 def test_a_cluster_id_is_read_as_java_wrote_it(tmp_path: Path, node: Path, line: str) -> None:
-    """Also one that ends in equals signs, which Java escapes."""
+    """Even one that ends in equals signs, which Java escapes."""
     (node / "meta.properties").write_bytes(f"#\xe9\n{line}\n".encode("latin-1"))
     plan = prepared(tmp_path, node, cluster="MkU3OEVBNTcwNTJENDM2Qg==")
     assert clusters(plan) == ["MkU3OEVBNTcwNTJENDM2Qg=="]
 
 
 def test_meta_properties_that_cannot_be_read_are_told(tmp_path: Path, node: Path) -> None:
-    """The line names the file; with --cluster the log is taken."""
+    """The line names the file; with --cluster the log is used."""
     meta = node / "meta.properties"
     meta.unlink()
     meta.mkdir()
-    said = f"{meta} cannot be read: Is a directory"
-    with pytest.raises(ReplayUsageError, match=f"{said}: give the cluster's id with --cluster"):
+    reason = f"{meta} cannot be read: Is a directory"
+    with pytest.raises(ReplayUsageError, match=f"{reason}: give the cluster's id with --cluster"):
         prepared(tmp_path, node)
     plan = prepared(tmp_path, node, cluster="given")
-    assert (clusters(plan), plan.problems) == (["given"], [said])
+    assert (clusters(plan), plan.problems) == (["given"], [reason])
 
 
 @pytest.mark.parametrize("path", [".", SEGMENT, f"./{SEGMENT}", "..", f"../{LOG}"])
 def test_a_relative_path_is_the_one_that_it_names(
     tmp_path: Path, node: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """From within a log's directory its meta.properties are found; the path is shown as given."""
+    """From within a log directory its meta.properties are found; lines show the path as given."""
     monkeypatch.chdir(node / LOG)
     plan = prepared(tmp_path, path)
     assert (clusters(plan), plan.problems) == ([CLUSTER], [])
@@ -81,7 +81,7 @@ def test_a_relative_path_is_the_one_that_it_names(
 def test_a_relative_log_is_known_by_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A damaged segment is one of the metadata log for where it lies, from within that too."""
+    """The directory identifies a corrupt segment of the metadata log, even from within it."""
     path = Log().add(level(19)).add(level(20)).write(tmp_path / "node")
     content = bytearray(path.read_bytes())
     content[70] ^= 1
@@ -91,7 +91,7 @@ def test_a_relative_log_is_known_by_its_directory(
 
 
 def test_links_to_directories_are_followed_once(tmp_path: Path, node: Path) -> None:
-    """Below what is given: to a node's directory, to a log's own, and in a circle."""
+    """Links to a node's directory and to a log's own, and circular links."""
     for name, target in (("linked", node), ("circle", tmp_path / "given")):
         (tmp_path / "given").mkdir(exist_ok=True)
         (tmp_path / "given" / name).symlink_to(target)
@@ -107,7 +107,7 @@ def test_links_to_directories_are_followed_once(tmp_path: Path, node: Path) -> N
 
 
 def test_what_is_given_twice_is_taken_once(tmp_path: Path, node: Path) -> None:
-    """The same path, one inside another, the same bundle: no problem, and one copy."""
+    """The same path, nested paths, the same bundle: no problem, and one copy."""
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
         archive.write(node / LOG / SEGMENT, f"n/{LOG}/{SEGMENT}")
@@ -115,11 +115,11 @@ def test_what_is_given_twice_is_taken_once(tmp_path: Path, node: Path) -> None:
     for paths in ((node, node), (node, node / LOG), (node / LOG, node), (bundle, bundle)):
         plan = prepared(tmp_path / str(len(list(tmp_path.iterdir()))), *paths)
         assert plan.problems == []
-        assert [len(course.steps) for course in plan.courses] == [1]
+        assert [len(cluster_plan.steps) for cluster_plan in plan.cluster_plans] == [1]
 
 
 def test_a_pipe_is_refused_without_reading_it(tmp_path: Path) -> None:
-    """Nobody writes into it: to read it would be to wait for ever."""
+    """Reading from it would block for ever."""
     os.mkfifo(tmp_path / "pipe.txt")
     plan = prepared(tmp_path, tmp_path / "pipe.txt")
     (line,) = plan.problems
@@ -128,14 +128,14 @@ def test_a_pipe_is_refused_without_reading_it(tmp_path: Path) -> None:
 
 
 def patched(content: bytes, local: int, central: int, value: int) -> bytes:
-    """A zip with a number set in the local and in the central header of each of its files."""
-    found = bytearray(content)
-    for mark, at in ((b"PK\3\4", local), (b"PK\1\2", central)):
-        begin = found.find(mark)
-        while begin >= 0:
-            found[begin + at] = value
-            begin = found.find(mark, begin + 1)
-    return bytes(found)
+    """A zip with a byte set in the local and in the central header of each of its files."""
+    data = bytearray(content)
+    for signature, position in ((b"PK\3\4", local), (b"PK\1\2", central)):
+        start = data.find(signature)
+        while start >= 0:
+            data[start + position] = value
+            start = data.find(signature, start + 1)
+    return bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def patched(content: bytes, local: int, central: int, value: int) -> bytes:
 def test_a_file_of_a_zip_that_cannot_be_unpacked_is_named(
     tmp_path: Path, node: Path, spoil: Callable[[bytes], bytes], said: str
 ) -> None:
-    """It is a line, other files without a name of use are one; what else was given is taken."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    """It has a line of its own, irrelevant files share one; other paths are still used."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(node / LOG / SEGMENT, f"n/{LOG}/{SEGMENT}")
         archive.writestr("n/one.txt", "of no use")
         archive.writestr("n/two.txt", "of no use")
     bundle = tmp_path / "bundle.zip"
-    bundle.write_bytes(spoil(made.getvalue()))
+    bundle.write_bytes(spoil(buffer.getvalue()))
     plan = prepared(tmp_path, bundle, node)
     assert clusters(plan) == [CLUSTER]
     assert plan.problems == [
@@ -187,7 +187,7 @@ def test_damage_in_an_archive_is_told(tmp_path: Path, node: Path, kind: str) -> 
 
 
 def unpacked(bundle: Path, into: Path) -> tuple[list[str], dict[str, bytes]]:
-    """What is said of an archive, and what comes out of it."""
+    """The lines about an archive, and its unpacked files."""
     lines = list(unpack(bundle, into))
     files = (path for path in into.rglob("*") if path.is_file())
     return lines, {str(path.relative_to(into)): path.read_bytes() for path in files}
@@ -196,8 +196,8 @@ def unpacked(bundle: Path, into: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_names_and_links_in_a_tar_are_taken_as_far_as_they_can_be(
     tmp_path: Path, node: Path
 ) -> None:
-    """Names of the root are taken below the archive; a link has the content of what it is to; what
-    leads elsewhere is told."""
+    """Absolute names are unpacked below the archive's directory; links get the content of their
+    targets; names and links that lead outside are reported."""
     bundle = tmp_path / "bundle.tar"
     log, meta = (node / LOG / SEGMENT).read_bytes(), (node / "meta.properties").read_bytes()
     with tarfile.open(bundle, "w") as archive:
@@ -205,7 +205,7 @@ def test_names_and_links_in_a_tar_are_taken_as_far_as_they_can_be(
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-        for name, kind, target in (
+        for name, type_, target in (
             (f"/n/{LOG}/{SEGMENT}", tarfile.LNKTYPE, "/n/data"),
             (f"../{SEGMENT}", tarfile.LNKTYPE, "/n/data"),
             (f"/n/{1:020}.log", tarfile.SYMTYPE, "nowhere"),
@@ -213,7 +213,7 @@ def test_names_and_links_in_a_tar_are_taken_as_far_as_they_can_be(
             (f"/n/{'x' * 300}/{SEGMENT}", tarfile.LNKTYPE, "/n/data"),
         ):
             entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = kind, target
+            entry.type, entry.linkname = type_, target
             archive.addfile(entry)
     plan = prepared(tmp_path, bundle)
     assert clusters(plan) == [CLUSTER]
@@ -237,29 +237,28 @@ def test_names_and_links_in_a_tar_are_taken_as_far_as_they_can_be(
 def test_a_text_tells_of_files_by_any_name(
     tmp_path: Path, name: str, steps: int, said: str
 ) -> None:
-    """As the tool printed it on Windows, and one that is no name of Kafka's: that is a line."""
+    """Names as the tool prints them on Windows are accepted; an invalid name is reported."""
     text = tmp_path / "dump.txt"
     text.write_text(f"Dumping {name}\n{TEXT}")
     plan = prepared(tmp_path, text, cluster="c")
-    assert [len(course.steps) for course in plan.courses] == [steps] * bool(steps)
+    assert [len(cluster_plan.steps) for cluster_plan in plan.cluster_plans] == [steps] * bool(steps)
     assert [line.partition(": ")[2] for line in plan.problems] == [said] * bool(said)
 
 
 @pytest.mark.parametrize(
-    "before",
+    "prefix",
     ["\n", "\ufeff", "SLF4J: Class path contains multiple SLF4J bindings.\n", "\ufeff\r\n\r\n"],
 )
-def test_a_text_may_begin_with_other_lines(tmp_path: Path, before: str) -> None:
-    """An editor's mark, blank lines, what Java's loggers print: the text is known, in a bundle
-    too, and its names are."""
+def test_a_text_may_begin_with_other_lines(tmp_path: Path, prefix: str) -> None:
+    """A byte order mark, blank lines and lines of Java's loggers are skipped, in a bundle too."""
     text = tmp_path / "dump.txt"
     path = f"/data/{LOG}/{SEGMENT}"
-    text.write_bytes(f"{before}Dumping {path}\nLog starting offset: 0\n{TEXT}".encode())
+    text.write_bytes(f"{prefix}Dumping {path}\nLog starting offset: 0\n{TEXT}".encode())
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
         archive.write(text, "dump.txt")
-    for given, place in ((text, f"{text}"), (bundle, f"{bundle}/dump.txt")):
-        plan = prepared(tmp_path, given, cluster="c")
+    for source, label in ((text, f"{text}"), (bundle, f"{bundle}/dump.txt")):
+        plan = prepared(tmp_path, source, cluster="c")
         assert plan.problems == []
-        (run,) = plan.courses[0].steps
-        assert run.part.stretch.place == f"{place} ({SEGMENT})"  # type: ignore[union-attr]
+        (slice_,) = plan.cluster_plans[0].steps
+        assert slice_.log_range.file_range.label == f"{label} ({SEGMENT})"  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Messages as columns: what the live decoder reads, Spark's columns say, too."""
+"""Decoded messages: Spark's columns have the values that the live decoder reads."""
 
 import json
 import re
@@ -39,21 +39,22 @@ BY_NAME = {"records": "array", "views": "array", "znode": "struct"}
 
 
 def test_the_columns_are_the_fields_of_events() -> None:
-    """Every field of every event of the input topics has a column of its type, and no other."""
-    found: dict[str, str] = {"kind": "string"}
+    """Every field of every event of the input topics has a column of its type, and there are no
+    others."""
+    types: dict[str, str] = {"kind": "string"}
     for topic in INPUTS:
         for shape in KINDS[topic.short_name].values():
             for name, check in shape.checks.items():
                 maker = re.match(r"(\w+)\.<locals>", check.__qualname__)
-                wanted = (
+                expected = (
                     TYPES.get(check) or BY_NAME.get(name) or BY_MAKER[maker[1] if maker else ""]
                 )
-                assert found.setdefault(name, wanted) == wanted, name
-    assert {name: re.split("[<:]", kind)[0] for name, kind in EVENT.items()} == found
+                assert types.setdefault(name, expected) == expected, name
+    assert {name: re.split("[<:]", kind)[0] for name, kind in EVENT.items()} == types
 
 
 def plain(value: Any) -> Any:
-    """A value of a row, or of JSON, in one form."""
+    """A value of a row, or of JSON, in one comparable form."""
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
@@ -62,12 +63,12 @@ def plain(value: Any) -> Any:
 
 
 def parsed(row: Any) -> dict[str, Any]:
-    """A row's event with its records and its inner JSON read, so that order does not count."""
+    """A row's event with its records and inner JSON parsed, so that order does not count."""
     fields: dict[str, Any] = row["event"].asDict(recursive=True)
     if row["records"] is not None:
         fields["records"] = [
-            (one["index"], one["offset"], one["type"], json.loads(one["data"]))
-            for one in row["records"]
+            (record["index"], record["offset"], record["type"], json.loads(record["data"]))
+            for record in row["records"]
         ]
     for znode in (*(fields.get("znodes") or ()), fields.get("znode")):
         if znode is not None:
@@ -75,8 +76,8 @@ def parsed(row: Any) -> dict[str, Any]:
     return fields
 
 
-def wanted(topic: Topic, event: Event) -> dict[str, Any]:
-    """An event as its source writes it, with the records that tables hold and their places."""
+def expected_fields(topic: Topic, event: Event) -> dict[str, Any]:
+    """An event as its source encodes it, with only the records that tables hold."""
     fields: dict[str, Any] = json.loads(encode(topic, event).value or b"")
     if "records" in fields:
         fields["records"] = [
@@ -89,12 +90,12 @@ def wanted(topic: Topic, event: Event) -> dict[str, Any]:
 
 def table(events: Iterable[tuple[Topic, Event]]) -> list[tuple[Any, ...]]:
     """Rows of bronze."""
-    found = []
+    rows = []
     for offset, (topic, event) in enumerate(events):
         message = encode(topic, event)
-        place = (topic.name(), 0, offset, EPOCH, message.key, message.value, [])
-        found.append((*place, EPOCH, 1, EPOCH.date()))
-    return found
+        position = (topic.name(), 0, offset, EPOCH, message.key, message.value, [])
+        rows.append((*position, EPOCH, 1, EPOCH.date()))
+    return rows
 
 
 events = st.one_of(
@@ -108,29 +109,29 @@ events = st.one_of(
 @settings(max_examples=4, deadline=None, suppress_health_check=[*HealthCheck], derandomize=True)
 @given(st.lists(events, min_size=30, max_size=60))
 def test_columns_hold_what_the_event_holds(spark: Any, drawn: list[tuple[Topic, Event]]) -> None:
-    """Any event, encoded as its source does, comes out with each field's value and its own id."""
+    """Any encoded event comes out with the value of each field and its own id."""
     messages = spark.createDataFrame(table(drawn), MESSAGES.ddl)
     for row in read_events(messages).drop("at", "day").collect():
         topic, event = drawn[row["offset"]]
         assert (row["id"], row["reason"], row["value"]) == (event.id, None, None)
-        assert plain(parsed(row)) == plain(wanted(topic, event))
+        assert plain(parsed(row)) == plain(expected_fields(topic, event))
 
 
 def test_what_is_nested_too_deep_to_be_written_is_told() -> None:
-    """A record whose data cannot be written again is unreadable, and those beside it are not."""
+    """A record whose data cannot be encoded again is unreadable; its neighbours are not."""
     deep: Any = {}
     for _ in range(300):
         deep = {"d": deep}
-    fine = r.level(MV, 19)
-    event = r.commit(1, r.record("FEATURE_LEVEL_RECORD", {"name": "x"}), fine)
+    valid = r.level(MV, 19)
+    event = r.commit(1, r.record("FEATURE_LEVEL_RECORD", {"name": "x"}), valid)
     text = (encode(METADATA_LOG, event).value or b"").replace(
         b'"name":"x"', b'"name":' + json.dumps(deep).encode()
     )
-    found = decode_message("metadata-log", None, text)
-    assert found.reason is None
-    records = json.loads(found.content or b"")["records"]
-    assert [(one["index"], one["type"]) for one in records] == [
+    decoded = decode_message("metadata-log", None, text)
+    assert decoded.reason is None
+    records = json.loads(decoded.content or b"")["records"]
+    assert [(record["index"], record["type"]) for record in records] == [
         (0, "UNREADABLE"),
         (1, "FEATURE_LEVEL_RECORD"),
     ]
-    assert records[1]["data"] == fine["data"]
+    assert records[1]["data"] == valid["data"]

@@ -1,4 +1,4 @@
-"""Silver: typed rows, each cause once, and nothing dropped that could not be read."""
+"""Silver: typed rows, each cause once, and unreadable input in quarantine."""
 
 import shutil
 from datetime import timedelta
@@ -29,12 +29,12 @@ UNREADABLE = Znode("/feature", 5, 6, 1, 0, UnreadableZnode("no JSON"))
 
 
 def make_silver(lake: Lake) -> None:
-    """Types what bronze has."""
+    """Runs the query over bronze."""
     run_once(lake, [SilverQuery(lake).writer])
 
 
 def make_silver_again(lake: Lake) -> None:
-    """As another process would, which remembers no table."""
+    """Runs it as another process, which has no cached tables."""
     lake.unlock()
     other = Lake(lake.session, lake.root)
     make_silver(other)
@@ -42,7 +42,7 @@ def make_silver_again(lake: Lake) -> None:
 
 
 def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
-    """Records, answers, znodes and states become rows with the values that they carry."""
+    """Records, responses, znodes and states become rows with their values."""
     messages = Messages()
     messages.add_events(
         [
@@ -78,52 +78,56 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
     messages.into(lake)
     make_silver(lake)
 
-    def found(table: Any, *columns: str) -> list[tuple[Any, ...]]:
+    def indexed_rows(table: Any, *columns: str) -> list[tuple[Any, ...]]:
         return [(index, *rest) for index, *rest in rows(lake, table, "index", *columns)]
 
-    assert found(
+    assert indexed_rows(
         tables.REGISTRATIONS, "role", "node_id", "registered", "node_epoch", "fenced", "features"
     ) == [
         (1, "broker", 1, True, 9, True, {MV: (1, 21), KV: (0, 1)}),
         (1, "broker", 4, False, 1, None, None),
         (2, "controller", 2, True, None, None, {MV: (7, 25)}),
     ]
-    assert found(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
+    assert indexed_rows(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
         (2, 5, True, None, True),
         (3, 1, False, True, False),
     ]
-    assert found(tables.LEVELS, "feature", "level", "leader_epoch") == [(4, MV, 19, 1)]
-    assert found(tables.CONTROL_RECORDS, "type", "leader_id", "voters", "kraft_version") == [
+    assert indexed_rows(tables.LEVELS, "feature", "level", "leader_epoch") == [(4, MV, 19, 1)]
+    assert indexed_rows(tables.CONTROL_RECORDS, "type", "leader_id", "voters", "kraft_version") == [
         (0, "KRAFT_VERSION", None, None, 1),
         (0, "LEADER_CHANGE", 3, [1, 2, 3], None),
     ]
-    assert found(tables.LOG_GAPS, "from_offset", "to_offset", "reset", "detail") == [
+    assert indexed_rows(tables.LOG_GAPS, "from_offset", "to_offset", "reset", "detail") == [
         (0, 30, 39, True, "lost")
     ]
-    assert found(tables.ANSWERS, "node_id", "answered", "gone", "supported", "finalized") == [
+    assert indexed_rows(
+        tables.ANSWERS, "node_id", "answered", "gone", "supported", "finalized"
+    ) == [
         (0, 1, True, False, {MV: (1, 21)}, {MV: 19}),
         (0, 2, False, True, None, None),
     ]
-    assert found(tables.DISAGREEMENTS, "feature", "views") == [
+    assert indexed_rows(tables.DISAGREEMENTS, "feature", "views") == [
         (0, MV, [(0, ["broker-0"]), (1, ["broker-1"])])
     ]
-    assert found(tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark") == [
-        (0, "kraft", "following", 40, 41)
-    ]
-    assert found(tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading") == [
+    assert indexed_rows(
+        tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark"
+    ) == [(0, "kraft", "following", 40, 41)]
+    assert indexed_rows(
+        tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading"
+    ) == [
         (0, "/controller", False, "controller", 7, 0, "s-1"),
         (0, "/controller", False, "controller", 7, 2, None),
         (0, "/controller", True, None, None, 0, None),
         (1, "/feature", False, "unreadable", 5, 0, "s-1"),
     ]
     at = EPOCH.replace(tzinfo=None) + timedelta(milliseconds=140)
-    (place,) = rows(lake, tables.LEVELS, "cluster", "id", "at", "seen_at", "day", "topic", "offset")
-    assert place == (CLUSTER, f"{CLUSTER}/kraft/10-14", at, at, at.date(), METADATA_LOG.name(), 0)
+    (row,) = rows(lake, tables.LEVELS, "cluster", "id", "at", "seen_at", "day", "topic", "offset")
+    assert row == (CLUSTER, f"{CLUSTER}/kraft/10-14", at, at, at.date(), METADATA_LOG.name(), 0)
 
 
 def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
-    """A message published again makes no row, in the same batch, in a later one, or in both;
-    neither does a lost checkpoint."""
+    """A message published again adds no row, in the same batch or a later one, or after the
+    checkpoint was lost."""
     messages = Messages()
     event = r.commit(14, r.level(MV, 19), r.level(MV, 20))
     messages.add_events([event, event])
@@ -132,47 +136,47 @@ def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
     messages.add_events([event, r.commit(15, r.level(MV, 21))])
     messages.into(lake)
     make_silver(lake)
-    wanted = [(19, 0), (20, 1), (21, 0)]
-    assert rows(lake, tables.LEVELS, "level", "index") == wanted
+    expected = [(19, 0), (20, 1), (21, 0)]
+    assert rows(lake, tables.LEVELS, "level", "index") == expected
     shutil.rmtree(lake.checkpoint("silver"))
     make_silver(lake)
-    assert rows(lake, tables.LEVELS, "level", "index") == wanted
+    assert rows(lake, tables.LEVELS, "level", "index") == expected
 
 
 def test_tables_that_were_deleted_are_made_anew(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One of them, or all, from all that bronze has, and nothing twice; a table without rows is
-    none that was deleted. Where bronze no longer has all, it is said once."""
+    """One deleted table, or all, are rebuilt from bronze without duplicates; a table without rows
+    does not count as deleted. If bronze is incomplete, there is one warning."""
     caplog.set_level("INFO", "featurewatch.pipeline")
     messages = Messages()
     messages.add_events([r.commit(14, r.level(MV, 19)), r.following(15)])
     messages.into(lake)
     make_silver(lake)
-    wanted = rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)
+    expected = rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)
     make_silver(lake)
-    assert "anew" not in caplog.text
-    for gone in (tables.LEVELS.path, "silver"):
-        shutil.rmtree(f"{lake.root}/{gone}")
+    assert "typed again" not in caplog.text
+    for path in (tables.LEVELS.path, "silver"):
+        shutil.rmtree(f"{lake.root}/{path}")
         make_silver_again(lake)
-        assert (rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)) == wanted
+        assert (rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)) == expected
         assert all(lake.exists(table) for table in tables.SILVER)
-    assert "the lake had no silver/levels: silver is typed anew" in caplog.text
+    assert "the lake has no silver/levels: silver is typed again" in caplog.text
     assert "no longer has" not in caplog.text
     expired = f"ALTER TABLE delta.`{lake.path(MESSAGES)}` SET TBLPROPERTIES ('{EXPIRED}' = 'true')"
     lake.session.sql(expired)
     shutil.rmtree(lake.path(tables.LEVELS))
     for _ in range(2):
         make_silver_again(lake)
-    assert rows(lake, tables.LEVELS) == wanted[0]
-    assert caplog.text.count("what only they said is missing in silver/levels") == 1
+    assert rows(lake, tables.LEVELS) == expected[0]
+    assert caplog.text.count("their rows are missing in silver/levels") == 1
 
 
 def test_what_cannot_be_read_is_kept_with_its_reason(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Messages as the live decoder refuses them, records and znodes as their source did: each in
-    quarantine once, with its bytes, and counted; what stands around them is read."""
+    """Messages that the live decoder rejects, and records and znodes that the source could not
+    read, are in quarantine once, with their bytes, and are counted; their neighbours are read."""
     poison = {
         0: (CLUSTER.encode(), b"\xff not JSON"),
         1: (CLUSTER.encode(), None),
@@ -182,27 +186,31 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
     messages = Messages()
     for key, value in poison.values():
         messages.add(METADATA_LOG, key, value)
-    lame = r.record("REGISTER_BROKER_RECORD", {"features": []})
+    incomplete = r.record("REGISTER_BROKER_RECORD", {"features": []})
     nameless = r.record("FEATURE_LEVEL_RECORD", {"featureLevel": 3})
-    messages.add_events([r.commit(13, r.unreadable("cut off"), lame, nameless, r.level(MV, 19))])
+    messages.add_events(
+        [r.commit(13, r.unreadable("cut off"), incomplete, nameless, r.level(MV, 19))]
+    )
     messages.add_events(
         [ZnodeSnapshot(CLUSTER, "s-1", 0, True, (UNREADABLE,), "start", 12, 9900)], ZOOKEEPER
     )
     messages.into(lake)
     make_silver(lake)
-    found = rows(lake, tables.QUARANTINE, "offset", "index", "type", "reason", "payload")
-    whole = {offset: (reason, load) for offset, index, _, reason, load in found if index == -1}
-    assert whole.keys() == poison.keys()
+    quarantined = rows(lake, tables.QUARANTINE, "offset", "index", "type", "reason", "payload")
+    messages_by_offset = {
+        offset: (reason, load) for offset, index, _, reason, load in quarantined if index == -1
+    }
+    assert messages_by_offset.keys() == poison.keys()
     for offset, (key, value) in poison.items():
-        with pytest.raises(MalformedEventError) as refused:
+        with pytest.raises(MalformedEventError) as error:
             decode(METADATA_LOG, value, key)
-        assert whole[offset] == (str(refused.value), value)
-    lacks = "lacks what it must have, or has it with another type"
-    assert [(index, type_, reason) for _, index, type_, reason, _ in found if index >= 0] == [
+        assert messages_by_offset[offset] == (str(error.value), value)
+    reason_ = "lacks what it must have, or has it with another type"
+    assert [(index, type_, reason) for _, index, type_, reason, _ in quarantined if index >= 0] == [
         (0, "znode /feature", "no JSON"),
         (0, "UNREADABLE", "cut off"),
-        (1, "REGISTER_BROKER_RECORD", f"a REGISTER_BROKER_RECORD {lacks}"),
-        (2, "FEATURE_LEVEL_RECORD", f"a FEATURE_LEVEL_RECORD {lacks}"),
+        (1, "REGISTER_BROKER_RECORD", f"a REGISTER_BROKER_RECORD {reason_}"),
+        (2, "FEATURE_LEVEL_RECORD", f"a FEATURE_LEVEL_RECORD {reason_}"),
     ]
     assert rows(lake, tables.LEVELS, "level") == [(19,)]
     assert "8 messages or records could not be read" in caplog.text
@@ -212,17 +220,18 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
 
 
 def test_a_table_that_fails_is_raised_when_the_others_are_there(lake: Lake) -> None:
-    """Written side by side, one failure is the caller's; what is added again is there once."""
+    """Tables are written in parallel, and the first failure is raised; a repetition adds the
+    missing rows only."""
     cause = {"cluster": CLUSTER, "id": "x", "index": 0, "day": EPOCH.date()}
 
     def row(table: Table) -> DataFrame:
         values = tuple(cause.get(name) for name in table.columns)
         return lake.session.createDataFrame([values], table.ddl)
 
-    fine = [TableWrite(table, row(table)) for table in (tables.FENCING, tables.SOURCE_STATES)]
-    broken = row(tables.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
+    writes = [TableWrite(table, row(table)) for table in (tables.FENCING, tables.SOURCE_STATES)]
+    failing = row(tables.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
     with pytest.raises(Exception, match="boom"):
-        lake.merge_all([*fine, TableWrite(tables.LEVELS, broken)])
-    lake.merge_all([*fine, TableWrite(tables.LEVELS, row(tables.LEVELS))])
+        lake.merge_all([*writes, TableWrite(tables.LEVELS, failing)])
+    lake.merge_all([*writes, TableWrite(tables.LEVELS, row(tables.LEVELS))])
     for table in (tables.FENCING, tables.SOURCE_STATES, tables.LEVELS):
         assert rows(lake, table, "id") == [("x",)]

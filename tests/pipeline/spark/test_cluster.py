@@ -45,7 +45,7 @@ SMALL = {
 
 
 def installed(directory: Path) -> Path:
-    """The packages as the wheel of this repository has them, in a directory of their own."""
+    """Builds the wheel of this repository and unpacks it into a directory."""
     source = directory / "source"
     for name in (*PACKAGES, "tables", "src"):
         ignored = ignore_patterns("__pycache__", "*.egg-info")
@@ -70,7 +70,7 @@ class Standalone:
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Starts them, and waits until the master knows both workers."""
+        """Starts them and waits until the master has registered both workers."""
         host, _, port = self.master.removeprefix("spark://").partition(":")
         page = ["--host", host, "--webui-port"]
         self._run("master.Master", *page, str(self._page), "--port", port)
@@ -84,7 +84,7 @@ class Standalone:
 
     @property
     def log(self) -> str:
-        """What they wrote."""
+        """Their log."""
         return (self.directory / "daemons.log").read_text()
 
     def _run(self, name: str, *arguments: str) -> None:
@@ -113,7 +113,7 @@ class Standalone:
 
 @pytest.fixture
 def standalone(tmp_path: Path, jars: list[Path]) -> Iterator[Standalone]:
-    """A cluster that is started; where no Spark can run, the test is left out as all of them."""
+    """A running cluster; if Spark cannot run here, the test is skipped."""
     assert jars
     cluster = Standalone(tmp_path)
     try:
@@ -124,7 +124,7 @@ def standalone(tmp_path: Path, jars: list[Path]) -> Iterator[Standalone]:
 
 
 def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of the pipeline on the cluster, with the packages of a directory."""
+    """Runs a command of the pipeline on the cluster, with the given packages."""
     options = {**SMALL, "spark.executorEnv.PYTHONPATH": str(site)}
     env = {
         **os.environ,
@@ -146,25 +146,25 @@ def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.Complet
     )
 
 
-def said(bus: BusSettings) -> set[str]:
-    """The ids of what was said on the output topics so far."""
+def published_ids(bus: BusSettings) -> set[str]:
+    """The ids of the outputs on the topics so far."""
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES, ALERTS, EPOCHS)) as reader:
         headers = [dict(message.headers() or []) for message in reader.read_existing()]
-    return {bytes(each["ce_id"] or b"").decode() for each in headers}
+    return {bytes(header["ce_id"] or b"").decode() for header in headers}
 
 
 @pytest.mark.stack
 def test_gold_of_a_cluster_is_that_of_this_process(
     lake: Lake, own_bus: Callable[[], BusSettings], standalone: Standalone, tmp_path: Path
 ) -> None:
-    """The wheel fills a lake on two workers, from real topics to gold, which is what this process
-    makes of the same bronze; and what a real worker said on these topics is what was recomputed
-    there, by the audit."""
+    """The wheel fills a lake on two workers, from real topics to gold, and its tables equal those
+    that this process makes of the same bronze. The audit finds no difference to the outputs of a
+    real worker on these topics."""
     bus = own_bus()
     ensure_topics(bus)
-    told = [one for seed in (1, 2) for one in history(seed) if one[1] is METADATA_LOG]
-    put(bus, [event for _, _, event in told])
-    outputs = [encode_output(output) for output, _ in work(Topics().publish(told))]
+    published = [event for seed in (1, 2) for event in history(seed) if event[1] is METADATA_LOG]
+    put(bus, [event for _, _, event in published])
+    outputs = [encode_output(output) for output, _ in work(Topics().publish(published))]
     expected = {dict(message.headers)["ce_id"].decode() for message in outputs}
     on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
     with pytest.MonkeyPatch.context() as patch:
@@ -176,47 +176,47 @@ def test_gold_of_a_cluster_is_that_of_this_process(
         site = installed(tmp_path)
         wait_ready([worker])
         deadline = time.monotonic() + DEADLINE_S
-        while not expected <= said(bus):
+        while not expected <= published_ids(bus):
             assert time.monotonic() < deadline
             time.sleep(0.2)
     finally:
         worker.kill()
-    there = Lake(lake.session, str(tmp_path / "there"))
-    done = submit(standalone, site, "run", "--once", "--lake", there.root, *on_bus)
+    remote = Lake(lake.session, str(tmp_path / "there"))
+    done = submit(standalone, site, "run", "--once", "--lake", remote.root, *on_bus)
     assert done.returncode == 0, done.stderr[-3000:]
     used = [[*(tmp_path / name).glob("app-*/*")] for name in ("one", "two")]
     assert all(used), "an executor on each worker"
-    lake.append(MESSAGES, there.read(MESSAGES))
+    lake.append(MESSAGES, remote.read(MESSAGES))
     fold_gold(lake)
     for table in GOLD:
-        assert rows(there, table) == rows(lake, table), table.name
-    report = audit(there, late_s=300.0)
-    assert (report.differences, report.known) == ((), True)
+        assert rows(remote, table) == rows(lake, table), table.name
+    report = audit(remote, late_s=300.0)
+    assert (report.differences, report.is_conclusive) == ((), True)
     assert report.count("equal") == len(expected)
 
 
 def test_the_jvm_of_spark_submit_is_known() -> None:
-    """Only a process that spark-submit started has a JVM that is not its own."""
+    """Only a process that spark-submit started finds a JVM."""
     assert is_submitted({"PYSPARK_GATEWAY_PORT": "4711"})
     assert not is_submitted({"PYSPARK_PYTHON": "python3"})
 
 
 def test_the_form_for_kubernetes_runs_what_there_is() -> None:
-    """Each manifest's account, claims and services are among them, and the commands are the
-    pipeline's, with the entry point that the image has."""
-    made = [
-        one
+    """Every account, claim and service that a manifest names exists, and the commands are the
+    pipeline's, with the entry point of the image."""
+    manifests = [
+        manifest
         for file in sorted((ROOT / "deploy" / "kubernetes").glob("spark-*.yaml"))
-        for one in yaml.safe_load_all(file.read_text())
+        for manifest in yaml.safe_load_all(file.read_text())
     ]
-    names = {(one["kind"], one["metadata"]["name"]) for one in made}
-    assert len(names) == len(made)
+    names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
+    assert len(names) == len(manifests)
     pods = {
-        one["kind"]: one["spec"]["template"]["spec"]
-        if one["kind"] == "Deployment"
-        else one["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-        for one in made
-        if one["kind"] in ("Deployment", "CronJob")
+        manifest["kind"]: manifest["spec"]["template"]["spec"]
+        if manifest["kind"] == "Deployment"
+        else manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        for manifest in manifests
+        if manifest["kind"] in ("Deployment", "CronJob")
     }
     assert {*pods} == {"Deployment", "CronJob"}
     image = (ROOT / "deploy" / "kubernetes" / "spark.Dockerfile").read_text()
@@ -233,7 +233,11 @@ def test_the_form_for_kubernetes_runs_what_there_is() -> None:
         assert command[2] in ("run", "audit")
         lake = command[command.index("--lake") + 1]
         assert lake.startswith(container["volumeMounts"][0]["mountPath"])
-    (service,) = [one["metadata"]["name"] for one in made if one["kind"] == "Service"]
+    (service,) = [
+        manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "Service"
+    ]
     settings = pods["Deployment"]["containers"][0]["env"]
-    options = next(each["value"] for each in settings if "SPARK_OPTIONS" in each["name"])
+    options = next(
+        variable["value"] for variable in settings if "SPARK_OPTIONS" in variable["name"]
+    )
     assert f"spark.driver.host={service}" in options

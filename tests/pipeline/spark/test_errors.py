@@ -1,4 +1,4 @@
-"""What engines say of a failure, in one line."""
+"""Failures of the engines are reported in one line."""
 
 from featurewatch.pipeline.errors import one_line, reason_in
 
@@ -16,7 +16,7 @@ marker for Object (start marker at [Source: (byte[])"{"commitInfo":{"operation":
 
 
 def test_the_file_that_could_not_be_read_is_named() -> None:
-    """Its content is not: Jackson would quote it."""
+    """The line names the file without its content, which Jackson would quote."""
     assert reason_in(TORN) == (
         "file:///lake/gold/epochs/_delta_log/01.json cannot be read: "
         "com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input: expected close "
@@ -26,12 +26,12 @@ def test_the_file_that_could_not_be_read_is_named() -> None:
 
 def test_without_room_it_says_what_to_do() -> None:
     """The innermost reason comes first."""
-    told = reason_in("a\nCaused by: b\nCaused by: java.io.IOException: No space left on device\n")
-    assert told.startswith("java.io.IOException: No space left on device; make room for the lake")
+    reason = reason_in("a\nCaused by: b\nCaused by: java.io.IOException: No space left on device\n")
+    assert reason.startswith("java.io.IOException: No space left on device; make room for the lake")
 
 
 def test_a_backtrace_of_the_library_is_left_out() -> None:
-    """What it says in several lines stays."""
-    told = "Json error: cut off\nin a string\n   0: <unknown>\n   1: clone3\n  at ./clone3.S:81:0"
-    assert one_line(told) == "Json error: cut off in a string"
+    """Several lines of the message itself are joined."""
+    text = "Json error: cut off\nin a string\n   0: <unknown>\n   1: clone3\n  at ./clone3.S:81:0"
+    assert one_line(text) == "Json error: cut off in a string"
     assert one_line("column 0: is missing") == "column 0: is missing"

@@ -1,4 +1,4 @@
-"""Faults of the command itself, a process as a person starts it: killed, stopped, without room."""
+"""Faults of the command as a process: killed, stopped, without disk space."""
 
 import json
 import os
@@ -34,9 +34,9 @@ pytestmark = pytest.mark.stack
 MakeBus = Callable[[], BusSettings]
 PLACE = ("topic", "partition", "offset")
 LEVELS_PLACE = ("id", "index")
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 NOTES = ("NOTE: Picked up JDK_JAVA_OPTIONS", "WARNING: Using incubator modules")
-"""What Java says of its own options."""
+"""Lines that Java prints about its own options."""
 
 
 class Command:
@@ -50,7 +50,7 @@ class Command:
         with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
             self._process = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
         if largest is not None:
-            # No file may grow beyond it: as a full disk, where there is none of one's own to fill.
+            # Limits the size of files, which acts like a full disk.
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (largest, largest))
 
     def out(self) -> list[str]:
@@ -63,18 +63,18 @@ class Command:
         return [line for line in lines if not line.startswith(NOTES)]
 
     def until(self, reached: Callable[[], bool]) -> None:
-        """Waits for something, while the process runs."""
-        deadline = time.monotonic() + PATIENCE_S
+        """Waits for a condition while the process runs."""
+        deadline = time.monotonic() + TIMEOUT_S
         while not reached():
             assert self._process.poll() is None, "\n".join(self.err()[-60:])
             assert time.monotonic() < deadline, self.err()
             time.sleep(0.01)
 
     def end(self, number: int | None = None) -> int:
-        """The exit code, after a signal if there is one."""
+        """Sends a signal if there is one, and returns the exit code."""
         if number is not None:
             self._process.send_signal(number)
-        return self._process.wait(PATIENCE_S)
+        return self._process.wait(TIMEOUT_S)
 
     def close(self) -> None:
         """Ends it if it still runs."""
@@ -93,7 +93,7 @@ def running(directory: Path, *arguments: str, largest: int | None = None) -> Ite
 
 
 def commits(root: str, table: Table) -> int:
-    """How often a table was written."""
+    """The number of commits of a table."""
     return len([*Path(root, table.path).glob("_delta_log/*.json")])
 
 
@@ -101,8 +101,8 @@ def read(root: str, table: Table, *columns: str) -> list[tuple[Any, ...]]:
     """Some columns of a table, read without a JVM, sorted."""
     if not commits(root, table):
         return []
-    found = DeltaTable(f"{root}/{table.path}").to_pyarrow_table(columns=[*columns]).to_pylist()
-    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+    collected = DeltaTable(f"{root}/{table.path}").to_pyarrow_table(columns=[*columns]).to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in collected), key=repr)
 
 
 def some(count: int, first: int = 0) -> list[object]:
@@ -116,24 +116,24 @@ def some(count: int, first: int = 0) -> list[object]:
 def test_a_kill_loses_nothing_and_doubles_nothing(
     lake: Lake, own_bus: MakeBus, tmp_path: Path
 ) -> None:
-    """The command is killed when bronze has a batch that silver has not, and again in the middle of
-    maintenance: each message, and each row that it gives, is there once."""
+    """The command is killed when bronze has a batch that silver lacks, and again during
+    maintenance: each message, and each row from it, is there once."""
     bus = own_bus()
     ensure_topics(bus)
     put(bus, some(20))
     where = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", lake.root]
     with running(tmp_path / "run", "run", "--every", "0.1", *where) as filling:
         filling.until(lambda: len(read(lake.root, tables.LEVELS, "id")) == 20)
-        taken = commits(lake.root, MESSAGES)
+        commit_count = commits(lake.root, MESSAGES)
         put(bus, some(5, first=20))
-        filling.until(lambda: commits(lake.root, MESSAGES) > taken)
+        filling.until(lambda: commits(lake.root, MESSAGES) > commit_count)
         assert filling.end(signal.SIGKILL) == -signal.SIGKILL
     put(bus, some(5, first=25))
     run_once(lake, stages(lake, bus)[:2])
     lake.unlock()
-    messages, found = rows(lake, MESSAGES, *PLACE), rows(lake, tables.LEVELS, *LEVELS_PLACE)
+    messages, levels_ = rows(lake, MESSAGES, *PLACE), rows(lake, tables.LEVELS, *LEVELS_PLACE)
     assert len(messages) == len({*messages}) == 30
-    assert len(found) == len({*found}) == 30
+    assert len(levels_) == len({*levels_}) == 30
     assert rows(lake, GAPS) == []
 
     before = commits(lake.root, MESSAGES)
@@ -145,43 +145,46 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
         assert maintaining.end() == 0, maintaining.err()
         assert maintaining.err() == []
         done = {line["table"]: line for line in map(json.loads, maintaining.out())}
-    there = {table.path for table in TABLES if commits(lake.root, table)}
-    assert done.keys() == there >= {MESSAGES.path, tables.LEVELS.path}
+    existing = {table.path for table in TABLES if commits(lake.root, table)}
+    assert done.keys() == existing >= {MESSAGES.path, tables.LEVELS.path}
     assert done[MESSAGES.path]["files_after"] == 1
     assert read(lake.root, MESSAGES, *PLACE) == messages
-    assert read(lake.root, tables.LEVELS, *LEVELS_PLACE) == found
+    assert read(lake.root, tables.LEVELS, *LEVELS_PLACE) == levels_
 
 
 def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
-    """Maintenance of a lake with a relative path: what is too old is deleted, and a table whose log
-    is cut off is named, without a trace of Spark's. So is a bronze that is gone."""
+    """Maintenance of a lake with a relative path deletes old rows and names a table with a
+    truncated log, without a stack trace of Spark. A missing bronze is one line, too."""
     messages = Messages()
     messages.add_events(some(3))  # long ago
     messages.into(lake)
     torn = Path(lake.ensure_table(EPOCHS), "_delta_log", f"{1:020}.json")
     torn.write_text('{"commitInfo": {"operation": "ME')
     relative = os.path.relpath(lake.root)
-    with running(tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9") as it:
-        assert it.end() == 1
-    assert it.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
-    (line,) = it.err()
-    said = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
-    assert line.startswith(said)
+    with running(
+        tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9"
+    ) as process:
+        assert process.end() == 1
+    assert process.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
+    (line,) = process.err()
+    expected = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
+    assert line.startswith(expected)
     shutil.rmtree(lake.path(MESSAGES))
-    begun = Path(lake.checkpoint("silver"), "commits")
-    begun.mkdir(parents=True)
-    (begun / "0").touch()
-    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as it:
-        assert it.end() == 1
-    (line,) = it.err()
+    batches = Path(lake.checkpoint("silver"), "commits")
+    batches.mkdir(parents=True)
+    (batches / "0").touch()
+    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as process:
+        assert process.end() == 1
+    (line,) = process.err()
     assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
 
 
 def test_without_room_it_says_so_and_goes_on_when_there_is_some(
     jars: list[Path], own_bus: MakeBus, tmp_path: Path
 ) -> None:
-    """No room: one line, exit code 1. After room was made the same command takes in all, once;
-    poison is in quarantine with its bytes; SIGTERM ends it in order, and it says nothing else."""
+    """With a full disk: one line, exit code 1. With space again, the same command ingests
+    everything, once; unreadable messages are in quarantine with their bytes; SIGTERM ends it
+    cleanly and without further output."""
     bus, root = own_bus(), str(tmp_path / "lake")
     ensure_topics(bus)
     poison = [os.urandom(900_000) for _ in range(26)]
@@ -202,9 +205,9 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         put(bus, some(1, first=5))
         following.until(lambda: len(read(root, tables.LEVELS, "id")) == 6)
         assert following.end(signal.SIGTERM) == 0, following.err()
-        said = [line for line in following.err() if " featurewatch" in line]
+        logged = [line for line in following.err() if " featurewatch" in line]
     assert [
-        line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in said
+        line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in logged
     ] == ["following: bronze, silver, gold", "26 messages or records could not be read"]
     places = read(root, MESSAGES, *PLACE)
     assert len(places) == len({*places}) == 32

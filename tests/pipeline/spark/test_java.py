@@ -1,4 +1,4 @@
-"""Which Java Spark is started on, and what is said where there is none."""
+"""The Java that Spark is started on, and the errors if there is none."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from featurewatch.pipeline.errors import SparkMissingError
 from featurewatch.pipeline.spark.java import java_home
 
 
-def a_java(home: Path, modules: str) -> Path:
-    """A ``java`` that lists these modules."""
+def fake_java(home: Path, modules: str) -> Path:
+    """Creates a ``java`` that lists the given modules."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\nprintf '{modules}'\n")
@@ -18,12 +18,12 @@ def a_java(home: Path, modules: str) -> Path:
 
 
 def test_a_full_jdk_is_taken(tmp_path: Path) -> None:
-    """From JAVA_HOME, before the one on PATH."""
-    a_java(tmp_path / "jdk", "java.base@21.0.1\\njdk.incubator.vector@21.0.1\\n")
-    a_java(tmp_path / "other", "java.base@17\\njdk.incubator.vector@17\\n")
-    both = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": str(tmp_path / "other" / "bin")}
-    assert java_home(both) == tmp_path / "jdk"
-    assert java_home({"PATH": both["PATH"]}) == tmp_path / "other"
+    """JAVA_HOME takes precedence over PATH."""
+    fake_java(tmp_path / "jdk", "java.base@21.0.1\\njdk.incubator.vector@21.0.1\\n")
+    fake_java(tmp_path / "other", "java.base@17\\njdk.incubator.vector@17\\n")
+    environment = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": str(tmp_path / "other" / "bin")}
+    assert java_home(environment) == tmp_path / "jdk"
+    assert java_home({"PATH": environment["PATH"]}) == tmp_path / "other"
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_a_full_jdk_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_what_spark_cannot_run_on_is_refused(tmp_path: Path, modules: str, reason: str) -> None:
-    """The line says which Java it is, what is wrong with it, and what to install."""
-    a_java(tmp_path, modules)
+    """The line names the Java, what is wrong with it, and what to install."""
+    fake_java(tmp_path, modules)
     with pytest.raises(SparkMissingError, match=reason) as raised:
         java_home({"JAVA_HOME": str(tmp_path)})
     assert str(tmp_path) in str(raised.value)
