@@ -80,7 +80,7 @@ class _Assembler:
 
     def snapshot(self, snapshot: SnapshotFile) -> None:
         """Adds the chunks of a snapshot, or a dead letter if it cannot be read."""
-        end = snapshot.position.offset
+        end, epoch = snapshot.position
         try:
             outputs = list(snapshot.read(self._cluster))
         except (CorruptSnapshotError, OSError) as error:
