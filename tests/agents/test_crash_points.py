@@ -23,10 +23,10 @@ from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snaps
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.crashing import LEVEL, POINTS
 from tests.agents.events import following, levels, registration
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.stack
 
-ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60
 
 

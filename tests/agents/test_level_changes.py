@@ -37,8 +37,7 @@ from tests.integration.kraft.support import Heard, running, settings_for, until
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD
 
 OLD_SOFTWARE, NEW_SOFTWARE = "3.9.1", "4.3.0"
 TOO_HIGH = 25

@@ -27,8 +27,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from tests.simulation import znodes as z
-from tests.simulation.records import CLUSTER, TV
-from tests.tables.test_fold_log import NEW
+from tests.simulation.records import CLUSTER, NEW, TV
 
 
 @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ from featurewatch.streams.types import METADATA_VERSION, ClusterId, NodeId
 from featurewatch.tables.image.cluster import Authority, ClusterImage, Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
-from tests.tables.test_fold_log import fold_all
+from tests.tables.images import fold_all
 
 OLD = release_of("3.9").ranges()
 VOTERS = (NodeId(1), NodeId(2), NodeId(3))

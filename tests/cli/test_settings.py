@@ -13,8 +13,7 @@ from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.streams.bus import BusSettings
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ from featurewatch.streams.outputs import AlertState, Severity
 from featurewatch.tables.image.cluster import MessagePosition
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def watching(*records: object) -> Engine:

@@ -13,8 +13,8 @@ from featurewatch.controller.readiness import NodeCondition, assess_readiness
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Range, Role
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 

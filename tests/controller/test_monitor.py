@@ -7,8 +7,7 @@ from featurewatch.streams.outputs import ChangeKind
 from featurewatch.streams.types import Role
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def test_the_kinds_of_change() -> None:

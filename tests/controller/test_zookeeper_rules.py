@@ -10,8 +10,7 @@ from featurewatch.streams.znodes import Znode
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def watching(*found: Znode) -> Engine:

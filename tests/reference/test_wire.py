@@ -14,7 +14,7 @@ from featurewatch.reference.wire import responses
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import MAX_REQUEST_BYTES, WireServer
-from tests.reference.test_decode import frame
+from tests.reference.request_bytes import request_bytes
 
 SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
@@ -59,7 +59,9 @@ class Peer:
 
     def send(self, *correlation_ids: int) -> None:
         """Sends requests, all at once."""
-        self.write(b"".join(framed(frame(ApiVersionsRequest(), each)) for each in correlation_ids))
+        self.write(
+            b"".join(framed(request_bytes(ApiVersionsRequest(), each)) for each in correlation_ids)
+        )
 
     def write(self, data: bytes) -> None:
         """Sends bytes."""
@@ -109,7 +111,7 @@ async def test_answers_come_in_the_order_of_the_requests(server: WireServer, nod
 async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
     """Where the network cuts a request does not matter."""
     client = await peer(server)
-    whole = framed(frame(ApiVersionsRequest(), 3))
+    whole = framed(request_bytes(ApiVersionsRequest(), 3))
     for place in range(len(whole)):
         client.write(whole[place : place + 1])
         await asyncio.sleep(0)

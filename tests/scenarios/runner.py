@@ -24,6 +24,7 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from featurewatch.controller.monitor import StepResult, step_unreadable
 from featurewatch.controller.rows import rows_of_step
@@ -37,6 +38,7 @@ from tests.simulation.engine import Engine
 from tests.simulation.records import GV, KV, MV, TV
 from tests.simulation.world import RELEASES
 
+SCENARIO_FILES = sorted(Path(__file__).parent.glob("*.txt"))
 NAMES = {
     "mv": MV,
     "kraft": KV,

@@ -1,10 +1,12 @@
 """An engine for tests: takes in events as the worker does, and may be killed between any rows."""
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 from featurewatch.controller.monitor import MonitorState, StepResult, step
 from featurewatch.controller.readiness import DEFAULT_LIMITS
 from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
@@ -12,6 +14,7 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import MessagePosition
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
+from tests.simulation.world import World
 
 Output = FeatureChange | Alert | Snapshot
 Said = tuple[str, bytes]
@@ -88,3 +91,16 @@ def rows_of(state: MonitorState, event: Event) -> int:
     """How many rows taking in an event writes."""
     outcome = step(state, event)
     return 0 if outcome.state is state else len(rows_of_step(state, outcome))
+
+
+def simulated_outputs(seeds: range) -> list[Output]:
+    """What is said of some simulated clusters, and their newest states."""
+    found: list[Output] = []
+    for seed in seeds:
+        engine = Engine()
+        for event in World(Random(seed)).history(steps=20):
+            outcome = engine.take(event)
+            found += [*outcome.changes, *outcome.alerts]
+            found += [outcome.snapshot] if outcome.snapshot else []
+        found.append(snapshot(engine.state.image, 5))
+    return found

@@ -12,14 +12,14 @@ from tests.simulation import znodes as z
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 from tests.streams.zookeeper.watcher.simulated import CLUSTER, settle, truth
-from tests.streams.zookeeper.watcher.test_watcher_simulation import WATCHED, World, play
+from tests.streams.zookeeper.watcher.world import WATCHED, WatcherWorld, play
 
 SEEDS = 300
 
 
 def run(seed: int) -> None:
     """A history with lagging servers and lost sessions, taken in by an audited engine."""
-    world = World()
+    world = WatcherWorld()
     play(seed, world)
     settle(world.connection, world.auditor, world.now_ms)
     engine = Engine(cluster=ClusterId(CLUSTER))

@@ -4,8 +4,8 @@ from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import Authority
 from tests.simulation import records as r
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 ONE = NodeKey(Role.BROKER, NodeId(1))
 

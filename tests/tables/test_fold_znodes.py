@@ -18,8 +18,8 @@ from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
 from tests.simulation.ensemble import Ensemble
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 ONE = NodeKey(Role.BROKER, NodeId(1))
 

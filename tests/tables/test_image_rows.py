@@ -12,8 +12,7 @@ from tests import strategies as some
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD
 
 PLACE = row_key(r.CLUSTER, "cluster")
 

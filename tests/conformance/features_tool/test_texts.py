@@ -6,7 +6,7 @@ import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
-from tests.deploy.test_process import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 

@@ -8,8 +8,8 @@ from featurewatch.controller.kraft.voters import voters_not_reporting
 from featurewatch.streams.types import FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, KV, MV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import CLUSTER, KV, MV, NEW, OLD
+from tests.tables.images import fold_all
 
 
 def upgraded(kraft: int) -> ClusterImage:

@@ -12,7 +12,7 @@ from featurewatch.controller.rehearsal.compare import (
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, rehearse
 from featurewatch.controller.rehearsal.steps import parse
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
-from tests.controller.rehearsal.test_rehearsal import cluster
+from tests.controller.rehearsal.clusters import cluster
 
 OLD = release_of("3.9").ranges()
 REFUSED = int(Errors.INVALID_UPDATE_VERSION)

@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 from featurewatch.controller.kraft import (
     ControllerState,
     Errors,
-    RegisteredBroker,
-    RegisteredController,
-    release_of,
     releases,
 )
 from featurewatch.controller.rehearsal.rehearse import (
@@ -30,38 +27,10 @@ from featurewatch.controller.rehearsal.steps import (
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
-    FeatureLevel,
     FeatureName,
     NodeId,
 )
-
-
-def cluster(
-    release: str, level: int, nodes: int = 3, *, fenced: Sequence[int] = ()
-) -> ControllerState:
-    """Combined nodes of one release; controller 1 is active."""
-    ranges = release_of(release).ranges()
-    ids = [NodeId(one) for one in range(1, nodes + 1)]
-    registered = level >= 15
-    return ControllerState(
-        ids[0],
-        ranges,
-        {METADATA_VERSION: FeatureLevel(level)},
-        tuple(
-            RegisteredBroker(
-                one,
-                ranges,
-                fenced=one in fenced,
-                session=one not in fenced,
-                epoch=one,
-                incarnation=f"first-{one}",
-            )
-            for one in ids
-        ),
-        tuple(RegisteredController(one, ranges) for one in ids) if registered else (),
-        tuple(ids),
-        "c",
-    )
+from tests.controller.rehearsal.clusters import cluster
 
 
 def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcome]:

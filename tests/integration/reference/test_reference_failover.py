@@ -24,9 +24,9 @@ from featurewatch.reference.machines.dialect import LATER_DRAFT
 from featurewatch.reference.node import NodeSettings
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.conftest import MakeEnsemble
-from tests.deploy.test_process import eventually
 from tests.reference.draft_client import DraftClient
 from tests.reference.process import ReferenceProcess, reference_process
+from tests.waiting import eventually
 from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from featurewatch.pipeline.fold.messages import FoldOutput, FoldState, fold_message, restore_state
@@ -14,6 +13,7 @@ from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, UPGRADES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.events import Event
 from tests.pipeline.filling import rows
+from tests.pipeline.gold.fold_outputs import history_row
 from tests.pipeline.gold.parity import history, line, placed, told
 from tests.simulation import records as r
 from tests.simulation import znodes as z
@@ -149,12 +149,6 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
         assert len(excluded) == len(firing)
 
 
-def word(kind: str, id_: str, **fields: Any) -> FoldOutput:
-    """A row of the past as the fold says it."""
-    content = {"role": "broker", "node_id": 1, "since_ms": 1, "until_ms": None, **fields}
-    return FoldOutput("c", kind, id_, orjson.dumps(content))
-
-
 @pytest.mark.stack
 def test_an_interval_that_ended_stays_as_it_is(lake: Lake) -> None:
     """Said again as going on, or with another end, it is not touched; what was both begun and ended
@@ -166,14 +160,28 @@ def test_an_interval_that_ended_stays_as_it_is(lake: Lake) -> None:
         lake.merge_new(UPGRADES, upgrades(frame), replaced="TRUE")
 
     put(
-        *(word("capability", "a"), word("capability", "b", until_ms=5), word("capability", "b")),
-        *(word("roll", "r", number=2, state="rolled"), word("roll", "r", number=1, state="x")),
+        *(
+            history_row("capability", "a"),
+            history_row("capability", "b", until_ms=5),
+            history_row("capability", "b"),
+        ),
+        *(
+            history_row("roll", "r", number=2, state="rolled"),
+            history_row("roll", "r", number=1, state="x"),
+        ),
     )
     put(
-        *(word("capability", "a", until_ms=7, until_cause="u"), word("capability", "b")),
-        word("roll", "r", number=3, state="finalized", ended_ms=9),
+        *(
+            history_row("capability", "a", until_ms=7, until_cause="u"),
+            history_row("capability", "b"),
+        ),
+        history_row("roll", "r", number=3, state="finalized", ended_ms=9),
     )
-    put(word("capability", "a"), word("capability", "b", until_ms=6), word("capability", "c"))
+    put(
+        history_row("capability", "a"),
+        history_row("capability", "b", until_ms=6),
+        history_row("capability", "c"),
+    )
     found = lake.read(CAPABILITY_INTERVALS).selectExpr("id", "unix_millis(until)", "until_cause")
     assert sorted(map(tuple, found.collect())) == [
         ("a", 7, "u"),

@@ -32,8 +32,7 @@ from tests.pipeline.gold.parity import (
     told,
     worked,
 )
-from tests.scenarios.runner import Scenario
-from tests.scenarios.test_scenarios import FILES
+from tests.scenarios.runner import SCENARIO_FILES, Scenario
 
 OUTPUTS = ("change", "alert", "snapshot")
 
@@ -68,7 +67,7 @@ def test_a_history_says_the_same_however_it_is_cut(seed: int, size: int, cuts: s
     assert told(found) == told(said)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
 def test_a_scenario_says_the_same(file: Path) -> None:
     """Each scenario, of ZooKeeper, a log, answers, or a migration, with a cut after each event."""
     events = scenario(file)
@@ -85,7 +84,9 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     a featurewatch leaves it that does not know it: the tables are equal in every column, and hold
     what the fold says by itself, of generated histories, of all scenarios of ZooKeeper, and of
     messages that are no events (parity)."""
-    zookeeper = [scenario(file) for file in FILES if "zoo" in file.stem or "migr" in file.stem]
+    zookeeper = [
+        scenario(file) for file in SCENARIO_FILES if "zoo" in file.stem or "migr" in file.stem
+    ]
     assert len(zookeeper) >= 5
     of = [*lines(range(4)), *in_turn(zookeeper)]
     for _ in into(lake, of, rounds=(1, 90)):

@@ -14,7 +14,7 @@ from featurewatch.pipeline.lake.lake import Lake, TableWrite
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
 from tests.pipeline.filling import EPOCH, rows
-from tests.pipeline.gold.test_intervals import word
+from tests.pipeline.gold.fold_outputs import history_row
 
 pytestmark = pytest.mark.stack
 
@@ -44,10 +44,17 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
     for _ in range(2):
         lake.merge_all([TableWrite(FENCING, nobody, (str(DAY),), distinct=True, size=size)])
     steps = (
-        (word("capability", "a"), word("capability", "b", until_ms=5), word("roll", "r", number=1)),
         (
-            *(word("capability", id_, until_ms=end) for id_, end in (("a", 7), ("b", 6), ("c", 8))),
-            word("roll", "r", number=2, state="finalized"),
+            history_row("capability", "a"),
+            history_row("capability", "b", until_ms=5),
+            history_row("roll", "r", number=1),
+        ),
+        (
+            *(
+                history_row("capability", id_, until_ms=end)
+                for id_, end in (("a", 7), ("b", 6), ("c", 8))
+            ),
+            history_row("roll", "r", number=2, state="finalized"),
         ),
     )
     for step in steps:

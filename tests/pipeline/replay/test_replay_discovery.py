@@ -13,7 +13,7 @@ from featurewatch.pipeline.errors import ReplayUsageError
 from featurewatch.pipeline.replay.archives import unpack
 from featurewatch.pipeline.replay.plan import ReplayPlan, prepare
 from tests.pipeline.replay.logs import CLUSTER, Log, level, noop
-from tests.streams.kraft.test_dump_log import TEXT
+from tests.streams.kraft.dump_text import PRINTED_LOG
 
 LOG = "__cluster_metadata-0"
 SEGMENT = f"{0:020}.log"
@@ -239,7 +239,7 @@ def test_a_text_tells_of_files_by_any_name(
 ) -> None:
     """As the tool printed it on Windows, and one that is no name of Kafka's: that is a line."""
     text = tmp_path / "dump.txt"
-    text.write_text(f"Dumping {name}\n{TEXT}")
+    text.write_text(f"Dumping {name}\n{PRINTED_LOG}")
     plan = prepared(tmp_path, text, cluster="c")
     assert [len(course.steps) for course in plan.courses] == [steps] * bool(steps)
     assert [line.partition(": ")[2] for line in plan.problems] == [said] * bool(said)
@@ -254,7 +254,7 @@ def test_a_text_may_begin_with_other_lines(tmp_path: Path, before: str) -> None:
     too, and its names are."""
     text = tmp_path / "dump.txt"
     path = f"/data/{LOG}/{SEGMENT}"
-    text.write_bytes(f"{before}Dumping {path}\nLog starting offset: 0\n{TEXT}".encode())
+    text.write_bytes(f"{before}Dumping {path}\nLog starting offset: 0\n{PRINTED_LOG}".encode())
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
         archive.write(text, "dump.txt")

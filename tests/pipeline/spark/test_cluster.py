@@ -26,11 +26,11 @@ from featurewatch.pipeline.spark.session import is_submitted
 from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
+from tests.paths import ROOT
 from tests.pipeline.audit.lakes import Topics, fold_gold, history, work
 from tests.pipeline.filling import put, rows
 from tests.processes import Process, free_port, wait_ready
 
-ROOT = Path(__file__).parents[3]
 PACKAGES = ("admin", "agents", "cli", "controller", "deploy", "pipeline", "reference", "streams")
 DEADLINE_S = 120.0
 SMALL = {
