@@ -72,12 +72,12 @@ def production(said: Mapping[str, Answer]) -> list[Answer]:
     for release, answer in said.items():
         _, newest = answer["supported"][METADATA_VERSION]
         for one in answer["levels"]:
-            level = {key: one[key] for key in ("level", "name", "release", "changes_metadata")}
+            entry = {key: one[key] for key in ("level", "name", "release", "changes_metadata")}
             if one["level"] > newest:
                 continue
-            known = levels.setdefault(one["level"], {**level, "since": release})
-            if {**level, "since": known["since"]} != known:
-                raise SystemExit(f"Kafka {release} changed level {one['level']}: {known}, {level}")
+            known = levels.setdefault(one["level"], {**entry, "since": release})
+            if {**entry, "since": known["since"]} != known:
+                raise SystemExit(f"Kafka {release} changed level {one['level']}: {known}, {entry}")
     for level, gates in _gates(said).items():
         if level in levels:
             levels[level]["gates"] = gates

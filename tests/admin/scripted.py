@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
+from kio.schema.errors import ErrorCode
+
 from featurewatch.reference.machines.directory import Endpoint
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire import responses
@@ -120,7 +122,7 @@ class ScriptedCluster:
 
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
-        return responses.api_versions_error(responses.ErrorCode.unsupported_version)
+        return responses.api_versions_error(ErrorCode.unsupported_version)
     told = responses.api_versions(call, speech, node.features)
     keys = []
     for each in told.api_keys:

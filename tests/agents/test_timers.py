@@ -1,5 +1,6 @@
 """What the worker does by the clock, with the clock handed in."""
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -56,7 +57,7 @@ async def test_each_source_is_silent_by_itself(monkeypatch: pytest.MonkeyPatch) 
     async def publish(topic: Topic, event: SourceStatus) -> None:
         said.append((topic.short_name, event.source))
 
-    monkeypatch.setattr(timers.time, "monotonic", lambda: 101.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 101.0)
     publisher = cast("Publisher", SimpleNamespace(publish=publish))
     await timers.SilenceDetector(cast("EventProcessor", desk), publisher, silent_after_s=20).check()
     assert said == [("zookeeper", "zookeeper")]

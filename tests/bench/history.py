@@ -21,7 +21,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from featurewatch.pipeline.silver.tables import SOURCE_STATES
-from tests.cli.commands import ROOT, environment
+from tests.cli.commands import environment
+from tests.paths import ROOT
 from tests.pipeline.history.lakes import (
     DAY,
     FEATURE,

@@ -20,8 +20,9 @@ from featurewatch.cli.kafka_tool import parse_level
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.cli.commands import ROOT, environment
+from tests.cli.commands import environment
 from tests.conformance.features_tool.kafka_features import Ours
+from tests.paths import ROOT
 
 RAISE = ("upgrade", "--feature", "metadata.version=21")
 
@@ -81,7 +82,7 @@ def test_any_other_answer_sends_nothing(
 class Interrupting(Terminal):
     """Somebody who presses Ctrl-C first, and then types."""
 
-    def readline(self, size: int | None = -1, /) -> str:
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as StringIO itself
         """The signal, and what is typed if it did not end the command."""
         signal.raise_signal(signal.SIGINT)
         return super().readline(size)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from featurewatch.cli.commands.readiness import command
 from featurewatch.cli.commands.readiness.rendering import view
@@ -42,7 +41,7 @@ DONE = (*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"))
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises; the image is of just now."""
-    monkeypatch.setattr(command.time, "time", lambda: 1.0)
+    monkeypatch.setattr(time, "time", lambda: 1.0)
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
         def read(_: ClusterSection) -> ClusterImage:
@@ -171,7 +170,7 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     other = CliRunner().invoke(app, ["readiness", "--cluster", "other"])
     assert (other.exit_code, "nothing is known of the cluster other" in other.stderr) == (4, True)
     bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
-    monkeypatch.setattr(command.time, "time", lambda: now_ms / 1000 + 3600)
+    monkeypatch.setattr(time, "time", lambda: now_ms / 1000 + 3600)
     stale = CliRunner().invoke(app, ["readiness", "--target", "4.3"])
     assert (stale.exit_code, "does a worker run?" in stale.stdout) == (4, True)
 

@@ -15,18 +15,15 @@ from featurewatch.controller.readiness import applied_by_all, assess_readiness
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.streams.events import (
-    DeadLetter,
-    Event,
     LogCommit,
     RecordJson,
-    SourceState,
-    SourceStatus,
 )
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source import wall_clock_ms
-from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from tests.cli.commands import featurewatch
+from tests.integration.kraft.support import until
+from tests.streams.recording_sink import RecordingSink
 
 pytestmark = pytest.mark.stack
 
@@ -77,25 +74,6 @@ def test_files_do_not_tell_whether_a_controller_is_active(
     assert (said.returncode, "did you mean security.protocol?" in said.stderr) == (2, True)
 
 
-class _Heard:
-    """A sink that keeps what a source says."""
-
-    error: str | None = None
-
-    def __init__(self) -> None:
-        self.records: list[RecordJson] = []
-        self.following = asyncio.Event()
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        if isinstance(event, LogCommit):
-            self.records.extend(event.records)
-        if isinstance(event, SourceStatus) and event.state is SourceState.FOLLOWING:
-            self.following.set()
-
-    async def flush(self) -> None:
-        """There is nothing to wait for."""
-
-
 def records_of(directory: Path, cluster: str) -> list[RecordJson]:
     """All records of a log directory that nobody writes to."""
 
@@ -103,17 +81,17 @@ def records_of(directory: Path, cluster: str) -> list[RecordJson]:
         return None
 
     async def read() -> list[RecordJson]:
-        heard = _Heard()
+        sink = RecordingSink()
         settings = KraftSettings(
             ClusterId(cluster), log_directory=directory, log_directory_settle_ms=0
         )
-        task = asyncio.ensure_future(KraftSource(settings, heard, nothing).run())
+        task = asyncio.ensure_future(KraftSource(settings, sink, nothing).run())
         try:
-            await asyncio.wait_for(heard.following.wait(), 30)
+            await until(sink.following)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        return heard.records
+        return [record for commit in sink.of(LogCommit) for record in commit.records]
 
     return asyncio.run(read())
 

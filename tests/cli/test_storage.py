@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from featurewatch.cli.commands import storage
 from featurewatch.cli.commands.storage import passed_on

@@ -6,6 +6,7 @@ import pytest
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.outputs import decode_snapshot, encode_output
 from featurewatch.streams.outputs import Alert, Migration, Severity, Snapshot, ZookeeperController
+from featurewatch.streams.types import NodeId
 from featurewatch.streams.znodes import Znode
 from tests.simulation import records as r
 from tests.simulation import znodes as z
@@ -144,7 +145,9 @@ def test_a_snapshot_of_a_migration() -> None:
     engine.take_all([z.change(z.migration(3000, 60), 60)])
     found = taken(engine)
     assert found.authority == "kraft"
-    assert found.migration == Migration("pre-migration", True, 3000, 3, (0, 1, 2))
+    assert found.migration == Migration(
+        "pre-migration", True, 3000, 3, (NodeId(0), NodeId(1), NodeId(2))
+    )
     engine.take(z.gone("/brokers/ids/1", 61))
     after = taken(engine)
     assert after.migration.missing == (0, 2)

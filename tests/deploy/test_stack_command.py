@@ -75,6 +75,7 @@ def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
     assert (tmp_path / "stack" / "node-1").is_dir()
     described = stack_file.read(tmp_path / "stack")
     assert described is not None
+    assert described.spec is not None
     assert [node.release for node in described.spec.nodes] == ["4.3.0", "4.3.0"]
 
 

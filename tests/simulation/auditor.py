@@ -9,7 +9,7 @@ from featurewatch.controller.monitor import MonitorState, StepResult
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.outputs import AlertState
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
@@ -58,7 +58,7 @@ def _of_znodes(known: ZookeeperImage) -> set[str]:
     return found
 
 
-def _missing(image: ClusterImage) -> set[int]:
+def _missing(image: ClusterImage) -> set[NodeId]:
     """The brokers in ZooKeeper that have not registered as migrating, by looking at all of them."""
     registered = {key.node_id for key, node in image.nodes.nodes.items() if node.migrating}
     return {key.node_id for key in image.znodes.nodes} - registered

@@ -114,7 +114,7 @@ class Ensemble:
 
     def _levels(self) -> Iterator[Event]:
         names = self.random.sample((MV, TV, GV), k=self.random.randint(0, 3))
-        levels = {name: self.random.choice((0, 1, 3, 25, 2**40)) for name in names}
+        levels: dict[str, int] = {name: self.random.choice((0, 1, 3, 25, 2**40)) for name in names}
         path = self._path()
         enabled = path == DRAFT or self.random.random() < 0.85
         found = z.features(levels if enabled else {}, path=path, enabled=enabled)

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.codec.outputs import Output, encode_output

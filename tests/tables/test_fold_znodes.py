@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import Event, ZnodeChange, ZnodeSnapshot
-from featurewatch.streams.types import NodeId, NodeKey, Role
-from featurewatch.streams.znodes import FeaturesForm, FeaturesZnode
+from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role
+from featurewatch.streams.znodes import FeaturesForm, FeaturesZnode, Znode
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.provenance import ZnodeProvenance
@@ -24,9 +24,9 @@ from tests.tables.images import fold_all
 ONE = NodeKey(Role.BROKER, NodeId(1))
 
 
-def watched(*found: object, zxid: int = 50) -> ClusterImage:
+def watched(*znodes: Znode, zxid: int = 50) -> ClusterImage:
     """An image after one whole reading, with its source caught up."""
-    return fold_all([*z.reading("s1", found, zxid), z.following()])  # type: ignore[arg-type]
+    return fold_all([*z.reading("s1", znodes, zxid), z.following()])
 
 
 def test_a_broker_is_its_znode() -> None:
@@ -53,7 +53,9 @@ def test_nothing_counts_before_the_first_whole_reading() -> None:
 
 def test_the_epoch_is_the_version_of_the_znode() -> None:
     """Not what the early draft wrote into the JSON; it moves also where no level changes (F-11)."""
-    content = FeaturesZnode(FeaturesForm.EARLY_DRAFT, 0, True, {MV: 3}, {}, {}, epoch=99)
+    content = FeaturesZnode(
+        FeaturesForm.EARLY_DRAFT, 0, True, {MV: FeatureLevel(3)}, {}, {}, epoch=99
+    )
     image = watched(z.znode(z.DRAFT, content, 5, 7))
     assert (image.features.epoch, image.features.revision) == (7, 1)
     after = fold_all([z.change(z.znode(z.DRAFT, content, 5, 8), 60)], image)
@@ -119,8 +121,9 @@ def test_what_was_read_before_is_passed_over() -> None:
     """A change up to a transaction behind the newest one says nothing, nor does a reading again."""
     first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
     changes = [z.change(z.broker(2, NEW, 60), 60), z.gone("/brokers/ids/2", 61)]
-    image = fold_all([*first, *changes])
-    for event in (*first, *changes):
+    events: list[Event] = [*first, *changes]
+    image = fold_all(events)
+    for event in events:
         after, delta = fold(image, event)
         assert after is image
         assert delta.skipped

@@ -8,6 +8,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from kio.static.primitive import i8, i16
 
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -51,8 +52,10 @@ def said(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     ask: Any = UpdateFeaturesRequest(
         feature_updates=tuple(
             FeatureUpdateKey(
-                feature=one.feature, max_version_level=one.level, upgrade_type=one.kind
-            )  # type: ignore[arg-type]
+                feature=one.feature,
+                max_version_level=i16(one.level),
+                upgrade_type=i8(one.kind),
+            )
             for one in request.updates
         ),
         validate_only=request.dry_run,

@@ -17,8 +17,9 @@ from featurewatch.controller.readiness import (
     assess_readiness,
     release_levels,
 )
+from featurewatch.controller.readiness.blockers import Blocker
 from featurewatch.controller.readiness.state_timers import CLUSTER, NO_TIMES, StateSince
-from featurewatch.streams.events import SourceState
+from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority
 from tests.controller.readiness.clusters import (
@@ -67,7 +68,9 @@ def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
         r.register(7, ranges("3.9"), epoch=7),
     )
     found = assess_readiness(seen, NEW, now_ms=10_000)
-    told = {(one.role, one.node_id): one for one in found.blockers}
+    told: dict[tuple[str, int], Blocker] = {
+        (blocker.role, blocker.node_id): blocker for blocker in found.blockers
+    }
     assert found.verdict is NO
     assert {key: (one.software, one.condition) for key, one in told.items()} == {
         (Role.BROKER, 2): ("3.9", NodeCondition.RUNNING),
@@ -288,7 +291,7 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
     assert (found.verdict, found.changes) == (UNKNOWN, False)
     assert "broker 1, broker 2" in found.reasons[0]
 
-    def answered(*epochs: int) -> list[object]:
+    def answered(*epochs: int) -> list[Event]:
         brokers = [
             r.answer(node, ranges("4.3"), {}, epoch, 800 + node)
             for node, epoch in enumerate(epochs, start=1)
@@ -298,10 +301,10 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
             *(r.answer(v, ranges("4.3"), {}, 71, 900, role=Role.CONTROLLER) for v in VOTERS),
         ]
 
-    late = fold_all([*log, *answered(71, 60)])  # type: ignore[list-item]
+    late = fold_all([*log, *answered(71, 60)])
     assert applied_by_all(late, 60_000)[0] is NO
     assert [key.node_id for key in applied_by_all(late, 60_000)[1]] == [2]
-    done = fold_all([*log, *answered(71, 72)])  # type: ignore[list-item]
+    done = fold_all([*log, *answered(71, 72)])
     assert assess_readiness(done, target, now_ms=1000).verdict is YES
 
 

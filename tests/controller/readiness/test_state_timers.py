@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 
 import orjson
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.readiness.state_timers import CLUSTER, Limits, UpgradeState
+from featurewatch.controller.readiness.state_timers import CLUSTER, Limits
+from featurewatch.controller.readiness.upgrade_state import UpgradeState
 from featurewatch.controller.rules import TIMED_RULES
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event

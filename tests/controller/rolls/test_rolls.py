@@ -114,7 +114,7 @@ def test_an_abandoned_roll_ends_with_its_last_node() -> None:
 def test_one_node_back_and_forth_does_not_end_an_upgrade() -> None:
     """A downgrade of one node begins and is abandoned; the upgrade before it goes on, and is
     finalized."""
-    events = [*START, *UPGRADED, down(50, 2), up(60, 2), r.commit(70, r.level(MV, 30))]
+    events: list[Event] = [*START, *UPGRADED, down(50, 2), up(60, 2), r.commit(70, r.level(MV, 30))]
     found = [*told(events)]
     ended = [roll for _, rolls in found for roll in rolls]
     assert [(roll.direction, roll.state, roll.ended_ms) for roll in ended] == [
@@ -143,7 +143,7 @@ def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
 def test_new_nodes_begin_nothing() -> None:
     """A cluster that is made with two releases, or grows by one, is no roll; while one goes on, who
     joins on the new software is part of it, and who joins on the old one is behind."""
-    mixed = [r.commit(9, r.register(1, OLD), r.register(2, NEW)), r.following(9)]
+    mixed: list[Event] = [r.commit(9, r.register(1, OLD), r.register(2, NEW)), r.following(9)]
     *_, (rolls, _) = told([*mixed, up(20, 4), down(21, 5)])
     assert rolls.current is None
     roll = last(up(20, 1), up(25, 4))
@@ -156,7 +156,7 @@ def test_a_broker_that_is_away_is_not_upgraded() -> None:
     """ZooKeeper has no registration of who restarts: its software from before is remembered, and
     that it is not there does not make the rest of the cluster all of it."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
-    start = [*z.reading("s", brokers, 10), z.following(11)]
+    start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     away = [z.gone("/brokers/ids/1", 20), z.change(z.broker(1, NEW, 21), 21)]
     *_, (rolls, _) = told([*start, *away, z.gone("/brokers/ids/2", 30)])
     assert rolls.current is not None
@@ -174,7 +174,7 @@ def test_what_cannot_be_read_is_behind_and_no_other_software() -> None:
     """An unreadable znode keeps a roll from being rolled; when it can be read again, what counts is
     what the node was before."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
-    start = [*z.reading("s", brokers, 10), z.following(11)]
+    start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     broken = z.change(z.unreadable("/brokers/ids/2", 20), 20)
     new = z.change(z.broker(1, NEW, 30), 30)
     *_, (rolls, _) = told([*start, broken, new])

@@ -27,7 +27,7 @@ from featurewatch.streams.events import (
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.connection import open_connection
 from featurewatch.streams.topics import API_VERSIONS
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import FeatureName, Role
 
 pytestmark = pytest.mark.stack
 
@@ -60,7 +60,7 @@ class Reader:
         nodes = (e for e in self.events if isinstance(e, NodeAnswer | NodeSilent))
         return {(event.role, event.node_id): event for event in nodes}
 
-    def levels(self, feature: str) -> set[int]:
+    def levels(self, feature: FeatureName) -> set[int]:
         """The levels of a feature as the nodes say them now."""
         now = self.answers().values()
         return {a.finalized.get(feature, 0) for a in now if isinstance(a, NodeAnswer)}

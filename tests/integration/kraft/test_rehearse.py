@@ -121,8 +121,10 @@ ON_391 = (
 
 def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cache) -> None:
     """A fenced broker in the way, partial success, duplicates, ghosts: word for word the same."""
-    lost = {"fenced": True, "session": False}
-    brokers = tuple(one._replace(**lost) if one.id == 3 else one for one in live.brokers)
+    brokers = tuple(
+        broker._replace(fenced=True, session=False) if broker.id == 3 else broker
+        for broker in live.brokers
+    )
     asked = replace(live, brokers=brokers)
     found = rehearse_on_real_controller(
         "3.9.1", asked, [parse(step) for step in ON_391], stack_cache

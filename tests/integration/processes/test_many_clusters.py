@@ -13,6 +13,7 @@ from featurewatch.streams.bus import BusSettings
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import FEATURE_CHANGES, STATE
+from featurewatch.streams.types import METADATA_VERSION
 from tests.processes import Process, wait_ready
 
 
@@ -53,7 +54,7 @@ def test_clusters_of_two_releases_and_both_kinds_of_sources_stay_apart(
     assert older.sources == {"kraft": "following", "api-versions": "following"}
     assert newer.sources == {"api-versions": "following"}
     assert dict(older.finalized) == {"metadata.version": 21}
-    assert newer.finalized["metadata.version"] == 30
+    assert newer.finalized[METADATA_VERSION] == 30
     assert {(each.role, each.nodes) for each in older.classes} == {
         ("broker", (1, 2, 3)),
         ("controller", (1, 2, 3)),

@@ -15,13 +15,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.cli.commands import ROOT, environment, featurewatch
+from tests.cli.commands import environment, featurewatch
+from tests.paths import ROOT
 from tests.processes import free_port, popen
 
 pytestmark = pytest.mark.stack
@@ -99,6 +101,14 @@ def _start(bus: Cluster, directory: Path, *arguments: str) -> Up:
     return Up(process, directory, on_bus, *ports)
 
 
+def _has_all_levels(up: Up) -> bool:
+    return _changes(up) == LEVELS
+
+
+def _is_ready(up: Up, port: int) -> bool:
+    return up.get(port, "/readyz")[0] == 200
+
+
 def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 60
     while not done():
@@ -129,7 +139,7 @@ def ups(
             stack.callback(up.process.kill)
             started[way] = up
         for way, up in started.items():
-            _wait(up, lambda up=up: _changes(up) == LEVELS, f"{way}: not all levels were said")
+            _wait(up, partial(_has_all_levels, up), f"{way}: not all levels were said")
         yield started
 
 
@@ -148,7 +158,7 @@ def test_both_parts_are_healthy_and_ready(ups: dict[str, Up], way: str) -> None:
     up = ups[way]
     for port in (up.source_port, up.worker_port):
         assert up.get(port, "/healthz") == (200, '{"status":"ok"}\n')
-        _wait(up, lambda port=port: up.get(port, "/readyz")[0] == 200, "never ready")
+        _wait(up, partial(_is_ready, up, port), "never ready")
         assert json.loads(up.get(port, "/readyz")[1])["ready"] is True
 
 
@@ -316,7 +326,7 @@ def test_up_without_a_bus_brings_its_own(
     quorum_430: Cluster, stack_cache: object, tmp_path: Path
 ) -> None:
     """The embedded bus is found by the other commands, held by one `up` alone, and gone after."""
-    ports = {
+    ports: dict[str, Any] = {
         "FEATUREWATCH_WEB__SOURCE_PORT": str(free_port()),
         "FEATUREWATCH_WEB__WORKER_PORT": str(free_port()),
     }

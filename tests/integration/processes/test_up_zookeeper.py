@@ -29,17 +29,20 @@ from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, referenc
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
-from featurewatch.streams.outputs import Alert, AlertState, Severity, Snapshot
-from featurewatch.streams.types import ClusterId, NodeId
-from tests.cli.commands import ROOT, environment, featurewatch
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
+from featurewatch.streams.types import ClusterId, FeatureName, NodeId
+from tests.cli.commands import environment, featurewatch
 from tests.integration.published import Said
 from tests.integration.zookeeper.support import chroot, features, register, writer
+from tests.paths import ROOT
 from tests.processes import free_port
 
 pytestmark = pytest.mark.stack
 
-GROUP, SCHEMA, TRANSACTION = "group_coordinator", "offsets_schema", "transaction_coordinator"
-SUPPORTED = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
+GROUP = FeatureName("group_coordinator")
+SCHEMA = FeatureName("offsets_schema")
+TRANSACTION = FeatureName("transaction_coordinator")
+SUPPORTED: dict[str, tuple[int, int]] = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
 BROKEN, CLOSED, ASTRAY = "broken-json", "closed-znode", "wrong-chroot"
 """Ids of clusters of which something is wrong."""
 
@@ -219,8 +222,8 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
         ("broker", {}, (1,))
     ]
     assert (dict(state.finalized), state.revision) == ({}, 0)
-    said = [*world.said.changes, *world.said.alerts]
-    assert not [each for each in said if each.cluster == world.kafka.cluster_id]
+    outputs: list[FeatureChange | Alert] = [*world.said.changes, *world.said.alerts]
+    assert not [output for output in outputs if output.cluster == world.kafka.cluster_id]
 
 
 def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:

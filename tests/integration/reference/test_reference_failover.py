@@ -114,6 +114,9 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
 
             left = [*processes]
 
+            def has_level_3(address: str) -> bool:
+                return seen(address) == ({"f": 3}, 2)
+
             def succeeded() -> bool:
                 now = [controller_of(address) for address in left]
                 return now[0] == now[1] and now[0] is not None and now[0] != before
@@ -127,7 +130,7 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
             assert update(other, 4) is ErrorCode.not_controller
             # The finalized set has come to every node that is left.
             for address in left:
-                assert eventually(lambda address=address: seen(address) == ({"f": 3}, 2))
+                assert eventually(partial(has_level_3, address))
         finally:
             third.kill()
 
@@ -229,6 +232,7 @@ async def test_a_node_whose_session_expired_comes_back(connect: str, client: Kaz
     try:
         (node,) = cluster.nodes
         _, before = await asyncio.to_thread(client.get, "/brokers/ids/1")
+        assert node.session.client_id is not None
         await asyncio.to_thread(expire, connect, node.session.client_id)
 
         def back() -> bool:

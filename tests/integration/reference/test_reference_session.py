@@ -313,6 +313,7 @@ async def test_an_expired_session_is_told(connect: str) -> None:
         first = stage.machine.heard[0]
         assert isinstance(first, SessionStarted)
         stage.machine.heard.clear()
+        assert stage.session.client_id is not None
         await asyncio.to_thread(expire, connect, stage.session.client_id)
         await stage.until(lambda: stage.heard(SessionStarted))
         # It may find the session once more before it is closed under it.

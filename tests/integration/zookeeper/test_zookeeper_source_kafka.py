@@ -53,11 +53,13 @@ async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
         await watched.until(
             lambda: (
                 "/controller" in known
-                and known["/controller"].content.node_id == other
+                and watched.sink.read("/controller", ControllerZnode).node_id == other
                 and f"/brokers/ids/{controller.node_id}" not in known
             )
         )
-        await watched.until(lambda: known["/controller_epoch"].content.epoch > epoch.epoch)
+        await watched.until(
+            lambda: watched.sink.read("/controller_epoch", ControllerEpochZnode).epoch > epoch.epoch
+        )
         states = [z.content for z in known.values() if isinstance(z.content, PartitionStateZnode)]
         assert all(state.leader in (-1, 1, 2) for state in states)
         assert watched.sink.dead_letters == []

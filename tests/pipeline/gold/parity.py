@@ -56,6 +56,7 @@ from featurewatch.streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOK
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import MessagePosition
 from tests.pipeline.filling import Messages, rows
+from tests.simulation.engine import Output
 from tests.simulation.world import World
 
 Line = tuple[Topic, bytes | None, bytes | None]
@@ -160,7 +161,7 @@ def worked(of: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple[str, 
         states[name] = outcome.state
         if at in restarts:
             states = {
-                each: states_of_rows(kept.items()).get(
+                ClusterId(each): states_of_rows(kept.items()).get(
                     ClusterId(each), MonitorState.of(ClusterId(each))
                 )
                 for each, kept in rows_.items()
@@ -182,10 +183,12 @@ def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
 def _encoded(outcome: StepResult) -> list[tuple[str, str, bytes]]:
     """What goes to the topics, by the kinds of the fold."""
     kinds = {FeatureChange: "change", Alert: "alert", Snapshot: "snapshot"}
-    said_ = [*outcome.changes, *outcome.alerts, *([outcome.snapshot] if outcome.snapshot else [])]
-    messages = [(kinds[type(each)], encode_output(each)) for each in said_]
+    outputs: list[Output] = [*outcome.changes, *outcome.alerts]
+    outputs += [outcome.snapshot] if outcome.snapshot else []
+    messages = [(kinds[type(output)], encode_output(output)) for output in outputs]
     return [
-        (kind, dict(each.headers)["ce_id"].decode(), each.value or b"") for kind, each in messages
+        (kind, dict(message.headers)["ce_id"].decode(), message.value or b"")
+        for kind, message in messages
     ]
 
 

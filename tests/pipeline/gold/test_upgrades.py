@@ -50,7 +50,8 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
         def start(number: int, release: str) -> None:
             """A broker comes up; the incarnation stays, since its session has not ended."""
             before = known.get(number, LightBroker(number, {}))
-            known[number] = replace(before, ranges=releases()[release].ranges())
+            ranges = {str(name): bounds for name, bounds in releases()[release].ranges().items()}
+            known[number] = replace(before, ranges=ranges)
             assert light.register([known[number]]) == []
 
         for number in BROKERS:

@@ -92,8 +92,8 @@ def table(events: Iterable[tuple[Topic, Event]]) -> list[tuple[Any, ...]]:
     found = []
     for offset, (topic, event) in enumerate(events):
         message = encode(topic, event)
-        place = (topic.name(), 0, offset, EPOCH, message.key, message.value, [])
-        found.append((*place, EPOCH, 1, EPOCH.date()))
+        row = (topic.name(), 0, offset, EPOCH, message.key, message.value, list[Any]())
+        found.append((*row, EPOCH, 1, EPOCH.date()))
     return found
 
 

@@ -1,10 +1,13 @@
 """Questions on the wire: every version bears replica id -1, and answers come back as values."""
 
 import io
+from typing import Any
 
 import pytest
+from kio.schema.types import BrokerId
 from kio.serial import entity_reader, entity_writer
 
+from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.requests import (
     FetchRequest,
@@ -36,6 +39,7 @@ def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
     assert request.__version__ == version
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
+    back: Any
     back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
     state = getattr(back, "replica_state", back)
     assert state.replica_id == -1
@@ -54,6 +58,7 @@ def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
     )
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
+    back: Any
     back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
     assert back.replica_id == -1
     assert back.topics[0].name == "__cluster_metadata"
@@ -62,7 +67,7 @@ def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
 
 def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should anyone ever put an id in, the request is not built."""
-    monkeypatch.setattr(fetch_api, "NO_REPLICA", fetch_api.BrokerId(1))
+    monkeypatch.setattr(fetch_api, "NO_REPLICA", BrokerId(1))
     request = fetch_api.fetch_request(FETCH, "cluster", 17)
     monkeypatch.undo()
     with pytest.raises(AssertionError, match="bears the replica id 1"):
@@ -78,5 +83,5 @@ def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPa
 )
 def test_nodes_that_do_not_serve_the_log(node: Speaks, line: str) -> None:
     """Before anything is asked, what the node speaks tells a broker and an old release."""
-    with pytest.raises(fetch_api.NotAControllerError, match=line):
+    with pytest.raises(NotAControllerError, match=line):
         fetch_api.encode_request(FETCH, "cluster", node)

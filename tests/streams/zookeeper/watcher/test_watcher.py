@@ -4,11 +4,12 @@ import pytest
 
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.streams.znodes import UnreadableZnode
+from featurewatch.streams.znodes import BrokerZnode, PartitionStateZnode, UnreadableZnode
 from featurewatch.streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadFailed,
     ReadOperation,
+    ReadRequest,
     WatcherTiming,
     ZnodeAbsent,
 )
@@ -47,6 +48,12 @@ class Scene:
         """Lets everything happen until the observer follows."""
         settle(self.connection, self.auditor, self.now_ms)
 
+    def request(self) -> ReadRequest:
+        """The next request of the watcher, which has one."""
+        request = self.observer.next_request()
+        assert request is not None
+        return request
+
     def run(self, steps: int = 60) -> None:
         """Lets things happen for a while."""
         for _ in range(steps):
@@ -77,7 +84,7 @@ def test_the_order_after_a_connection():
     scene = Scene()
     asked = []
     for _ in range(3):
-        ask = scene.observer.next_request()
+        ask = scene.request()
         asked.append((ask.operation, ask.target.path))
         if len(asked) < 3:
             assert scene.observer.next_request() is None
@@ -105,6 +112,7 @@ def test_no_cluster_yet_and_then_one():
     scene.ensemble.delete("/cluster/id")
     scene.run()
     assert "no Kafka registered here yet" in scene.line
+    assert scene.observer.stall_reason is not None
     assert scene.observer.stall_reason.permanent
     scene.ensemble.make("/cluster/id", cluster_id())
     scene.settle()
@@ -147,7 +155,10 @@ def test_a_cluster_that_becomes_another_one():
     assert [event.path for event in scene.changes() if event.path == "/cluster/id"] == []
     scene.ensemble.set("/feature", content("/feature", 2))
     scene.run()
-    assert "/feature" not in {event.path for event in scene.auditor.events[said + 1 :]}
+    later = scene.auditor.events[said + 1 :]
+    changes = [event for event in later if isinstance(event, ZnodeChange)]
+    assert changes == later
+    assert "/feature" not in {change.path for change in changes}
     scene.ensemble.set("/cluster/id", cluster_id())
     scene.settle()
     assert scene.auditor.known == truth(scene.ensemble, {"/feature", "/cluster/id"})
@@ -209,6 +220,7 @@ def test_a_right_that_is_taken_away_takes_nothing_known():
     scene.ensemble.forbid("/feature", False)
     scene.run()
     (change,) = scene.changes()
+    assert change.znode is not None
     assert (change.znode.version, change.missed) == (2, 1)
     assert scene.observer.stall_reason is None
 
@@ -254,6 +266,7 @@ def test_a_history_that_went_back():
         if said:
             break
     (chunk,) = said
+    assert isinstance(chunk, ZnodeSnapshot)
     assert "restored or made anew" in chunk.reason
     assert {znode.path: znode.version for znode in chunk.znodes} == {
         "/feature": 0,
@@ -304,7 +317,9 @@ def test_a_broker_with_a_range_upside_down():
     scene.ensemble.make("/brokers/ids/1", data)
     scene.settle()
     assert "the minimum is above the maximum" in scene.auditor.dead_letters[0].reason
-    assert scene.auditor.known["/brokers/ids/1"][1].features == {"f": (3, 1)}
+    _, broker = scene.auditor.known["/brokers/ids/1"]
+    assert isinstance(broker, BrokerZnode)
+    assert broker.features == {"f": (3, 1)}
 
 
 @pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
@@ -347,7 +362,9 @@ def test_partitions_come_and_go_with_their_topics():
         scene.run()
     scene.ensemble.make(state, data)
     scene.settle()
-    assert scene.auditor.known[state][1].leader == 1
+    _, partition = scene.auditor.known[state]
+    assert isinstance(partition, PartitionStateZnode)
+    assert partition.leader == 1
     for path in (state, f"{base}/partitions/0", f"{base}/partitions", base):
         scene.ensemble.delete(path)
     scene.settle()
@@ -358,7 +375,7 @@ def test_partitions_come_and_go_with_their_topics():
 def test_what_comes_from_an_old_connection_is_void():
     """Neither its answers nor its watches count."""
     scene = Scene()
-    ask = scene.observer.next_request()
+    ask = scene.request()
     generation = scene.observer.generation
     scene.observer.on_disconnected("away", 0)
     assert scene.observer.on_response(ask.token, ZnodeAbsent(), 9**9, 0, 0) == []
@@ -367,4 +384,4 @@ def test_what_comes_from_an_old_connection_is_void():
     scene.observer.on_watch(generation, WatchTarget("/feature", TargetKind.DATA))
     assert scene.observer.next_request() is None
     scene.observer.on_watch(generation + 1, WatchTarget("/feature", TargetKind.DATA))
-    assert scene.observer.next_request().target.path == "/feature"
+    assert scene.request().target.path == "/feature"

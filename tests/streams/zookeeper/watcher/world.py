@@ -11,6 +11,8 @@ from tests.streams.zookeeper.watcher.simulated import (
     Auditor,
     Connection,
     Ensemble,
+    ReadDone,
+    WatchFired,
     content,
 )
 
@@ -71,8 +73,9 @@ class WatcherWorld:
             case "swap":
                 # A fired watch may reach us before the answer that came first.
                 wire = connection.wire
-                if len(wire) > 1 and (wire[0][0], wire[1][0]) == ("answer", "fired"):
-                    wire[0], wire[1] = wire[1], wire[0]
+                match list(wire)[:2]:
+                    case [ReadDone(), WatchFired()]:
+                        wire[0], wire[1] = wire[1], wire[0]
             case "tick":
                 self.observer.tick(self.now_ms)
             case "drop" | "expire":
