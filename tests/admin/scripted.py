@@ -94,7 +94,7 @@ class ScriptedCluster:
 
     async def _start(self) -> None:
         for node_id, node in self.nodes.items():
-            server = WireServer(self._speech, self._answering(node))
+            server = WireServer(self._speech, self._responder(node))
             await server.start()
             self._servers[node_id] = server
 
@@ -102,8 +102,8 @@ class ScriptedCluster:
         for server in self._servers.values():
             await server.close()
 
-    def _answering(self, node: Node) -> Any:
-        async def answer(call: WireRequest) -> Any:
+    def _responder(self, node: Node) -> Any:
+        async def respond(call: WireRequest) -> Any:
             node.asked += 1
             if call.key == API_VERSIONS:
                 return _offering(call, node, self._speech)
@@ -117,7 +117,7 @@ class ScriptedCluster:
             told = node.script(call)
             return None if told is None else responses.update_features(call, self._speech, told)
 
-        return answer
+        return respond
 
 
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:

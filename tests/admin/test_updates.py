@@ -75,7 +75,7 @@ def metadata(
     return FeatureMetadata(ranges, levels, 1, Address("a", 1))
 
 
-def answers(*told: FeatureMetadata) -> list[NodeDescription]:
+def descriptions(*told: FeatureMetadata) -> list[NodeDescription]:
     """Of as many brokers."""
     return [NodeDescription(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
 
@@ -86,7 +86,7 @@ def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
     one = metadata(metadata__version=(7, 30), group__version=(0, 1), a=(0, 3))
     two = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
     known = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
-    chosen = highest_common(known, answers(one, two))
+    chosen = highest_common(known, descriptions(one, two))
     assert chosen.updates == (FeatureUpdate(FeatureName("metadata.version"), FeatureLevel(25)),)
     assert chosen.remarks == ("a is at 3, and some node supports no more than 2",)
 
@@ -95,7 +95,7 @@ def test_a_feature_that_a_node_lacks_has_no_latest_level() -> None:
     """It counts as 0 to 0; ranges that have nothing in common, too."""
     one = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
     two = metadata(b=(0, 1), c=(1, 2))
-    chosen = highest_common(metadata(), answers(one, two))
+    chosen = highest_common(metadata(), descriptions(one, two))
     assert chosen.updates == (FeatureUpdate(FeatureName("c"), FeatureLevel(1)),)
     assert [remark.split()[0] for remark in chosen.remarks] == ["a", "b"]
 
@@ -105,8 +105,8 @@ def test_kraft_version_is_raised_only_where_it_can_be() -> None:
     old = metadata(metadata__version=(1, 21), kraft__version=(0, 1))
     new = metadata(metadata__version=(7, 30), kraft__version=(0, 1))
     now = {"metadata.version": 21}
-    assert highest_common(metadata(now), answers(old, new)).updates == ()
-    raised = highest_common(metadata({"metadata.version": 30}), answers(new, new)).updates
+    assert highest_common(metadata(now), descriptions(old, new)).updates == ()
+    raised = highest_common(metadata({"metadata.version": 30}), descriptions(new, new)).updates
     assert raised == (FeatureUpdate(FeatureName("kraft.version"), FeatureLevel(1)),)
 
 

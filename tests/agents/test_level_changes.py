@@ -65,7 +65,7 @@ class MonitoringSink(LogSink):
         """Apply an event; there is nothing unreadable in these logs."""
         delivery = await super().publish(topic, event)
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.take(event)
+        outcome = self.engine.apply(event)
         self.changes += outcome.changes
         self.alerts += outcome.alerts
         return delivery
@@ -209,18 +209,18 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
     settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
     asking = asyncio.create_task(ApiVersionsSource(settings, asked).run())
 
-    def said() -> dict[tuple[Role, NodeId], int]:
+    def levels_by_node() -> dict[tuple[Role, NodeId], int]:
         answers = [each for each in asked.events if isinstance(each, NodeAnswer)]
         return {(a.role, a.node_id): a.finalized.get(METADATA_VERSION, 0) for a in answers}
 
     def all_at(level: int) -> bool:
-        return set(said().values()) == {level}
+        return set(levels_by_node().values()) == {level}
 
     try:
         async with following(mixed, watched):
             await until(watched.following)
             await until(lambda: len(watched.image.nodes) == 3)
-            await until(lambda: list(said().values()) == [19] * 3)
+            await until(lambda: list(levels_by_node().values()) == [19] * 3)
             processes, registered = [n.pid for n in mixed.nodes], watched.incarnations()
             for level in (20, 21):
                 await finalize(mixed, level)
@@ -266,12 +266,12 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
 def test_a_broker_that_unregisters_itself() -> None:
     """As the KIP has it: the alert begins with the level and ends with its going (M-47)."""
     engine = Engine()
-    engine.take_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
-    engine.take(r.following(9))
-    began = engine.take(r.commit(10, r.level(MV, TOO_HIGH))).alerts
+    engine.apply_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
+    engine.apply(r.following(9))
+    began = engine.apply(r.commit(10, r.level(MV, TOO_HIGH))).alerts
     assert {(a.rule, a.state, a.subject.get("node")) for a in began} == {
         ("incompatible-node", AlertState.FIRING, 1),
         ("level-above-support", AlertState.FIRING, None),
     }
-    ended = engine.take(r.commit(11, r.unregister(1))).alerts
+    ended = engine.apply(r.commit(11, r.unregister(1))).alerts
     assert {(a.id, a.state) for a in ended} == {(a.id, AlertState.RESOLVED) for a in began}

@@ -42,7 +42,7 @@ class Desk:
     async def publish(self, _topic: Topic, event: Event | DeadLetter) -> None:
         """Takes an event."""
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.take(event)
+        outcome = self.engine.apply(event)
         self.rules += [f"{'+-'[a.state == 'resolved']}{a.rule}" for a in outcome.alerts]
 
     async def flush(self) -> None:

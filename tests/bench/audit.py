@@ -38,7 +38,7 @@ def simulated(lake: Lake, clusters: int = CLUSTERS) -> None:
     said = [one for seed in range(clusters) for one in with_crashes(topics, seed)[1]]
     topics.publish([heartbeat(START_MS + 1_000_000)])
     for output, at_ms in sorted(said, key=lambda one: one[1]):
-        topics.say(output, at_ms)
+        topics.publish_output(output, at_ms)
     topics.into(lake)
     fold_gold(lake)
 

@@ -21,16 +21,16 @@ from featurewatch.reference.machines.requests import FeaturesResponse, UpdateRes
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.commands import environment
-from tests.conformance.features_tool.kafka_features import Ours
+from tests.conformance.features_tool.kafka_features import FeaturesCommand
 from tests.paths import ROOT
 
 RAISE = ("upgrade", "--feature", "metadata.version=21")
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
     """The command, in this process."""
-    return Ours(monkeypatch, capsys)
+    return FeaturesCommand(monkeypatch, capsys)
 
 
 class Terminal(io.StringIO):
@@ -48,7 +48,7 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
 def test_a_person_is_asked_and_agrees(
-    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a terminal: what goes from where to where, what it brings and the way back stand on
     stderr, then the change is made and told on stdout."""
@@ -67,7 +67,7 @@ def test_a_person_is_asked_and_agrees(
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", ""])
 def test_any_other_answer_sends_nothing(
-    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No, an empty line, a slip, the end of the input: exit code 1, and the cluster was sent
     nothing."""
@@ -92,7 +92,7 @@ class Interrupting(Terminal):
     "arguments", [RAISE, ("delete", "--dialect", "late", "--features", "a")], ids=str
 )
 def test_ctrl_c_at_the_question_sends_nothing(
-    arguments: tuple[str, ...], ours: Ours, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends as interrupted commands do, and says that nothing is changed; a signal is then
     handled as before."""
@@ -137,7 +137,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
 
 
 def test_who_says_yes_or_only_tries_is_not_asked(
-    ours: Ours, monkeypatch: pytest.MonkeyPatch
+    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
     with ScriptedCluster(Node()) as cluster:
@@ -168,7 +168,7 @@ def test_the_way_back_is_told_before(
     now: int,
     wanted: int,
     way_back: str,
-    ours: Ours,
+    ours: FeaturesCommand,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What can be undone, how far, and what cannot."""
@@ -179,7 +179,9 @@ def test_the_way_back_is_told_before(
     assert way_back in said.err
 
 
-def test_deletion_says_what_it_is_for(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_says_what_it_is_for(
+    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Garbage collection: said before anything is asked or sent (F-52)."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     with ScriptedCluster(Node()) as cluster:
@@ -191,7 +193,7 @@ def test_deletion_says_what_it_is_for(ours: Ours, monkeypatch: pytest.MonkeyPatc
         assert done.out == "metadata.version was deleted.\n"
 
 
-def test_an_unknown_outcome_is_exit_code_4(ours: Ours) -> None:
+def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
     """The connection breaks after the change was sent: it is said that nobody knows, and by which
     command it is found out (F-45)."""
     with ScriptedCluster(Node(script=lambda _: None)) as cluster:
@@ -202,7 +204,7 @@ def test_an_unknown_outcome_is_exit_code_4(ours: Ours) -> None:
     assert f"featurewatch features describe --bootstrap-server {address}" in said.err
 
 
-def test_enable_latest_takes_what_all_nodes_support(ours: Ours) -> None:
+def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
     more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
     with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
@@ -214,7 +216,7 @@ def test_enable_latest_takes_what_all_nodes_support(ours: Ours) -> None:
     assert "the controllers were not asked" in said.err
 
 
-def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: Ours) -> None:
+def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: FeaturesCommand) -> None:
     """What it supports is unknown: exit code 4, the node is named, the cluster is unchanged."""
     with ScriptedCluster(Node(), Node()) as cluster:
         cluster.stop(2)
@@ -225,7 +227,7 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: Ours) -> None:
     assert "nothing was sent, nothing is changed" in said.err
 
 
-def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
+def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
         before = ours(*by(cluster), "describe")
@@ -235,7 +237,7 @@ def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
 
 
 def test_the_shortcut_says_what_the_command_says(
-    ours: Ours, capsys: pytest.CaptureFixture[str]
+    ours: FeaturesCommand, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """describe of one broker, in either order, is printed at once and the same; anything more, a
     node that is not there, and what is no address are left to the command line, unprinted."""
@@ -258,7 +260,7 @@ def test_the_shortcut_says_what_the_command_says(
     assert capsys.readouterr().out == ""
 
 
-def test_every_command_has_help(ours: Ours) -> None:
+def test_every_command_has_help(ours: FeaturesCommand) -> None:
     """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
     change something but describe (M-17, M-19)."""
     listed = ours("--help").out
@@ -296,7 +298,7 @@ WRONG = (
 
 @pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
 def test_wrong_usage_is_told_before_anything_is_sent(
-    arguments: tuple[str, ...], says: str, ours: Ours
+    arguments: tuple[str, ...], says: str, ours: FeaturesCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
     said = ours(*arguments)
@@ -304,7 +306,7 @@ def test_wrong_usage_is_told_before_anything_is_sent(
     assert says in said.err
 
 
-def test_a_number_that_is_too_long_is_no_short(ours: Ours) -> None:
+def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     """However long: Java's words, and nothing is sent; zeros before it do not count."""
     with ScriptedCluster(Node()) as cluster:
         said = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
@@ -313,7 +315,7 @@ def test_a_number_that_is_too_long_is_no_short(ours: Ours) -> None:
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
-def test_a_cluster_that_is_not_there(ours: Ours) -> None:
+def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
     """The address and the reason, in one line; exit code 1."""
     with ScriptedCluster(Node()) as cluster:
         address = cluster.address()
@@ -324,7 +326,7 @@ def test_a_cluster_that_is_not_there(ours: Ours) -> None:
             assert f"nobody listens at {address}" in said.err
 
 
-def test_a_node_that_says_nothing(ours: Ours) -> None:
+def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
     """It accepts connections and does not answer: one line when the time is up, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -334,7 +336,7 @@ def test_a_node_that_says_nothing(ours: Ours) -> None:
             assert f"{address} did not answer for 0.2 s" in said.err
 
 
-def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
+def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> None:
     """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
     said; it ends as interrupted commands do (F-45)."""
 
@@ -359,7 +361,7 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
     ids=str,
 )
 def test_released_kafka_is_asked_nothing_by_a_draft(
-    dialect: str, arguments: tuple[str, ...], ours: Ours
+    dialect: str, arguments: tuple[str, ...], ours: FeaturesCommand
 ) -> None:
     """It would seem to have no features, and take a deletion for client quotas: one line with the
     option to give, exit code 1."""
@@ -383,7 +385,7 @@ def test_released_kafka_is_asked_nothing_by_a_draft(
     ],
 )
 def test_a_drafts_node_without_features_is_one(
-    dialect: str, speech: ApiDialect, ours: Ours
+    dialect: str, speech: ApiDialect, ours: FeaturesCommand
 ) -> None:
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
@@ -393,7 +395,7 @@ def test_a_drafts_node_without_features_is_one(
     assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
 
 
-def test_a_refusal_as_json(ours: Ours) -> None:
+def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
     """The document says FAILED, with the controller's number and text for each feature, and what
     is finalized all the same."""
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
@@ -443,7 +445,7 @@ d = C:\\dir
     ],
 )
 def test_a_key_or_a_value_that_is_wrong_is_named(
-    line: str, says: str, tmp_path: Path, ours: Ours
+    line: str, says: str, tmp_path: Path, ours: FeaturesCommand
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
@@ -458,7 +460,7 @@ def test_a_key_or_a_value_that_is_wrong_is_named(
     assert (said.code, said.err.count("\n")) == (2, 1)
 
 
-def test_a_key_without_effect_is_told(tmp_path: Path, ours: Ours) -> None:
+def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> None:
     """Others' settings and those that only Java can use: a line each, and the answer all the
     same."""
     file = tmp_path / "client.properties"

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
 from featurewatch.reference.machines.encoding import encode_features
-from tests.conformance.features_tool.kafka_features import Ours, Said
+from tests.conformance.features_tool.kafka_features import CommandResult, FeaturesCommand
 from tests.reference.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -28,11 +28,15 @@ EARLY = {GROUP: (1, 2), TRANSACTION: (0, 5), OFFSETS: (0, 0)}
 LATE = {GROUP: (1, 2), TRANSACTION: (1, 5), OFFSETS: (1, 1)}
 
 
-class Scene:
+class DraftCluster:
     """A cluster in one draft at the levels of the example, and a person who uses the command."""
 
     def __init__(
-        self, nodes: dict[int, str], dialect: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+        self,
+        nodes: dict[int, str],
+        dialect: str,
+        ours: FeaturesCommand,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         self.nodes = nodes
         self._dialect = dialect
@@ -44,7 +48,7 @@ class Scene:
         """Whom the command found; a node that was not asked must have named it."""
         (self.other,) = set(nodes.values()) - {self.controller}
 
-    def __call__(self, *arguments: str, typed: str = "") -> Said:
+    def __call__(self, *arguments: str, typed: str = "") -> CommandResult:
         """Runs a sub-command through the node that is not the controller, and types answers."""
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         command, *others = arguments
@@ -65,7 +69,7 @@ def running(
     ensemble: Ensemble,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """Starts a cluster of two."""
     chroot = f"/features-{name}-{time.time_ns()}"
     client = KazooClient(ensemble.connect_string)
@@ -80,13 +84,13 @@ def running(
     with reference_process(
         ensemble.connect_string + chroot, *arguments, features=features
     ) as process:
-        yield Scene(process.ready(), name, Ours(monkeypatch, capsys), monkeypatch)
+        yield DraftCluster(process.ready(), name, FeaturesCommand(monkeypatch, capsys), monkeypatch)
 
 
 @pytest.fixture
 def early(
     ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """A cluster in the early draft."""
     yield from running(EARLY_DRAFT, "early", EARLY, ensemble, monkeypatch, capsys)
 
@@ -94,7 +98,7 @@ def early(
 @pytest.fixture
 def late(
     ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """A cluster in the later draft."""
     yield from running(LATER_DRAFT, "late", LATE, ensemble, monkeypatch, capsys)
 
@@ -127,7 +131,7 @@ EARLY_KEYS = ("minVersion", "maxVersion", "version")
 LATE_KEYS = ("min_version", "max_version", "version_level")
 
 
-def test_the_early_drafts_example(early: Scene) -> None:
+def test_the_early_drafts_example(early: DraftCluster) -> None:
     """From describe over update to disable: each prints the document, with the keys of the draft;
     upgrades and downgrades are confirmed separately, deletions too, by numbered lists, and the
     change goes to the controller, which the bootstrap server names; the epoch goes from 0 to 1 to 2
@@ -173,7 +177,7 @@ def test_the_early_drafts_example(early: Scene) -> None:
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "", "Y\nn\n"])
-def test_the_early_draft_sends_nothing_without_two_yeses(early: Scene, typed: str) -> None:
+def test_the_early_draft_sends_nothing_without_two_yeses(early: DraftCluster, typed: str) -> None:
     """No, nothing, the end of the input, or a no to the second question: exit code 1, and the epoch
     is as it was (F-85)."""
     before = early.finalized()
@@ -188,7 +192,7 @@ def test_the_early_draft_sends_nothing_without_two_yeses(early: Scene, typed: st
     assert early.finalized() == before == (0, LEVELS)
 
 
-def test_the_early_drafts_struck_out_flags_and_failures(early: Scene) -> None:
+def test_the_early_drafts_struck_out_flags_and_failures(early: DraftCluster) -> None:
     """--features with a comma list and one --force-downgrade; a failure is the first failed item's,
     or a deletion's, in one line, and changes nothing (F-52, F-74, F-75, F-80)."""
     both = f"{GROUP}:1,{TRANSACTION}:3"
@@ -204,7 +208,7 @@ def test_the_early_drafts_struck_out_flags_and_failures(early: Scene) -> None:
     assert early.finalized() == before
 
 
-def test_the_later_drafts_example(late: Scene) -> None:
+def test_the_later_drafts_example(late: DraftCluster) -> None:
     """The same with the later draft's flags and keys: only downgrades and deletions ask, the epochs
     are 1 and 2; then enable-latest sets every feature to the controller's maximum, in one request
     and without a question (F-74, F-77, F-78, F-79, F-81, F-83, F-84, F-86, F-87, F-89)."""
@@ -239,7 +243,9 @@ def test_the_later_drafts_example(late: Scene) -> None:
     assert TRANSACTION in refused.err
 
 
-def test_a_cluster_that_speaks_a_draft_is_told_apart(late: Scene, ours: Ours) -> None:
+def test_a_cluster_that_speaks_a_draft_is_told_apart(
+    late: DraftCluster, ours: FeaturesCommand
+) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
     said = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
     assert (said.code, said.err.count("\n")) == (1, 1)
@@ -247,6 +253,6 @@ def test_a_cluster_that_speaks_a_draft_is_told_apart(late: Scene, ours: Ours) ->
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
     """The command without a draft."""
-    return Ours(monkeypatch, capsys)
+    return FeaturesCommand(monkeypatch, capsys)

@@ -39,7 +39,7 @@ DONE = (*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"))
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run_readiness(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises; the image is of just now."""
     monkeypatch.setattr(time, "time", lambda: 1.0)
 
@@ -56,10 +56,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 def test_the_answer_comes_first_and_then_who_stands_in_the_way(
-    said: Callable[..., Result],
+    run_readiness: Callable[..., Result],
 ) -> None:
     """Verdict, Kafka's first refusal, all nodes by what is to be done, levels, the way back."""
-    result = said(*AT, "--target", "4.3")
+    result = run_readiness(*AT, "--target", "4.3")
     assert result.exit_code == 3
     lines = [line.rstrip() for line in result.output.splitlines()]
     assert lines[0].startswith(f"NOT READY for Kafka 4.3  cluster {CLUSTER}, mixed")
@@ -75,19 +75,21 @@ def test_the_answer_comes_first_and_then_who_stands_in_the_way(
     assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
 
 
-def test_the_exit_code_is_the_verdict(said: Callable[..., Result]) -> None:
+def test_the_exit_code_is_the_verdict(run_readiness: Callable[..., Result]) -> None:
     """0 ready, 3 not, 4 unknown; without a target it is the newest release that runs."""
-    ready = said(*AT, seen=image(*DONE))
+    ready = run_readiness(*AT, seen=image(*DONE))
     assert (ready.exit_code, ready.output.splitlines()[0][:20]) == (0, "READY for Kafka 4.3 ")
-    assert said(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
-    unseen = said(*AT, seen=ClusterNotReadError("kafka:9093 does not answer"))
+    assert (
+        run_readiness(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
+    )
+    unseen = run_readiness(*AT, seen=ClusterNotReadError("kafka:9093 does not answer"))
     assert (unseen.exit_code, unseen.stdout) == (4, "")
     assert "does not answer" in unseen.stderr
 
 
-def test_json_is_one_document_with_every_node(said: Callable[..., Result]) -> None:
+def test_json_is_one_document_with_every_node(run_readiness: Callable[..., Result]) -> None:
     """Verdict, features, blockers with ranges and remedies, Kafka's words."""
-    found = json.loads(said(*AT, "-t", "4.3.0", "--json").stdout)
+    found = json.loads(run_readiness(*AT, "-t", "4.3.0", "--json").stdout)
     assert (found["verdict"], found["target"], found["cluster"]) == ("no", "4.3", CLUSTER)
     assert {(one["role"], one["node_id"]) for one in found["blockers"]} == {
         *(("broker", node) for node in (2, 3, 7)),
@@ -98,15 +100,17 @@ def test_json_is_one_document_with_every_node(said: Callable[..., Result]) -> No
     assert {one["feature"]: one["target"] for one in found["features"]}["metadata.version"] == 30
 
 
-def test_single_levels(said: Callable[..., Result]) -> None:
+def test_single_levels(run_readiness: Callable[..., Result]) -> None:
     """By number, by name, by release; alone or instead of the release's."""
     for text in ("metadata.version=21", "metadata.version=3.9-IV0", "metadata.version=3.9"):
-        found = json.loads(said(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout)
+        found = json.loads(
+            run_readiness(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout
+        )
         assert {one["feature"]: one["target"] for one in found["features"] if one["target"]} == {
             "metadata.version": 21
         }
     found = json.loads(
-        said(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
+        run_readiness(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
     )
     targets = {one["feature"]: one["target"] for one in found["features"]}
     assert (targets["kraft.version"], targets["metadata.version"]) == (0, 30)
@@ -124,10 +128,10 @@ def test_single_levels(said: Callable[..., Result]) -> None:
     ],
 )
 def test_what_cannot_be_asked(
-    said: Callable[..., Result], arguments: tuple[str, ...], words: str
+    run_readiness: Callable[..., Result], arguments: tuple[str, ...], words: str
 ) -> None:
     """It is wrong usage, said in one line."""
-    result = said(*AT, *arguments)
+    result = run_readiness(*AT, *arguments)
     assert isinstance(result.exception, UsageError)
     assert words in str(result.exception)
 
@@ -135,7 +139,7 @@ def test_what_cannot_be_asked(
 def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
     """The state of a worker that took these in, and the rows that it keeps."""
     engine = Engine()
-    engine.take_all(events)
+    engine.apply_all(events)
     return engine.state, engine.rows
 
 

@@ -47,7 +47,7 @@ def light(controller: Cluster) -> Iterator[LightNodes]:
         nodes.unregister(nodes.ids)
 
 
-def log_says(cluster: Cluster, *words: str) -> bool:
+def is_logged(cluster: Cluster, *words: str) -> bool:
     """Whether a line of the controller's log holds all these words, in time."""
     log = cluster.node(1).log
     return eventually(
@@ -62,7 +62,7 @@ def test_hundreds_register_and_are_refused_by_range(
     assert ranges["metadata.version"] == (7, 30)
     assert light.register(LightBroker(number, ranges) for number in range(100, 400)) == []
     assert light.ids == list(range(100, 400))
-    assert log_says(controller, "unfence has been granted", "broker 399 ")
+    assert is_logged(controller, "unfence has been granted", "broker 399 ")
     old = {"metadata.version": (1, 21), "kraft.version": (0, 1)}
     refused = light.register(
         [LightBroker(1, old), LightBroker(2, {}), LightBroker(100, ranges)], unfence=False
@@ -86,7 +86,7 @@ def test_roll_to_other_ranges_after_a_controlled_shutdown(
     wider = ranges | {"metadata.version": (7, 31)}
     assert [r.code for r in light.register([LightBroker(500, wider)])] == [DUPLICATE]
     assert light.register([replace(before, ranges=wider)]) == []
-    assert log_says(controller, "brokerId=500", "maxSupportedVersion=31")
+    assert is_logged(controller, "brokerId=500", "maxSupportedVersion=31")
     light.unregister([500])
     assert light.register([LightBroker(500, ranges)]) == []
 
@@ -97,7 +97,7 @@ def test_fencing_and_unregistering(
     """wantFence fences, unregistering removes, and a heartbeat of the unknown is refused."""
     light.register([LightBroker(600, ranges)])
     light.fence([600])
-    assert log_says(controller, "brokerId=600", "fenced=1")
+    assert is_logged(controller, "brokerId=600", "fenced=1")
     light.heartbeat([600])
     light.unregister([600])
     with pytest.raises(RefusedError, match="unregistering broker 600: BROKER_ID_NOT_REGISTERED"):
@@ -121,7 +121,7 @@ def test_ghost_controllers_block_an_upgrade(
 ) -> None:
     """A registered controller that is none is accepted by the real one."""
     light.register_controller(9, ranges)
-    assert log_says(controller, "RegisterControllerRecord", "id=9")
+    assert is_logged(controller, "RegisterControllerRecord", "id=9")
 
 
 def test_session_ends_without_heartbeats(
@@ -135,9 +135,9 @@ def test_session_ends_without_heartbeats(
         assert light.register([LightBroker(1, ranges), LightBroker(2, ranges)]) == []
         light.forget([2])
         with light.kept_alive(0.3):
-            assert log_says(cluster, "Fencing broker 2", "timed out")
+            assert is_logged(cluster, "Fencing broker 2", "timed out")
             assert "Fencing broker 1" not in cluster.node(1).log.read_text()
-        assert log_says(cluster, "Fencing broker 1", "timed out")
+        assert is_logged(cluster, "Fencing broker 1", "timed out")
 
 
 def test_heartbeats_outlast_a_lost_broker_and_an_outage(
@@ -160,13 +160,13 @@ def test_heartbeats_outlast_a_lost_broker_and_an_outage(
             assert eventually(lambda: light.ids == [1])
             assert "light broker 2 is dropped: heartbeat of broker 2: STALE_BROKER" in caplog.text
             light.register([LightBroker(3, ranges)], unfence=False)
-            assert log_says(cluster, "unfence has been granted", "broker 3 ")
+            assert is_logged(cluster, "unfence has been granted", "broker 3 ")
 
             cluster.node(1).kill()
             assert eventually(lambda: "not heard, trying again" in caplog.text)
             cluster.node(1).start()
             light.register([LightBroker(4, ranges)], unfence=False)
-            assert log_says(cluster, "unfence has been granted", "broker 4 ")
+            assert is_logged(cluster, "unfence has been granted", "broker 4 ")
         assert light.ids == [1, 3, 4]
 
 

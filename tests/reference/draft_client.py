@@ -15,7 +15,7 @@ from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
 
-Answer = tuple[int, str | None]
+CodeAndText = tuple[int, str | None]
 """An error code, 0 for none, and an error message."""
 
 
@@ -47,7 +47,7 @@ class DraftClient:
     ) -> None:
         await self._connection.close()
 
-    async def update(self, *items: tuple[str, int, int]) -> Answer:
+    async def update(self, *items: tuple[str, int, int]) -> CodeAndText:
         """Sends UPDATE_FEATURES; an item is a name, a level and the type or whether to allow."""
         classes = draft_messages.update_features(self._speech, self._version)
         level = draft_messages.level_field(self._speech)
@@ -57,13 +57,13 @@ class DraftClient:
             )
             for name, wanted, how in items
         )
-        return await self._ask(classes, classes.request(feature_update=updates))
+        return await self._request(classes, classes.request(feature_update=updates))
 
-    async def delete(self, *names: str) -> Answer:
+    async def delete(self, *names: str) -> CodeAndText:
         """Sends DELETE_FEATURES."""
         classes = draft_messages.delete_features(self._version)
         features = tuple(classes.feature(name=name) for name in names)
-        return await self._ask(classes, classes.request(feature=features))
+        return await self._request(classes, classes.request(feature=features))
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
         """Asks ApiVersions v3; supported ranges, finalized levels, epoch."""
@@ -90,7 +90,7 @@ class DraftClient:
             return {"allow_downgrade": bool(how)}
         return {"feature_update_type": how}
 
-    async def _ask(self, classes: draft_messages.MessageClasses, request: Any) -> Answer:
+    async def _request(self, classes: draft_messages.MessageClasses, request: Any) -> CodeAndText:
         answer: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
         self.last = answer
         return answer.error_code, answer.error_message

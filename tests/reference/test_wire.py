@@ -20,30 +20,30 @@ SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
 
 
-class Answers:
+class GatedNode:
     """Answers ApiVersions when it is let to."""
 
     def __init__(self) -> None:
         self.let = asyncio.Event()
         self.let.set()
-        self.asked: list[int] = []
+        self.received: list[int] = []
         self.closes = False
 
     async def __call__(self, call: WireRequest) -> Any:
         """The answer of a node without features."""
-        self.asked.append(call.correlation_id)
+        self.received.append(call.correlation_id)
         await self.let.wait()
         return None if self.closes else responses.api_versions(call, SPEECH, FeaturesResponse())
 
 
 @pytest.fixture
-def node() -> Answers:
+def node() -> GatedNode:
     """What answers."""
-    return Answers()
+    return GatedNode()
 
 
 @pytest.fixture
-async def server(node: Answers) -> AsyncIterator[WireServer]:
+async def server(node: GatedNode) -> AsyncIterator[WireServer]:
     """A server on a port of its own."""
     made = WireServer(SPEECH, node)
     await made.start()
@@ -67,7 +67,7 @@ class Peer:
         """Sends bytes."""
         self._writer.write(data)
 
-    async def answer(self) -> int | None:
+    async def response_id(self) -> int | None:
         """The correlation id of the next answer; none: the connection is closed."""
         async with asyncio.timeout(DEADLINE_S):
             try:
@@ -92,20 +92,22 @@ def framed(request: bytes) -> bytes:
     return struct.pack(">i", len(request)) + request
 
 
-async def test_answers_come_in_the_order_of_the_requests(server: WireServer, node: Answers) -> None:
+async def test_answers_come_in_the_order_of_the_requests(
+    server: WireServer, node: GatedNode
+) -> None:
     """Requests that are sent without waiting are answered one after the other."""
     node.let.clear()
     client = await peer(server)
     client.send(*range(50))
     other = await peer(server)
     async with asyncio.timeout(DEADLINE_S):
-        while not node.asked:
+        while not node.received:
             await asyncio.sleep(0)
-    assert node.asked == [0]
+    assert node.received == [0]
     node.let.set()
-    assert [await client.answer() for _ in range(50)] == [*range(50)]
+    assert [await client.response_id() for _ in range(50)] == [*range(50)]
     other.send(99)
-    assert await other.answer() == 99
+    assert await other.response_id() == 99
 
 
 async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
@@ -115,7 +117,7 @@ async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
     for place in range(len(whole)):
         client.write(whole[place : place + 1])
         await asyncio.sleep(0)
-    assert await client.answer() == 3
+    assert await client.response_id() == 3
 
 
 @pytest.mark.parametrize(
@@ -138,13 +140,13 @@ async def test_garbage_ends_its_connection_with_one_line(
     with caplog.at_level(logging.INFO):
         client.send(1)
         client.write(garbage)
-        assert await client.answer() == 1
-        assert await client.answer() is None
+        assert await client.response_id() == 1
+        assert await client.response_id() is None
     (line,) = [record.getMessage() for record in caplog.records if record.name == "reference"]
     assert said in line
     assert "closing the connection of 127.0.0.1:" in line
     other.send(2)
-    assert await other.answer() == 2
+    assert await other.response_id() == 2
 
 
 async def test_who_hangs_up_in_the_middle_is_no_news(
@@ -157,28 +159,28 @@ async def test_who_hangs_up_in_the_middle_is_no_news(
         client.close()
         other = await peer(server)
         other.send(2)
-        assert await other.answer() == 2
+        assert await other.response_id() == 2
         await server.close()
     assert not [record for record in caplog.records if record.name == "reference"]
 
 
 async def test_a_node_that_has_ended_closes_the_connection(
-    server: WireServer, node: Answers
+    server: WireServer, node: GatedNode
 ) -> None:
     """No answer is better than a wrong one: the client takes the outcome for unknown."""
     node.closes = True
     client = await peer(server)
     client.send(1)
-    assert await client.answer() is None
+    assert await client.response_id() is None
 
 
-async def test_closing_ends_requests_under_way(server: WireServer, node: Answers) -> None:
+async def test_closing_ends_requests_under_way(server: WireServer, node: GatedNode) -> None:
     """A server that closes does not wait for answers that may never come."""
     node.let.clear()
     client = await peer(server)
     client.send(1)
     async with asyncio.timeout(DEADLINE_S):
-        while not node.asked:
+        while not node.received:
             await asyncio.sleep(0)
         await server.close()
-    assert await client.answer() is None
+    assert await client.response_id() is None

@@ -107,7 +107,7 @@ class Scenario:
     def _outcomes(self, verb: str, *words: str) -> Iterator[StepResult]:
         if verb == "again":
             for event in self.taken[-int(words[0]) :]:
-                yield self.engine.take(event)
+                yield self.engine.apply(event)
         elif verb == "crash":
             self.engine.restart()
         elif verb == "poison":
@@ -115,11 +115,11 @@ class Scenario:
         elif verb in ("read", "znode", "gone"):
             for event in zookeeper.events(verb, words, NAMES, self._now_ms):
                 self.taken.append(event)
-                yield self.engine.take(event)
+                yield self.engine.apply(event)
         else:
             event = _EVENTS[verb](self, *words)
             self.taken.append(event)
-            yield self.engine.take(event)
+            yield self.engine.apply(event)
 
     def _poison(self) -> StepResult:
         before = self.engine.state
@@ -127,7 +127,7 @@ class Scenario:
             before, "partition 0 offset 7", "not JSON", MessagePosition("topic", 7, self._now_ms)
         )
         assert self.engine.auditor is not None
-        self.engine.auditor.look(before, outcome, None)
+        self.engine.auditor.check(before, outcome, None)
         self.engine.rows.update((k, v) for k, v in rows_of_step(before, outcome) if v is not None)
         self.engine.state = outcome.state
         return outcome

@@ -26,7 +26,7 @@ def run(seed: int) -> None:
     engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
     engine.auditor = Auditor(engine.limits)
     for event in events:
-        engine.take(event)
+        engine.apply(event)
     image = engine.state.image
     assert image.ready
     assert dict(image.features.levels) == world.levels
@@ -48,7 +48,7 @@ def run_zookeeper(seed: int) -> None:
     engine = Engine()
     engine.auditor = Auditor()
     for event in events:
-        engine.take(event)
+        engine.apply(event)
     image = engine.state.image
     assert (image.ready, image.authority) == (True, Authority.ZOOKEEPER)
     truth = ensemble.znodes

@@ -26,8 +26,8 @@ def run(seed: int) -> None:
     engine.auditor = Auditor()
     for event in world.auditor.events:
         assert isinstance(event, (ZnodeChange, ZnodeSnapshot))
-        engine.take(event)
-    engine.take(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
+        engine.apply(event)
+    engine.apply(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
     image = engine.state.image
     assert image.ready
     wished = truth(world.ensemble, WATCHED)

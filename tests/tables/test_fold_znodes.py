@@ -186,9 +186,9 @@ def test_zookeeper_outranks_answers() -> None:
 def test_one_znode_costs_two_rows() -> None:
     """Of a thousand brokers one starts anew: its page and the cluster's own row are written."""
     engine = Engine()
-    engine.take_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
+    engine.apply_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
     before = dict(engine.rows)
-    engine.take(z.change(z.broker(500, OLD, 60), 60))
+    engine.apply(z.change(z.broker(500, OLD, 60), 60))
     assert sum(before.get(key) != value for key, value in engine.rows.items()) == 2
 
 
@@ -243,12 +243,12 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     return found
 
 
-def said_of(events: Sequence[Event]) -> tuple[Engine, list[str]]:
+def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
     """The engine after events, and the ids of the changes that it told of."""
     engine = Engine()
     told = []
     for event in events:
-        told += [change.id for change in engine.take(event).changes]
+        told += [change.id for change in engine.apply(event).changes]
     return engine, told
 
 
@@ -257,7 +257,7 @@ def said_of(events: Sequence[Event]) -> tuple[Engine, list[str]]:
 def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
     """However a reading is cut into parts, and in whatever order its znodes stand."""
     events = history(seed)
-    one, other = said_of(events), said_of(split_anew(events, dice))
+    one, other = run_engine(events), run_engine(split_anew(events, dice))
     assert one[0].state.image == other[0].state.image
     assert one[1] == other[1]
 
@@ -267,6 +267,6 @@ def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
 def test_any_repetition_gives_the_same_image(seed: int, dice: Random) -> None:
     """What was taken in since the last whole reading may come again, and again: it says nothing."""
     events = history(seed)
-    one, other = said_of(events), said_of(repeated(events, dice))
+    one, other = run_engine(events), run_engine(repeated(events, dice))
     assert one[0].state.image == other[0].state.image
     assert one[1] == other[1]

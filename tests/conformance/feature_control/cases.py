@@ -27,7 +27,7 @@ from featurewatch.streams.types import (
     Range,
     UpgradeType,
 )
-from tests.conformance.feature_control.questions import ControllerRequest, Question
+from tests.conformance.feature_control.questions import ControllerRequest, RequestInState
 
 Ranges = dict[FeatureName, Range]
 
@@ -35,16 +35,16 @@ STRANGE = tuple(FeatureName(name) for name in ("foo", "", "ünïcode.version", "
 """Features that no release knows; three of them have one hash code in Java."""
 
 
-def question(release: str, seed: int) -> Question:
+def question(release: str, seed: int) -> RequestInState:
     """The question with this seed."""
     chance = Random(f"{release}/{seed}")
     state = _state(release, chance)
     kind = chance.random()
     if kind < 0.7:
-        return Question(state, _update(state, chance), chance.randrange(1000))
+        return RequestInState(state, _update(state, chance), chance.randrange(1000))
     if kind < 0.97:
-        return Question(state, _broker(state, chance), chance.randrange(1000))
-    return Question(state, ControllerRequest(chance.randrange(9)))
+        return RequestInState(state, _broker(state, chance), chance.randrange(1000))
+    return RequestInState(state, ControllerRequest(chance.randrange(9)))
 
 
 def _uuid(chance: Random) -> str:

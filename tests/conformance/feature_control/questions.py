@@ -39,7 +39,7 @@ class ControllerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RequestInState:
     """A request to a controller in a state."""
 
     state: ControllerState
@@ -47,7 +47,7 @@ class Question:
     epoch: int = 7
 
 
-def answered(release: str, question: Question) -> Json:
+def model_response(release: str, question: RequestInState) -> Json:
     """What the model says, in the shape of the harness's answer."""
     state = question.state
     for feature, level in state.levels.items():
@@ -101,7 +101,7 @@ def _broker_record(record: RegisterBrokerRecord) -> list[Any]:
     ]
 
 
-def asked(question: Question) -> Json:
+def request_json(question: RequestInState) -> Json:
     """The question as the harness reads it."""
     kinds = {
         UpdateRequest: "update",
@@ -112,7 +112,7 @@ def asked(question: Question) -> Json:
     return {"ask": ask, "state": _state(question.state), "request": _request(question)}
 
 
-def _request(question: Question) -> Json:
+def _request(question: RequestInState) -> Json:
     match question.request:
         case UpdateRequest(updates, dry_run):
             listed = [[one.feature, one.level, int(one.kind)] for one in updates]

@@ -47,7 +47,7 @@ def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
     }
 
 
-def said(node: BlockingConnection, request: UpdateRequest) -> list[str]:
+def rejections(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     """The texts with which the controller refuses; none if it agrees."""
     ask: Any = UpdateFeaturesRequest(
         feature_updates=tuple(
@@ -66,7 +66,9 @@ def said(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     return [str(text) for code, text in all_said if int(code.value)]
 
 
-def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> UpdateRequest:
+def update_request(
+    *updates: tuple[FeatureName, int, UpgradeType], dry: bool = True
+) -> UpdateRequest:
     """A request, a dry run unless it is said otherwise."""
     listed = tuple(LevelUpdate(name, FeatureLevel(level), kind) for name, level, kind in updates)
     return UpdateRequest(listed, dry_run=dry)
@@ -74,15 +76,15 @@ def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> U
 
 HOLE = ((KRAFT_VERSION, 1, UP), (SHARE, 7, UP))
 REQUESTS = (
-    asked((METADATA_VERSION, 30, UP)),
-    asked((METADATA_VERSION, 99, UP)),
-    asked((METADATA_VERSION, 28, UP)),
-    asked((METADATA_VERSION, 22, SAFE)),
-    asked((METADATA_VERSION, 22, UNSAFE)),
-    asked((METADATA_VERSION, 25, SAFE), (ELR_VERSION, 0, SAFE)),
-    asked((FeatureName("foo"), 1, UP)),
-    asked((FeatureName("foo"), 0, SAFE), (SHARE, -1, SAFE), (METADATA_VERSION, 40, UP)),
-    asked(*HOLE),
+    update_request((METADATA_VERSION, 30, UP)),
+    update_request((METADATA_VERSION, 99, UP)),
+    update_request((METADATA_VERSION, 28, UP)),
+    update_request((METADATA_VERSION, 22, SAFE)),
+    update_request((METADATA_VERSION, 22, UNSAFE)),
+    update_request((METADATA_VERSION, 25, SAFE), (ELR_VERSION, 0, SAFE)),
+    update_request((FeatureName("foo"), 1, UP)),
+    update_request((FeatureName("foo"), 0, SAFE), (SHARE, -1, SAFE), (METADATA_VERSION, 40, UP)),
+    update_request(*HOLE),
 )
 
 
@@ -104,11 +106,11 @@ def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster
         )
         for request in REQUESTS:
             wanted = decide_update("4.3", state, request)
-            assert said(node, request) == list(wanted.refusals), request
+            assert rejections(node, request) == list(wanted.refusals), request
         assert finalized(node) == levels
-        wanted = decide_update("4.3", state, asked(*HOLE, dry=False))
+        wanted = decide_update("4.3", state, update_request(*HOLE, dry=False))
         assert (wanted.accepted, wanted.kraft_version) == (False, 1)
-        assert said(node, asked(*HOLE, dry=False)) == list(wanted.refusals)
+        assert rejections(node, update_request(*HOLE, dry=False)) == list(wanted.refusals)
         deadline = time.monotonic() + 30
         while finalized(node).get(KRAFT_VERSION) != 1:
             assert time.monotonic() < deadline, "kraft.version was not raised"

@@ -14,8 +14,8 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from tests.conformance.features_tool.kafka_features import (
     COMPAT,
+    FeaturesCommand,
     KafkaFeatures,
-    Ours,
     kafka_features,
 )
 
@@ -74,7 +74,7 @@ def scene(
         yield cluster, f"{LOOPBACK}:{guarded}", tool
 
 
-def levels(ours: Ours, cluster: Cluster) -> dict[str, int]:
+def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
     """The finalized levels as the controller has them."""
     said = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
     features = json.loads(said.out)["finalized_features"]
@@ -82,7 +82,7 @@ def levels(ours: Ours, cluster: Cluster) -> dict[str, int]:
 
 
 def test_changes_are_told_as_the_tool_tells_them(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
     the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
@@ -102,7 +102,7 @@ def test_changes_are_told_as_the_tool_tells_them(
 
 
 def test_a_change_as_json_is_what_is_finalized_then(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The document has the result, the new level, and an epoch that is higher than before; a
     release's name serves as a level of metadata.version; a dry run changes nothing (F-73, F-86,
@@ -128,7 +128,7 @@ def test_a_change_as_json_is_what_is_finalized_then(
 
 
 def test_enable_latest_on_a_real_cluster(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """Every feature goes to the highest level of all nodes; then there is nothing left to do."""
     cluster, _, _ = scene
@@ -142,7 +142,7 @@ def test_enable_latest_on_a_real_cluster(
 
 
 def test_who_may_not_change_is_told_as_by_the_tool(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
     same words, and describe needs none; nothing is changed (M-18)."""
@@ -169,7 +169,7 @@ def test_who_may_not_change_is_told_as_by_the_tool(
 
 
 def test_who_cannot_log_in_is_told_in_one_line(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""
     _, guarded, _ = scene

@@ -291,7 +291,7 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
     assert (found.verdict, found.changes) == (UNKNOWN, False)
     assert "broker 1, broker 2" in found.reasons[0]
 
-    def answered(*epochs: int) -> list[Event]:
+    def node_answers(*epochs: int) -> list[Event]:
         brokers = [
             r.answer(node, ranges("4.3"), {}, epoch, 800 + node)
             for node, epoch in enumerate(epochs, start=1)
@@ -301,10 +301,10 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
             *(r.answer(v, ranges("4.3"), {}, 71, 900, role=Role.CONTROLLER) for v in VOTERS),
         ]
 
-    late = fold_all([*log, *answered(71, 60)])
+    late = fold_all([*log, *node_answers(71, 60)])
     assert applied_by_all(late, 60_000)[0] is NO
     assert [key.node_id for key in applied_by_all(late, 60_000)[1]] == [2]
-    done = fold_all([*log, *answered(71, 72)])
+    done = fold_all([*log, *node_answers(71, 72)])
     assert assess_readiness(done, target, now_ms=1000).verdict is YES
 
 

@@ -38,7 +38,7 @@ def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcom
     return rehearse(release, state, [parse(step) for step in steps])
 
 
-def told(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
+def summaries(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
     """Step, verdict, and the words of a refusal or of what happens first."""
     return [
         (one.step.text, str(one.verdict), (one.messages or one.effects or ("",))[0])
@@ -61,7 +61,7 @@ def test_a_roll_from_beginning_to_end() -> None:
         "register:broker-2@3.9",
         "register:controller-2@3.9",
     )
-    lines = told(outcomes)
+    lines = summaries(outcomes)
     assert lines[0][1:] == (
         "refused",
         "Invalid update version 30 for feature metadata.version. Local controller 1 only supports "

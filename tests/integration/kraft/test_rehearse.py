@@ -92,7 +92,7 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def told(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
+def differences_of(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
     """The differences at each step, and where another node in the way is named."""
     found = {one.outcome.step.text: (*one.differences, *one.remarks) for one in steps}
     return {words: said for words, said in found.items() if said}
@@ -129,7 +129,7 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
     found = rehearse_on_real_controller(
         "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
     )
-    assert told(found.steps) == {}
+    assert differences_of(found.steps) == {}
     assert [one.outcome.step.text for one in found.steps if not one.asked] == []
     (only,) = found.unequal
     assert "do not run: that one has not registered" in only
@@ -180,7 +180,7 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         (NodeId(1),),
     )
     found = rehearse_on_real_controller("4.3", state, [parse(step) for step in ON_430], stack_cache)
-    assert told(found.steps) == {}
+    assert differences_of(found.steps) == {}
     assert [one.outcome.step.text for one in found.steps if not one.asked] == [
         *("register:controller-1@4.2", "unregister:controller-9"),
     ]

@@ -50,7 +50,7 @@ def test_changes_while_the_bus_is_dead_come_when_it_is_back(
             for process in processes:
                 # One that gave up is started again, as a service manager would.
                 process.start()
-        said = _until_said(settings, levels_on_disk(cluster))
+        said = _await_changes(settings, levels_on_disk(cluster))
     finally:
         for process in processes:
             process.kill()
@@ -67,7 +67,7 @@ def _set(cluster: Cluster, level: int) -> None:
     asyncio.run(update_features(address, (FeatureUpdate(FEATURE, FeatureLevel(level), kind),)))
 
 
-def _until_said(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[FeatureChange]:
+def _await_changes(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[FeatureChange]:
     """The changes on the topic, each once, as soon as there are as many as wanted."""
     by_id: dict[str, FeatureChange] = {}
     deadline = time.monotonic() + 90

@@ -22,8 +22,8 @@ from featurewatch.streams.net.connection import NodeError
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.conftest import MakeEnsemble
-from tests.integration.published import Said
-from tests.integration.zookeeper.support import chroot, patient, writer
+from tests.integration.published import PublishedOutputs
+from tests.integration.zookeeper.support import chroot, retrying, writer
 from tests.processes import Process, killed_at_random
 
 pytestmark = pytest.mark.stack
@@ -38,7 +38,7 @@ GOOD, LOW, INVERTED, NEW = (1, TOP), (1, 1), (4, 2), (1, TOP + 1)
 """What guests support: all, too little, nonsense, and what nobody advertised before."""
 
 
-class Truth:
+class ReferenceHistory:
     """The reference cluster, and every state that its features znode was seen in."""
 
     def __init__(
@@ -50,9 +50,9 @@ class Truth:
         self._nodes = nodes
         self._chance = random.Random(seed)
 
-    def look(self) -> int:
+    def read_features(self) -> int:
         """Reads the features znode; its version."""
-        data, stat = patient(self._zk.get, f"{self._root}/feature")
+        data, stat = retrying(self._zk.get, f"{self._root}/feature")
         levels = orjson.loads(data)["features"]
         self.versions[stat.version] = {
             name: each["max_version_level"] for name, each in levels.items()
@@ -62,7 +62,7 @@ class Truth:
     def controller(self) -> ReferenceProcess | None:
         """Who controls the cluster now, if that node runs."""
         try:
-            data, _ = patient(self._zk.get, f"{self._root}/controller")
+            data, _ = retrying(self._zk.get, f"{self._root}/controller")
         except NoNodeError:
             return None
         number = orjson.loads(data)["brokerid"]
@@ -75,7 +75,7 @@ class Truth:
             time.sleep(0.1)
             return
         feature = self._chance.choice(FEATURES)
-        level = self.versions[self.look()].get(feature, 0)
+        level = self.versions[self.read_features()].get(feature, 0)
         wanted = self._chance.choice([each for each in range(TOP + 1) if each != level])
         kind = UpgradeType.UPGRADE if wanted > level else UpgradeType.SAFE_DOWNGRADE
         update = FeatureUpdate(FeatureName(feature), FeatureLevel(wanted), kind)
@@ -84,7 +84,7 @@ class Truth:
             asyncio.run(update_features(address, (update,), timeout_s=5.0))
         except (UpdateRefusedError, NodeError, OSError, TimeoutError):
             time.sleep(0.1)
-        self.look()
+        self.read_features()
 
     def updates(self, until: int) -> None:
         """Updates until the znode has had so many versions."""
@@ -101,11 +101,11 @@ class Truth:
         ranges = {name: {"min_version": low, "max_version": high} for name in FEATURES}
         content = {"version": 5, "endpoints": ["PLAINTEXT://a:1"], "timestamp": "1"}
         path = f"{self._root}/brokers/ids/{number}"
-        patient(self._zk.create, path, orjson.dumps(content | {"features": ranges}), None, True)
+        retrying(self._zk.create, path, orjson.dumps(content | {"features": ranges}), None, True)
         try:
             yield
         finally:
-            patient(self._zk.delete, path)
+            retrying(self._zk.delete, path)
 
 
 @contextmanager
@@ -134,19 +134,19 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     ensemble = make_ensemble(EnsembleSpec(3))
     root = chroot()
     connect = ensemble.connect_string + root
-    said = Said(bus, f"kill-zookeeper-{time.time_ns()}")
+    said = PublishedOutputs(bus, f"kill-zookeeper-{time.time_ns()}")
     processes = [
         Process("watch", ["watch", "--zookeeper", connect, *said.flags], tmp_path),
         Process("worker", ["worker", *said.flags], tmp_path),
     ]
     with reference(connect, tmp_path) as nodes, writer(ensemble.connect_string) as zk:
-        truth = Truth(zk, root, nodes, seed)
+        truth = ReferenceHistory(zk, root, nodes, seed)
         cluster = orjson.loads(zk.get(f"{root}/cluster/id")[0])["id"]
         try:
             for process in processes:
                 process.start()
             said.state(cluster, lambda now, firing: now.ready, processes)
-            truth.look()
+            truth.read_features()
             with killed_at_random(processes, seed, pause_s=(1.2, 3.6)):
                 _disturb(truth, ensemble, lambda rule: _await(said, cluster, rule, processes))
             with truth.guest(LAST, NEW):
@@ -157,7 +157,7 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
                 )
                 # Of this one nothing is missed, which ends what is said of those before it.
                 truth.updates(VERSIONS + 1)
-                last = truth.look()
+                last = truth.read_features()
                 state = said.state(
                     cluster,
                     lambda now, firing: (
@@ -185,7 +185,7 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     assert untold == [], (seed, untold, sorted(epochs), sorted(_missed(alerts)))
 
 
-def _disturb(truth: Truth, ensemble: Ensemble, told: Callable[[str], None]) -> None:
+def _disturb(truth: ReferenceHistory, ensemble: Ensemble, told: Callable[[str], None]) -> None:
     """All that happens to the cluster while the processes are killed."""
     truth.updates(VERSIONS // 6)
     with truth.guest(GUEST, LOW):
@@ -211,7 +211,7 @@ def _disturb(truth: Truth, ensemble: Ensemble, told: Callable[[str], None]) -> N
     controller.wait_ready()
 
 
-def _await(said: Said, cluster: str, rule: str, processes: list[Process]) -> None:
+def _await(said: PublishedOutputs, cluster: str, rule: str, processes: list[Process]) -> None:
     said.state(cluster, lambda now, firing: rule in firing, processes)
 
 

@@ -12,7 +12,7 @@ from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import ClusterId
 from tests.cli.commands import featurewatch
-from tests.integration.published import Said
+from tests.integration.published import PublishedOutputs
 from tests.processes import Process, wait_ready
 
 pytestmark = pytest.mark.stack
@@ -28,7 +28,7 @@ def _following(source: str) -> SourceStatus:
 async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
     """It is gone from the state; one that the cluster does not have is named, with those it has."""
     prefix = f"retire-{uuid.uuid4().hex[:8]}"
-    said = Said(bus, prefix)
+    said = PublishedOutputs(bus, prefix)
     worker = Process("worker", ["worker", *said.flags], tmp_path)
     worker.start()
     try:

@@ -50,13 +50,13 @@ class Up:
     source_port: int
     worker_port: int
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command on the same topics."""
         return featurewatch(self.directory, *arguments, *self.on_bus)
 
     def lines(self, *arguments: str) -> list[dict[str, Any]]:
         """What a command prints with --json: each line must be a document."""
-        answer = self.ask(*arguments, "--json")
+        answer = self.run_command(*arguments, "--json")
         assert answer.returncode == 0, answer.stderr
         return [json.loads(line) for line in answer.stdout.splitlines()]
 
@@ -69,7 +69,7 @@ class Up:
             return error.code, error.read().decode()
 
     @property
-    def said(self) -> list[dict[str, Any]]:
+    def printed(self) -> list[dict[str, Any]]:
         """What it has printed so far."""
         text = (self.directory / "out").read_text()
         return [json.loads(line) for line in text.splitlines()]
@@ -118,7 +118,7 @@ def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
 
 
 def _changes(up: Up) -> dict[str, int]:
-    return {each["feature"]: each["after"] for each in up.said if "feature" in each}
+    return {each["feature"]: each["after"] for each in up.printed if "feature" in each}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def ups(
 @pytest.mark.parametrize("way", WAYS)
 def test_up_prints_what_comes_once(ups: dict[str, Up], way: str, quorum_430: Cluster) -> None:
     """Each change of a level is one line of JSON, of the right cluster, however it is followed."""
-    changes = [each for each in ups[way].said if "feature" in each]
+    changes = [each for each in ups[way].printed if "feature" in each]
     assert sorted(each["feature"] for each in changes) == sorted(LEVELS)
     assert {each["cluster"] for each in changes} == {quorum_430.cluster_id}
     assert "Traceback" not in ups[way].log
@@ -190,7 +190,7 @@ def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: 
     finalized = {name: level for name, level in state["finalized"].items() if level}
     assert {name: finalized[name] for name in LEVELS} == LEVELS
     assert state["incompatible"] == []
-    text = ups[way].ask("state")
+    text = ups[way].run_command("state")
     assert "30 (4.3-IV0)" in text.stdout
     assert "\x1b" not in text.stdout
 
@@ -206,17 +206,17 @@ def test_changes_and_epochs_tell_the_history(ups: dict[str, Up]) -> None:
 
 def test_alerts_check_says_that_all_is_well(ups: dict[str, Up]) -> None:
     """No alert fires on a cluster without faults: exit code 0."""
-    answer = ups["controllers"].ask("alerts", "--check")
+    answer = ups["controllers"].run_command("alerts", "--check")
     assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
 
 
 def test_what_nobody_watches_is_unknown(ups: dict[str, Up]) -> None:
     """A cluster of which nothing is known is exit code 4, never 0."""
     up = ups["controllers"]
-    answer = up.ask("alerts", "--check", "--cluster", "no-such-cluster")
+    answer = up.run_command("alerts", "--check", "--cluster", "no-such-cluster")
     assert (answer.returncode, answer.stdout) == (4, "")
     assert "nothing is known of the cluster no-such-cluster" in answer.stderr
-    assert up.ask("state", "--cluster", "no-such-cluster").returncode == 4
+    assert up.run_command("state", "--cluster", "no-such-cluster").returncode == 4
 
 
 def test_a_topic_that_is_not_there_is_said(ups: dict[str, Up], bus: Cluster) -> None:

@@ -32,7 +32,7 @@ from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
 from featurewatch.streams.types import ClusterId, FeatureName, NodeId
 from tests.cli.commands import environment, featurewatch
-from tests.integration.published import Said
+from tests.integration.published import PublishedOutputs
 from tests.integration.zookeeper.support import chroot, features, register, writer
 from tests.paths import ROOT
 from tests.processes import free_port
@@ -56,7 +56,7 @@ class World:
 
     process: subprocess.Popen[bytes]
     directory: Path
-    said: Said
+    published: PublishedOutputs
     ports: tuple[int, int]
     zk: KazooClient
     roots: dict[str, str]
@@ -68,18 +68,20 @@ class World:
     def until(self, cluster: str, wished: Callable[[Snapshot, set[str]], object]) -> Snapshot:
         """The cluster's state, once it is as wished with the rules that fire."""
         assert self.process.poll() is None, self.log
-        return self.said.state(cluster, wished, [])
+        return self.published.state(cluster, wished, [])
 
     def alert(self, cluster: str, rule: str, state: AlertState = AlertState.FIRING) -> Alert:
         """The newest word of a rule about a cluster."""
-        found = [each for each in self.said.alerts if (each.cluster, each.rule) == (cluster, rule)]
+        found = [
+            each for each in self.published.alerts if (each.cluster, each.rule) == (cluster, rule)
+        ]
         assert found
         assert found[-1].state is state
         return found[-1]
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command on the same topics."""
-        return featurewatch(self.directory, *arguments, *self.said.flags)
+        return featurewatch(self.directory, *arguments, *self.published.flags)
 
     def get(self, port: int, path: str) -> tuple[int, str]:
         """Status and text of one of the web views."""
@@ -119,7 +121,7 @@ class World:
 
 @contextmanager
 def started(
-    said: Said, directory: Path, ports: tuple[int, int]
+    said: PublishedOutputs, directory: Path, ports: tuple[int, int]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """``up`` with the configuration file in a directory."""
     own = {
@@ -186,7 +188,10 @@ def world(
         ]
         config = directory / "featurewatch.yaml"
         config.write_text(yaml.safe_dump({"clusters": clusters}))
-        said, ports = Said(bus, f"zookeeper-{time.time_ns()}"), (free_port(), free_port())
+        said, ports = (
+            PublishedOutputs(bus, f"zookeeper-{time.time_ns()}"),
+            (free_port(), free_port()),
+        )
         process = stack.enter_context(started(said, directory, ports))
         yield World(process, directory, said, ports, zk, roots, nodes, reference, kafka, absent)
 
@@ -203,7 +208,7 @@ def test_a_reference_cluster_is_followed(world: World) -> None:
     assert dict(state.classes[0].ranges) == SUPPORTED
     assert (state.controller.node_id, state.controller.kraft_epoch) == (1, -1)
     assert state.controller.epoch >= 1
-    mine = [each for each in world.said.changes if each.cluster == world.reference]
+    mine = [each for each in world.published.changes if each.cluster == world.reference]
     assert {each.feature: (each.before, each.after) for each in mine} == {
         name: (0, high) for name, (_, high) in SUPPORTED.items()
     }
@@ -222,7 +227,7 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
         ("broker", {}, (1,))
     ]
     assert (dict(state.finalized), state.revision) == ({}, 0)
-    outputs: list[FeatureChange | Alert] = [*world.said.changes, *world.said.alerts]
+    outputs: list[FeatureChange | Alert] = [*world.published.changes, *world.published.alerts]
     assert not [output for output in outputs if output.cluster == world.kafka.cluster_id]
 
 
@@ -256,7 +261,7 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
     assert "have the controller write it again" in alert.summary
-    (letter,) = [each for each in world.said.dead_letters if each.cluster == BROKEN]
+    (letter,) = [each for each in world.published.dead_letters if each.cluster == BROKEN]
     assert letter.payload == BYTES
     assert "/feature" in letter.place
     assert "JSON" in letter.reason
@@ -272,7 +277,7 @@ def test_a_chroot_that_does_not_exist_is_an_alert_until_it_does(world: World) ->
     register(world.zk, world.roots[ASTRAY], ASTRAY, brokers=2)
     state = world.until(ASTRAY, lambda now, firing: now.ready and not firing and now.finalized)
     assert [each.nodes for each in state.classes] == [(0, 1)]
-    assert not [each for each in world.said.dead_letters if each.cluster == ASTRAY]
+    assert not [each for each in world.published.dead_letters if each.cluster == ASTRAY]
 
 
 def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> None:
@@ -284,14 +289,14 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert not state.ready
     assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
     assert "give READ" in world.alert(CLOSED, "source-stalled").summary
-    (letter,) = [each for each in world.said.dead_letters if each.cluster == CLOSED]
+    (letter,) = [each for each in world.published.dead_letters if each.cluster == CLOSED]
     assert (letter.place, letter.payload) == ("znode /feature", b"")
-    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)
     state = world.until(CLOSED, lambda now, firing: now.ready and not firing and now.finalized)
     assert (dict(state.finalized), state.revision) == ({"group": 1}, 1)
-    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
 
 
@@ -315,7 +320,7 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     assert done.returncode == 0, done.stdout + done.stderr
     state = world.until(world.reference, lambda now, firing: now.finalized[TRANSACTION] == 4)
     assert (state.epoch, state.revision) == (1, 2)
-    (told,) = [each for each in world.said.changes if each.id.endswith(f"{TRANSACTION}/2")]
+    (told,) = [each for each in world.published.changes if each.id.endswith(f"{TRANSACTION}/2")]
     assert (told.cluster, told.kind, told.before, told.after) == (
         world.reference,
         "downgraded",
@@ -327,7 +332,7 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     while not [each for each in world.printed if each.get("after") == 4]:
         assert time.monotonic() < deadline, world.printed
         time.sleep(0.05)
-    epochs = world.ask("epochs", "--json", "--cluster", world.reference)
+    epochs = world.run_command("epochs", "--json", "--cluster", world.reference)
     assert [json.loads(line)["revision"] for line in epochs.stdout.splitlines()] == [1, 2]
 
 
@@ -348,7 +353,7 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
     assert (found.node_id, found.feature, found.level) == (99, TRANSACTION, 4)
     alert = world.alert(world.reference, "incompatible-node")
     assert f"broker 99 supports {TRANSACTION} 1-3, and level 4 is finalized" in alert.summary
-    text = world.ask("state", "--cluster", ClusterId(world.reference)).stdout
+    text = world.run_command("state", "--cluster", ClusterId(world.reference)).stdout
     assert "brokers 99" in text
     assert "1-3 ✗" in text
     assert "ZooKeeper's controller 1" in text
@@ -368,7 +373,7 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     labels = f'cluster="{world.reference}",feature="{TRANSACTION}"'
     assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
     assert f'featurewatch_feature_epoch{{cluster="{world.reference}"}} 1.0' in text
-    ids = [each.id for each in world.said.changes]
+    ids = [each.id for each in world.published.changes]
     assert len(ids) == len(set(ids))
     world.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -141,7 +141,7 @@ class Watched:
             known = (self.sink.znodes.get(path) for path in paths)
             return {z.path: (z.czxid, z.version) for z in known if z is not None}
 
-        stats = {path: await asyncio.to_thread(patient, zk.exists, root + path) for path in paths}
+        stats = {path: await asyncio.to_thread(retrying, zk.exists, root + path) for path in paths}
         there = {path: (s.czxid, s.version) for path, s in stats.items() if s is not None}
         await self.until(lambda: versions() == there)
 
@@ -172,7 +172,7 @@ def writer(hosts: str, **options: Any):
         client.close()
 
 
-def patient(call: Callable[..., Any], *arguments: Any) -> Any:
+def retrying(call: Callable[..., Any], *arguments: Any) -> Any:
     """Calls again while the servers come and go."""
     deadline = time.monotonic() + 30
     while True:

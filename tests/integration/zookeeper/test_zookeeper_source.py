@@ -17,8 +17,8 @@ from tests.integration.zookeeper.support import (
     broker,
     chroot,
     features,
-    patient,
     register,
+    retrying,
     watching,
     writer,
 )
@@ -112,7 +112,7 @@ async def test_servers_that_are_killed_lose_nothing(make_ensemble):
             async def goes_on() -> None:
                 nonlocal level
                 level += 1
-                await asyncio.to_thread(patient, zk.set, f"{root}/feature", features(level))
+                await asyncio.to_thread(retrying, zk.set, f"{root}/feature", features(level))
                 await watched.holds(zk, root, "/feature", "/brokers/ids/0", "/cluster/id")
                 await watched.following()
 

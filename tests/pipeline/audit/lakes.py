@@ -33,14 +33,14 @@ from tests.simulation.world import World
 
 START_MS = 1_750_000_000_000
 
-Told = tuple[int, Topic, Event]
+TimedEvent = tuple[int, Topic, Event]
 """An event of a topic, and when it was published (ms)."""
 
 Change = Callable[[Output, int], Iterable[tuple[Output, int]]]
 """What becomes of an output that is said at a time (ms)."""
 
 
-def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[Told]:
+def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[TimedEvent]:
     """What the sources of a small cluster publish; its name is ``cluster-<seed>``."""
     found = []
     for event in World(Random(seed)).history(steps):
@@ -61,19 +61,19 @@ def _topic(event: Event) -> Topic:
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
 
 
-def heartbeat(at_ms: int) -> Told:
+def heartbeat(at_ms: int) -> TimedEvent:
     """A word of another cluster's source, by which the time goes on."""
     name, state = ClusterId("clock"), SourceState.FOLLOWING
     status = SourceStatus(name, "kraft", state, 5, 1, 6, 1, 1, "", at_ms)
     return at_ms, METADATA_LOG, status
 
 
-class Read(NamedTuple):
+class ReadEvent(NamedTuple):
     """An input as the worker reads it: where it stands, and when it was taken in (ms)."""
 
     offset: int
-    told: Told
-    taken_ms: int
+    timed: TimedEvent
+    processed_ms: int
 
 
 class Topics:
@@ -97,15 +97,15 @@ class Topics:
         """Messages that are gone."""
         self._ends[topic.name()] += number
 
-    def publish(self, told: Iterable[Told], prefix: str = PREFIX) -> list[Read]:
+    def publish(self, told: Iterable[TimedEvent], prefix: str = PREFIX) -> list[ReadEvent]:
         """Events as sources publish them; the worker takes each in a millisecond later."""
         return [
-            Read(self.add(topic.name(prefix), encode(topic, event), at_ms), one, at_ms + 1)
+            ReadEvent(self.add(topic.name(prefix), encode(topic, event), at_ms), one, at_ms + 1)
             for one in told
             for at_ms, topic, event in [one]
         ]
 
-    def say(self, output: Output, at_ms: int) -> None:
+    def publish_output(self, output: Output, at_ms: int) -> None:
         """An output as the worker says it."""
         self.add(topic_of(output).name(), encode_output(output), at_ms)
 
@@ -117,7 +117,7 @@ class Topics:
         lake.append(MESSAGES, lake.session.createDataFrame(found, MESSAGES.ddl))
 
 
-def work(reads: Iterable[Read]) -> Iterator[tuple[Output, int]]:
+def work(reads: Iterable[ReadEvent]) -> Iterator[tuple[Output, int]]:
     """What a worker says that takes messages in, in the order given, each with the time (ms)."""
     states: dict[str, MonitorState] = {}
     for offset, (at_ms, topic, event), taken_ms in reads:
@@ -130,29 +130,29 @@ def work(reads: Iterable[Read]) -> Iterator[tuple[Output, int]]:
         yield from ((output, taken_ms) for output in said)
 
 
-def in_another_order(reads: list[Read], seed: int) -> list[Read]:
+def in_another_order(reads: list[ReadEvent], seed: int) -> list[ReadEvent]:
     """The same messages as a worker takes them that now and then is late with a topic.
 
     The messages of one topic keep their order.
     """
     chance = Random(seed)
-    left: dict[str, deque[Read]] = {}
+    left: dict[str, deque[ReadEvent]] = {}
     for read in reads:
-        left.setdefault(read.told[1].short_name, deque()).append(read)
-    now, found = reads[0].taken_ms, []
+        left.setdefault(read.timed[1].short_name, deque()).append(read)
+    now, found = reads[0].processed_ms, []
     while left:
         name = chance.choice([*left])
         for _ in range(chance.randint(1, 6)):
             if name in left:
                 read = left[name].popleft()
-                now = max(now + 1, read.taken_ms)
-                found.append(read._replace(taken_ms=now))
+                now = max(now + 1, read.processed_ms)
+                found.append(read._replace(processed_ms=now))
                 if not left[name]:
                     del left[name]
     return found
 
 
-def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Output, int]]]:
+def with_crashes(topics: Topics, seed: int) -> tuple[list[ReadEvent], list[tuple[Output, int]]]:
     """The messages of a history, and what is said of them with the times (ms), after crashes.
 
     One message in ten was published again by its source, and one in ten said again by the worker,

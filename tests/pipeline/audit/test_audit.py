@@ -149,7 +149,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
         if output is None:
             topics.skip(ALERTS_TOPIC)
         else:
-            topics.say(output, at_ms)
+            topics.publish_output(output, at_ms)
     topics.into(lake)
     lose(lake, METADATA_LOG.name("replay.cluster-29"))
     fold_gold(lake)
@@ -189,7 +189,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
 
     news = [*work(topics.publish([*history(31), heartbeat(LATER_MS + 100_000)]))]
     for output, at_ms in news:
-        topics.say(output, at_ms)
+        topics.publish_output(output, at_ms)
     topics.into(lake)
     commands.course.steps = [lambda: None, lambda: lose(lake, METADATA_LOG.name())]
     code, looks = commands.run("--follow")

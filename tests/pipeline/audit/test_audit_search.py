@@ -12,9 +12,16 @@ from featurewatch.streams.codec.outputs import Output, encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.topics import METADATA_LOG
-from tests.pipeline.audit.lakes import Read, Topics, history, in_another_order, with_crashes, work
+from tests.pipeline.audit.lakes import (
+    ReadEvent,
+    Topics,
+    history,
+    in_another_order,
+    with_crashes,
+    work,
+)
 
-Order = Callable[[list[Read], int], list[Read]]
+Order = Callable[[list[ReadEvent], int], list[ReadEvent]]
 Live = dict[str, list[LiveOutput]]
 Outputs = list[tuple[Output, int]]
 
@@ -22,7 +29,7 @@ ALTERED = "resolved/cluster-145/kraft/3-4"
 """An alert that ends twice, since its cause is read again: with another beginning each time."""
 
 
-def heard(outputs: Iterable[tuple[Output, int]]) -> Live:
+def live_outputs_of(outputs: Iterable[tuple[Output, int]]) -> Live:
     """What was said live: the words of each id, with the time of the first."""
     found: dict[str, dict[bytes, int]] = {}
     for output, at_ms in outputs:
@@ -48,12 +55,12 @@ def spoken(event: Event, times: dict[str | int | None, int]) -> int | None:
     return max(found, default=None)
 
 
-def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool:
+def search(seed: int, reads: list[ReadEvent], outputs: Outputs, live: Live) -> bool:
     """Whether an order is found for the messages of a history."""
     times = {named(output): at_ms for output, at_ms in outputs}
     topics: dict[str, list[TimedMessage]] = {}
     for read in reads:
-        at_ms, topic, event = read.told
+        at_ms, topic, event = read.timed
         sent = encode(topic, event)
         message = InputMessage(topic.name(), 0, read.offset, at_ms, sent.key, sent.value)
         taken = TimedMessage(message, spoken(event, times), settled=True)
@@ -62,19 +69,19 @@ def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool:
     return OrderSearch(f"cluster-{seed}", queues, live).finds_order()
 
 
-def topic_by_topic(reads: list[Read], _: int) -> list[Read]:
+def topic_by_topic(reads: list[ReadEvent], _: int) -> list[ReadEvent]:
     """As a worker that stood still since the middle may take in what came: one topic at once."""
     at = len(reads) // 2
-    late = sorted(reads[at:], key=lambda read: read.told[1].short_name)
-    first = reads[-1].taken_ms
-    return [*reads[:at], *(one._replace(taken_ms=first + n) for n, one in enumerate(late))]
+    late = sorted(reads[at:], key=lambda read: read.timed[1].short_name)
+    first = reads[-1].processed_ms
+    return [*reads[:at], *(one._replace(processed_ms=first + n) for n, one in enumerate(late))]
 
 
 def is_found(seed: int, order: Order) -> bool:
     """Whether the order of one worker is found."""
     reads = Topics().publish(history(seed))
     outputs = [*work(order(reads, seed))]
-    return search(seed, reads, outputs, heard(outputs))
+    return search(seed, reads, outputs, live_outputs_of(outputs))
 
 
 def test_an_order_is_found_where_there_is_one() -> None:
@@ -89,7 +96,7 @@ def test_an_order_is_found_after_crashes(seed: int) -> None:
     """Messages that were published again and outputs that were said again are no hindrance, and
     neither is it that nothing was said of most messages."""
     reads, outputs = with_crashes(Topics(), seed)
-    assert search(seed, reads, outputs, heard(outputs))
+    assert search(seed, reads, outputs, live_outputs_of(outputs))
 
 
 def test_what_is_told_anew_may_have_other_words() -> None:
@@ -97,7 +104,7 @@ def test_what_is_told_anew_may_have_other_words() -> None:
     right, also where only one topic tells of the cluster, and neither may be missing."""
     seed = 145
     reads, outputs = with_crashes(Topics(), seed)
-    live = heard(outputs)
+    live = live_outputs_of(outputs)
     (name,) = [name for name, sayings in live.items() if len(sayings) > 1]
     assert name.endswith(ALTERED)
     assert search(seed, reads, outputs, live)
@@ -105,7 +112,7 @@ def test_what_is_told_anew_may_have_other_words() -> None:
         assert not search(seed, reads, outputs, live | {name: [one]})
     reads = Topics().publish([one for one in history(seed) if one[1] is METADATA_LOG])
     outputs = [*work(reads)]
-    live = heard(outputs)
+    live = live_outputs_of(outputs)
     assert len(live[name]) > 1
     assert search(seed, reads, outputs, live)
 
@@ -115,7 +122,7 @@ def test_no_order_says_what_is_wrong() -> None:
     for seed in range(12):
         reads = Topics().publish(history(seed))
         outputs = [*work(reads)]
-        live = heard(outputs)
+        live = live_outputs_of(outputs)
         assert search(seed, reads, outputs, live)
         name = [*live][seed % len(live)]
         one = live[name][0]

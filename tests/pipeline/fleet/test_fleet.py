@@ -13,7 +13,7 @@ from featurewatch.pipeline.fleet.clusters import Fleet, fleet
 from featurewatch.pipeline.fleet.desired import DesiredError, DesiredLevels, desired_of
 from featurewatch.pipeline.fleet.drift import DriftKind, drift
 from featurewatch.pipeline.lake.reader import LakeReader
-from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, Story, lake_of
+from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, ClusterHistory, lake_of
 
 BEGAN = datetime.now(UTC) - 2 * HOUR
 DESIRED = """
@@ -31,14 +31,14 @@ environments:
 EU, US = "4L6g3nShT-eMCtK--X86sw", "uJyR2Uy8R7mPp1jWn7tDqg"
 
 
-def cluster(name: str, release: str, *levels: tuple[str, int]) -> Story:
+def cluster(name: str, release: str, *levels: tuple[str, int]) -> ClusterHistory:
     """A cluster of a combined node, a broker, and levels; heard of now."""
-    story = Story(name, BEGAN)
+    story = ClusterHistory(name, BEGAN)
     for role, node in (("controller", 1), ("broker", 1), ("broker", 2)):
         story.node(role, node, release, timedelta(seconds=1))
     for feature, level in levels:
         story.finalize(feature, level, timedelta(seconds=1))
-    story.heard(BEGAN + HOUR)
+    story.heartbeat(BEGAN + HOUR)
     return story
 
 
@@ -55,7 +55,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(root: Path) -> Fleet:
+def lake_fleet(root: Path) -> Fleet:
     """What the lake says of them."""
     return fleet(LakeReader(str(root)))
 
@@ -65,17 +65,17 @@ def desired(text: str = DESIRED) -> DesiredLevels:
     return desired_of(text, "desired.yaml")
 
 
-def test_a_line_has_levels_nodes_and_what_is_wrong(found: Fleet) -> None:
+def test_a_line_has_levels_nodes_and_what_is_wrong(lake_fleet: Fleet) -> None:
     """Combined nodes count once; open incompatibilities and firing alerts are counted."""
-    stage = found.clusters["stage"]
+    stage = lake_fleet.clusters["stage"]
     assert stage.levels == {FEATURE: 21, "group.version": 1}
     assert (stage.nodes, stage.releases) == (3, {"3.7": 1, "3.9": 2})
     assert (stage.incompatible, stage.alerts) == (1, {"critical": 1})
     assert (stage.revision, stage.heard) == (2, BEGAN + HOUR)
-    lost = found.clusters["lost"]
+    lost = lake_fleet.clusters["lost"]
     assert (lost.levels, lost.revision, lost.nodes, lost.heard) == ({}, 0, 2, None)
-    assert found.clusters[US].incompatible == 0
-    assert [*found.clusters] == sorted([EU, US, "stage", "lost"])
+    assert lake_fleet.clusters[US].incompatible == 0
+    assert [*lake_fleet.clusters] == sorted([EU, US, "stage", "lost"])
 
 
 def test_levels_are_numbers_or_names_of_releases() -> None:
@@ -145,10 +145,10 @@ def test_what_is_wrong_with_a_file_names_the_field(text: str, says: str) -> None
     assert "\n" not in str(raised.value)
 
 
-def test_drift_is_every_level_that_differs(found: Fleet) -> None:
+def test_drift_is_every_level_that_differs(lake_fleet: Fleet) -> None:
     """Behind, missing and ahead by feature; unlisted and silent clusters; nothing of good ones."""
     text = DESIRED.replace("clusters: stage", "clusters: [stage, lost, never, x*]")
-    told = drift(found, desired(text), BEGAN + 2 * HOUR)
+    told = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
     assert [
         (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in told
     ] == [
@@ -161,13 +161,13 @@ def test_drift_is_every_level_that_differs(found: Fleet) -> None:
         ("x*", DriftKind.UNHEARD, None, None, None),
     ]
     assert [each.environment for each in told if each.name == "orders-eu"] == ["production"] * 2
-    stale = drift(found, desired(text), BEGAN + 3 * DAY)
+    stale = drift(lake_fleet, desired(text), BEGAN + 3 * DAY)
     assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, told)
-    unlisted = drift(found, desired(), BEGAN + 2 * HOUR)
+    unlisted = drift(lake_fleet, desired(), BEGAN + 2 * HOUR)
     assert [each.verdict for each in unlisted if each.cluster == "lost"] == [DriftKind.UNLISTED]
 
 
-def test_clusters_belong_to_an_environment_by_label(found: Fleet) -> None:
+def test_clusters_belong_to_an_environment_by_label(lake_fleet: Fleet) -> None:
     """All labels must be there; a named cluster that was never heard of is told by its id."""
     text = """
 clusters: {stage: {labels: {tier: gold, zone: b}}, gone: {name: old, labels: {tier: gold}}}
@@ -175,7 +175,7 @@ environments:
   gold: {labels: {tier: gold}, levels: {metadata.version: 21}}
   other: {labels: {tier: gold, zone: c}, levels: {metadata.version: 1}}
 """
-    told = drift(found, desired(text), BEGAN + 2 * HOUR)
+    told = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
     assert desired(text).environment_of("stage") == "gold"
     assert [(each.cluster, each.name) for each in told if each.verdict is DriftKind.UNHEARD] == [
         ("gone", "old")

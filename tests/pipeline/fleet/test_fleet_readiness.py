@@ -12,7 +12,7 @@ from featurewatch.cli.commands.fleet import app
 from featurewatch.cli.errors import ExitCode
 from featurewatch.pipeline.fleet.readiness import by_day, target_readiness
 from featurewatch.pipeline.lake.reader import LakeReader
-from tests.pipeline.history.lakes import Story, write
+from tests.pipeline.history.lakes import ClusterHistory, write
 
 NEWEST = date(2026, 3, 4)
 
@@ -42,7 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of clusters that are ready, not ready, there, lost, and never looked at."""
     before = NEWEST - timedelta(days=1)
     named = [f"broker {number}" for number in range(1, 8)]
-    nobody = Story("nobody")
+    nobody = ClusterHistory("nobody")
     nobody.node("broker", 1, "4.2")
     rows = [
         standing("able", "no", before, named=named[:1]),

@@ -221,7 +221,7 @@ def into(lake: Lake, of: list[Line], rounds: Iterable[int] = ()) -> Iterator[int
     yield len(of)
 
 
-def tell(lake: Lake) -> None:
+def fold_lake(lake: Lake) -> None:
     """Folds what bronze has."""
     run_once(lake, [GoldQuery(lake).writer])
 
@@ -243,7 +243,7 @@ def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
     return {kind: sorted(items, key=repr) for kind, items in found.items()}
 
 
-def told(said: Iterable[FoldOutput]) -> Tables:
+def tables_of(said: Iterable[FoldOutput]) -> Tables:
     """All that the fold says, as `gold` reads it from a lake."""
     all_ = [*said]
     found = outputs((each.kind, each.id, each.value) for each in all_)

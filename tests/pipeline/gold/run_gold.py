@@ -5,9 +5,9 @@ from pathlib import Path
 
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.spark.session import spark_session
-from tests.pipeline.gold.parity import tell
+from tests.pipeline.gold.parity import fold_lake
 
 if __name__ == "__main__":
     root, scratch, *jars = sys.argv[1:]
     session = spark_session(Path(scratch), "local[2]", [Path(jar) for jar in jars], brief=True)
-    tell(Lake(session, root))
+    fold_lake(Lake(session, root))

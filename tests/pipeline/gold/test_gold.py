@@ -24,6 +24,7 @@ from tests.pipeline.filling import put, put_bytes, rows
 from tests.pipeline.gold.parity import (
     INTERVALS,
     differences,
+    fold_lake,
     folded,
     gold,
     history,
@@ -32,8 +33,7 @@ from tests.pipeline.gold.parity import (
     lines,
     outputs,
     placed,
-    tell,
-    told,
+    tables_of,
     topic_of_event,
 )
 from tests.processes import Process, wait_ready
@@ -67,14 +67,14 @@ def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
     of = lines(range(3))
     for at in into(lake, of, rounds=(60,)):
         if at < len(of):
-            tell(lake)
+            fold_lake(lake)
     lake.unlock()
     finished = _finished(lake)
     _kill_in_batch(lake, jars, tmp_path)
     assert _finished(lake) == finished
-    wanted = told(folded(of))
+    wanted = tables_of(folded(of))
     assert differences(gold(lake), wanted) != []
-    tell(lake)
+    fold_lake(lake)
     assert differences(gold(lake), wanted) == []
     for table in GOLD:
         keys = rows(lake, table, *table.key)

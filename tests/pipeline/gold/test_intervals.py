@@ -14,7 +14,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.events import Event
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.fold_outputs import history_row
-from tests.pipeline.gold.parity import history, line, placed, told
+from tests.pipeline.gold.parity import history, line, placed, tables_of
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, MV
@@ -24,7 +24,7 @@ OLD, NEW = RELEASES["3.9"], RELEASES["4.3"]
 START = (r.commit(9, r.level(MV, 19), r.register(1, OLD)), r.following(9))
 
 
-def say(events: Iterable[Event]) -> tuple[FoldState, list[FoldOutput]]:
+def fold_events(events: Iterable[Event]) -> tuple[FoldState, list[FoldOutput]]:
     """What the fold says of some events of one cluster, and its state at the end."""
     messages = [*placed(map(line, events))]
     state, said = restore_state(messages[0][0], {}), []
@@ -36,7 +36,7 @@ def say(events: Iterable[Event]) -> tuple[FoldState, list[FoldOutput]]:
 
 def intervals(kind: str, *events: Event) -> list[dict[str, Any]]:
     """The rows of a kind that some events make, in the order of their beginning."""
-    found = told(say(events)[1])[kind]
+    found = tables_of(fold_events(events)[1])[kind]
     return sorted(found, key=lambda row: (row["since_ms"], row["role"], row["node_id"]))
 
 
@@ -125,8 +125,8 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
     """Whatever happens to a cluster: a node has one interval at a time, and those that go on are
     what the image holds; so are the levels that exclude it."""
     for seed in range(60):
-        state, said = say(history(seed, 60))
-        found = told(said)
+        state, said = fold_events(history(seed, 60))
+        found = tables_of(said)
         image = state.monitor.image
         going = {
             (row["role"], row["node_id"]): row["ranges"]

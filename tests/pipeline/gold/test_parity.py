@@ -18,6 +18,7 @@ from featurewatch.streams.types import ClusterId
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.parity import (
     differences,
+    fold_lake,
     folded,
     gold,
     history,
@@ -28,8 +29,7 @@ from tests.pipeline.gold.parity import (
     lines,
     outputs,
     replayed,
-    tell,
-    told,
+    tables_of,
     worked,
 )
 from tests.scenarios.runner import SCENARIO_FILES, Scenario
@@ -64,7 +64,7 @@ def test_a_history_says_the_same_however_it_is_cut(seed: int, size: int, cuts: s
     assert worked(of, cuts) == worked(of) == replayed(events) == plainly(said)
     found = in_batches(of, cuts)
     assert plainly(found) == plainly(said)
-    assert told(found) == told(said)
+    assert tables_of(found) == tables_of(said)
 
 
 @pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
@@ -75,7 +75,7 @@ def test_a_scenario_says_the_same(file: Path) -> None:
     said = folded(of)
     cuts = range(len(of))
     assert worked(of, cuts) == replayed(events) == plainly(said)
-    assert told(in_batches(of, cuts)) == told(said)
+    assert tables_of(in_batches(of, cuts)) == tables_of(said)
 
 
 @pytest.mark.stack
@@ -90,11 +90,11 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     assert len(zookeeper) >= 5
     of = [*lines(range(4)), *in_turn(zookeeper)]
     for _ in into(lake, of, rounds=(1, 90)):
-        tell(lake)
+        fold_lake(lake)
     at_once = Lake(lake.session, str(tmp_path / "at-once"))
     for _ in into(at_once, of):
         GoldQuery(at_once).rebuild()
-    wanted = told(folded(of))
+    wanted = tables_of(folded(of))
     assert all(wanted.values())
     assert differences(gold(lake), wanted) == []
     assert differences(gold(at_once), wanted) == []

@@ -27,7 +27,15 @@ from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
 from tests.conftest import MakeCluster
 from tests.pipeline.filling import rows
-from tests.pipeline.gold.parity import differences, folded, full_rows, gold, in_turn, into, told
+from tests.pipeline.gold.parity import (
+    differences,
+    folded,
+    full_rows,
+    gold,
+    in_turn,
+    into,
+    tables_of,
+)
 from tests.simulation import records as r
 
 LOW, HIGH, TOO_HIGH = FeatureLevel(11), FeatureLevel(12), FeatureLevel(22)
@@ -41,7 +49,7 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
     cluster = make_cluster(ClusterSpec([node], "3.5-IV2", LONG_SESSIONS))
     (address,) = parse_addresses(cluster.controllers)
 
-    async def ask(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
+    async def finalize(level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
         await update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),))
 
     with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
@@ -58,12 +66,12 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
             start(number, "3.9")
         start(11, "4.0")
         with pytest.raises(UpdateRefusedError, match=r"Broker 12 only supports versions 1-21"):
-            await ask(TOO_HIGH)
+            await finalize(TOO_HIGH)
         start(12, "4.0")
-        await ask(HIGH)
+        await finalize(HIGH)
         with pytest.raises(UpdateRefusedError, match="downgrade"):
-            await ask(FeatureLevel(10), UpgradeType.SAFE_DOWNGRADE)
-        await ask(LOW, UpgradeType.SAFE_DOWNGRADE)
+            await finalize(FeatureLevel(10), UpgradeType.SAFE_DOWNGRADE)
+        await finalize(LOW, UpgradeType.SAFE_DOWNGRADE)
         for number in BROKERS:
             start(number, "3.9")
     (segment,) = cluster.node(1).metadata_log.glob("*.log")
@@ -98,7 +106,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     of = [(topic, cluster.encode(), value) for topic, _, value in of]
     for _ in into(lake, of[:-1]):
         GoldQuery(lake).rebuild()
-    assert differences(gold(lake), told(folded(of[:-1]))) == []
+    assert differences(gold(lake), tables_of(folded(of[:-1]))) == []
 
     down, up = full_rows(lake, UPGRADES)
     assert (up["direction"], up["state"]) == ("upgrade", "finalized")

@@ -76,7 +76,7 @@ def write(
     return lake
 
 
-class Story:
+class ClusterHistory:
     """What happens to one cluster, told as rows of gold; each thing takes a place in the log."""
 
     def __init__(self, cluster: str, at: datetime = START) -> None:
@@ -242,7 +242,7 @@ class Story:
             }
         )
 
-    def heard(self, at: datetime) -> None:
+    def heartbeat(self, at: datetime) -> None:
         """A heartbeat of its source."""
         row = {
             "cluster": self.cluster,
@@ -263,10 +263,12 @@ class Story:
         self.rows["source_states"].append(row)
 
 
-def year(cluster: str, brokers: int = 3, controllers: int = 3, shift: timedelta = DAY) -> Story:
+def year(
+    cluster: str, brokers: int = 3, controllers: int = 3, shift: timedelta = DAY
+) -> ClusterHistory:
     """A cluster that starts with 3.7, is rolled to 3.9, 4.0 and 4.2 within a year, and has an old
     broker come back once that no longer fits."""
-    story = Story(cluster, START + shift)
+    story = ClusterHistory(cluster, START + shift)
     step = DAY / (brokers + controllers)
     for node_id in range(1, controllers + 1):
         story.node("controller", node_id, "3.7", timedelta(seconds=5))
@@ -285,7 +287,7 @@ def year(cluster: str, brokers: int = 3, controllers: int = 3, shift: timedelta 
     return story
 
 
-def lake_of(lake: Path, *stories: Story, without: Iterable[str] = ()) -> Path:
+def lake_of(lake: Path, *stories: ClusterHistory, without: Iterable[str] = ()) -> Path:
     """A lake in which some clusters' stories are told."""
     rows: Rows = defaultdict(list)
     for story in stories:

@@ -15,15 +15,15 @@ from featurewatch.pipeline.history.differences import LevelDiff, diff, upgrades
 from featurewatch.pipeline.history.moments import MomentError, UnknownMomentError, parse_moment
 from featurewatch.pipeline.history.point_in_time import HistoricalState, cluster_of, state_at
 from featurewatch.pipeline.lake.reader import LakeReader
-from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, START, Story, lake_of, year
+from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, START, ClusterHistory, lake_of, year
 
 NOW = START + 365 * DAY
 ZOOKEEPER = "legacy"
 
 
-def zookeeper() -> Story:
+def zookeeper() -> ClusterHistory:
     """A cluster without a metadata log, whose epochs are versions of a znode."""
-    story = Story(ZOOKEEPER)
+    story = ClusterHistory(ZOOKEEPER)
     story.node("broker", 1, "3.9")
     for level in (1, 3):
         story.finalize("group_coordinator", level)
@@ -36,17 +36,19 @@ def zookeeper() -> Story:
 
 
 @pytest.fixture(scope="module")
-def told() -> Story:
+def orders() -> ClusterHistory:
     """A cluster's year, and what is sent to its lake."""
     return year("orders", brokers=3)
 
 
 @pytest.fixture(scope="module")
-def root(told: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(orders: ClusterHistory, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of three clusters."""
-    told.offset += 20  # read, and nothing of it was news
-    told.heard(START + 364 * DAY)
-    return lake_of(tmp_path_factory.mktemp("lake"), told, year("other", shift=9 * DAY), zookeeper())
+    orders.offset += 20  # read, and nothing of it was news
+    orders.heartbeat(START + 364 * DAY)
+    return lake_of(
+        tmp_path_factory.mktemp("lake"), orders, year("other", shift=9 * DAY), zookeeper()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +67,9 @@ def releases(state: HistoricalState) -> dict[str, str | None]:
     return {f"{each.role}-{n}": each.release for each in state.classes for n in each.nodes}
 
 
-def test_levels_and_nodes_of_a_time(lake: LakeReader, told: Story) -> None:
+def test_levels_and_nodes_of_a_time(lake: LakeReader, orders: ClusterHistory) -> None:
     """In the middle of a roll the level is the old one, and some nodes are new already."""
-    roll = told.rows["upgrades"][0]
+    roll = orders.rows["upgrades"][0]
     third = roll["nodes"][2]["at"]
     state = at(lake, (third + HOUR).isoformat())
     assert state.levels == {FEATURE: 19}
@@ -80,18 +82,18 @@ def test_levels_and_nodes_of_a_time(lake: LakeReader, told: Story) -> None:
     assert state.doubt is None
 
 
-def test_an_instant_belongs_to_what_it_begins(lake: LakeReader, told: Story) -> None:
+def test_an_instant_belongs_to_what_it_begins(lake: LakeReader, orders: ClusterHistory) -> None:
     """At the moment of a restart the node is new, a microsecond before it is not."""
-    node = told.rows["upgrades"][0]["nodes"][0]
+    node = orders.rows["upgrades"][0]["nodes"][0]
     just = node["at"]
     assert releases(at(lake, just.isoformat()))["controller-1"] == "3.9"
     before = just - timedelta(microseconds=1)
     assert releases(at(lake, before.isoformat()))["controller-1"] == "3.7"
 
 
-def test_who_was_incompatible_and_what_fired(lake: LakeReader, told: Story) -> None:
+def test_who_was_incompatible_and_what_fired(lake: LakeReader, orders: ClusterHistory) -> None:
     """An old broker that came back is both, from its start until it is gone, and not after it."""
-    bad = told.rows["incompatibilities"][0]
+    bad = orders.rows["incompatibilities"][0]
     state = at(lake, (bad["since"] + HOUR).isoformat())
     assert [(row["node_id"], row["level"], row["why"]) for row in state.incompatible] == [
         (100, 25, bad["why"])
@@ -104,10 +106,12 @@ def test_who_was_incompatible_and_what_fired(lake: LakeReader, told: Story) -> N
     assert "broker-100" not in releases(after)
 
 
-def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, told: Story) -> None:
+def test_every_offset_is_what_the_log_said_by_then(
+    lake: LakeReader, orders: ClusterHistory
+) -> None:
     """Each place in the log, inside and at the end of a commit, against the rows themselves."""
-    intervals, epochs = told.rows["capability_intervals"], told.rows["epochs"]
-    for offset in range(10, told.offset + 1, 25):
+    intervals, epochs = orders.rows["capability_intervals"], orders.rows["epochs"]
+    for offset in range(10, orders.offset + 1, 25):
         state = at(lake, f"offset:{offset}")
         expected = {
             f"{row['role']}-{row['node_id']}": row["release"]
@@ -137,9 +141,11 @@ def test_places_decide_where_clocks_do_not_agree() -> None:
     ]
 
 
-def test_a_revision_is_the_moment_at_which_it_began(lake: LakeReader, told: Story) -> None:
+def test_a_revision_is_the_moment_at_which_it_began(
+    lake: LakeReader, orders: ClusterHistory
+) -> None:
     """The state has the levels and the digest of its snapshot."""
-    for row in told.rows["epochs"]:
+    for row in orders.rows["epochs"]:
         state = at(lake, f"revision:{row['revision']}")
         assert (state.at, state.digest) == (row["at"], row["digest"])
         assert state.levels == row["finalized"]
@@ -154,7 +160,7 @@ def test_an_epoch_of_a_znode_holds_until_the_next(lake: LakeReader) -> None:
 
 def test_an_alert_that_flickers_is_what_was_said_last(tmp_path: Path) -> None:
     """Within one millisecond it fires and is resolved, or is resolved and fires anew."""
-    story, node = Story("flicker"), ("broker", 1)
+    story, node = ClusterHistory("flicker"), ("broker", 1)
     began = story.at
     story.alert("gone", node, "gone")
     story.alert("gone", node, "gone", since=began)
@@ -194,9 +200,9 @@ def test_a_lake_that_ended_is_doubted(lake: LakeReader) -> None:
     assert at(lake, (START + 364 * DAY).isoformat()).doubt is None
 
 
-def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, told: Story) -> None:
+def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, orders: ClusterHistory) -> None:
     """Forward and backward it names the same; a moment does not differ from itself."""
-    bad = told.rows["incompatibilities"][0]
+    bad = orders.rows["incompatibilities"][0]
     old, new = at(lake, "revision:1"), at(lake, (bad["since"] + HOUR).isoformat())
     found = diff(old, new)
     assert LevelDiff(FEATURE, 19, 25) in found.levels
@@ -224,7 +230,7 @@ def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, told: Story)
     assert not found.empty
 
 
-def test_rolls_are_told_in_order(lake: LakeReader, told: Story) -> None:
+def test_rolls_are_told_in_order(lake: LakeReader, orders: ClusterHistory) -> None:
     """Of a cluster or of all, those that went on since a time."""
     mine = upgrades(lake, "orders", None)
     assert [roll["to_releases"] for roll in mine] == [["3.9"], ["4.0"], ["4.2"]]
@@ -268,9 +274,9 @@ def shown(root: Path, *arguments: str) -> Any:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_show_prints_a_screen_or_a_document(root: Path, told: Story) -> None:
+def test_show_prints_a_screen_or_a_document(root: Path, orders: ClusterHistory) -> None:
     """Classes of nodes with their releases, who was incompatible, what fired; and as JSON."""
-    moment = (told.rows["incompatibilities"][0]["since"] + HOUR).isoformat()
+    moment = (orders.rows["incompatibilities"][0]["since"] + HOUR).isoformat()
     result = run(root, "show", "--cluster", "orders", "--at", moment)
     assert result.exit_code == 0
     for words in ("brokers 101-103 (4.0)", "broker 100 supports", "25 (4.0-IV3)", "critical"):

@@ -30,7 +30,7 @@ from featurewatch.pipeline.history.plot.shapes import (
 )
 from featurewatch.pipeline.history.plot.time_axis import ticks
 from featurewatch.pipeline.lake.reader import LakeReader
-from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, START, Story, lake_of, year
+from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, START, ClusterHistory, lake_of, year
 
 NOW = START + 365 * DAY
 END = START + 100 * DAY
@@ -237,7 +237,7 @@ def test_the_command_writes_either_file(root: Path, tmp_path: Path) -> None:
 
 def test_a_cluster_without_levels_or_nodes_is_drawn(tmp_path: Path) -> None:
     """What is missing is said in its place."""
-    story = Story("bare")
+    story = ClusterHistory("bare")
     story.node("broker", 1, None)
     story.finalize(FEATURE, 21)
     lake = LakeReader(str(lake_of(tmp_path, story)))

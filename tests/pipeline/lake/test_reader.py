@@ -20,7 +20,7 @@ from featurewatch.pipeline.history.moments import (
 from featurewatch.pipeline.lake.reader import ALERTS, EPOCHS, LakeReader, sql
 from tests.cli.commands import environment
 from tests.paths import ROOT
-from tests.pipeline.history.lakes import START, Story, lake_of
+from tests.pipeline.history.lakes import START, ClusterHistory, lake_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def test_values_are_quoted() -> None:
 
 def test_a_time_that_sql_has_not_is_the_nearest_one(tmp_path: Path) -> None:
     """Before all that there is and after it, whatever the zone."""
-    lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
+    lake = LakeReader(str(lake_of(tmp_path, ClusterHistory("a"))))
     east, west = (timezone(timedelta(hours=hours)) for hours in (14, -14))
     for at in (datetime(1, 1, 1, tzinfo=east), datetime(1600, 1, 1, tzinfo=UTC)):
         assert lake.query("SELECT $at < $now AS before", EPOCHS, at=at, now=NOW) == [
@@ -47,7 +47,7 @@ def test_a_time_that_sql_has_not_is_the_nearest_one(tmp_path: Path) -> None:
 
 def test_rows_come_as_plain_values(tmp_path: Path) -> None:
     """Maps are dictionaries, times are aware, and a quote in an id is part of it."""
-    story = Story("o'brien")
+    story = ClusterHistory("o'brien")
     story.finalize("metadata.version", 21)
     lake = LakeReader(str(lake_of(tmp_path, story)))
     rows = lake.query(
@@ -61,7 +61,7 @@ def test_a_lake_without_a_table_says_how_to_fill_it(tmp_path: Path) -> None:
     """Whether the lake, or only the table, is not there."""
     with pytest.raises(LakeError, match=r"has no table gold/epochs: fill it .*pipeline run"):
         LakeReader(str(tmp_path / "nowhere")).query("SELECT 1 FROM epochs", EPOCHS)
-    lake = LakeReader(str(lake_of(tmp_path, Story("a"), without=["alerts"])))
+    lake = LakeReader(str(lake_of(tmp_path, ClusterHistory("a"), without=["alerts"])))
     with pytest.raises(LakeError, match=r"has no table gold/alerts: fill it .*pipeline run"):
         lake.query("SELECT 1 FROM alerts", ALERTS)
     assert (lake.has(EPOCHS), lake.has(ALERTS)) == (True, False)
@@ -69,14 +69,14 @@ def test_a_lake_without_a_table_says_how_to_fill_it(tmp_path: Path) -> None:
 
 def test_an_older_lake_says_how_to_renew_it(tmp_path: Path) -> None:
     """A column that is not there is given by maintenance."""
-    lake = LakeReader(str(lake_of(tmp_path, Story("a"))))
+    lake = LakeReader(str(lake_of(tmp_path, ClusterHistory("a"))))
     with pytest.raises(LakeError, match=r"older featurewatch.* featurewatch pipeline maintain$"):
         lake.query("SELECT tomorrow FROM epochs", EPOCHS)
 
 
 def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
     """A table of which a file was lost, and one whose log is no log."""
-    story = Story("a")
+    story = ClusterHistory("a")
     story.finalize("metadata.version", 21)
     lake = lake_of(tmp_path, story)
     next(iter((lake / EPOCHS).glob("*.parquet"))).unlink()
@@ -89,7 +89,7 @@ def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
 
 def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> None:
     """As a machine that lost its power may leave it."""
-    lake = lake_of(tmp_path, Story("a"))
+    lake = lake_of(tmp_path, ClusterHistory("a"))
     log = next(iter((lake / ALERTS / "_delta_log").glob("*.json")))
     log.write_text(log.read_text()[:300])
     with pytest.raises(LakeError, match=r"cannot be read \(gold/alerts\): [^<>]+$"):
@@ -128,7 +128,7 @@ def test_what_is_no_moment_says_what_is_one(given: str) -> None:
 
 def test_a_question_starts_no_engine(tmp_path: Path) -> None:
     """The command that answers imports neither Spark nor Arrow's own package nor the worker."""
-    story = Story("only")
+    story = ClusterHistory("only")
     story.node("broker", 1, "4.0")
     story.finalize("metadata.version", 25)
     found = subprocess.run(

@@ -100,7 +100,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
     assert said.err == "featurewatch: a torn batch\n"
 
 
-def told_of(path: Path) -> ClusterReplay:
+def replay_of(path: Path) -> ClusterReplay:
     """What is said between the units of a path."""
     plan = prepare([path], "", path / "scratch")
     (track,) = tracks = splits_of(plan.courses)
@@ -115,7 +115,7 @@ def test_a_log_that_begins_with_a_snapshot_is_ready_from_there_on(tmp_path: Path
     log = Log(90, epoch=2).add(level(21))
     checkpoint = log.write(tmp_path, 90).parent / f"{90:020}-{2:010}.checkpoint"
     checkpoint.write_bytes(snapshot([registration(1, 25), level(20)], 90, 2))
-    told = told_of(tmp_path)
+    told = replay_of(tmp_path)
     begin, chunk, end = [decode_log_event(row.value, row.key) for row in told.rows]
     assert isinstance(begin, SourceStatus)
     assert isinstance(chunk, SnapshotChunk)
@@ -131,7 +131,7 @@ def test_a_snapshot_without_its_footer_is_told_and_the_log_is_taken(tmp_path: Pa
     log = Log(90, epoch=2).add(level(21))
     checkpoint = log.write(tmp_path, 90).parent / f"{90:020}-{2:010}.checkpoint"
     checkpoint.write_bytes(snapshot([registration(1, 25)], 90, 2)[:-60])
-    told = told_of(tmp_path)
+    told = replay_of(tmp_path)
     assert len(told.problems) == 2
     assert "cut off before its footer" in told.problems[0]
     dead, *rest = told.rows
@@ -166,7 +166,7 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
 def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> None:
     """It is no failure: a log may be copied in the middle of one. The source stands before it."""
     Log().add(level(19)).add(topic(1), BEGIN, level(20)).add(topic(2)).write(tmp_path)
-    told = told_of(tmp_path)
+    told = replay_of(tmp_path)
     (note,) = told.notes
     assert "the transaction that begins at offset 2 has no end" in note
     assert (told.problems, told.end) == ([], 5)

@@ -78,39 +78,39 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
     messages.into(lake)
     make_silver(lake)
 
-    def found(table: Any, *columns: str) -> list[tuple[Any, ...]]:
+    def rows_of(table: Any, *columns: str) -> list[tuple[Any, ...]]:
         return [(index, *rest) for index, *rest in rows(lake, table, "index", *columns)]
 
-    assert found(
+    assert rows_of(
         tables.REGISTRATIONS, "role", "node_id", "registered", "node_epoch", "fenced", "features"
     ) == [
         (1, "broker", 1, True, 9, True, {MV: (1, 21), KV: (0, 1)}),
         (1, "broker", 4, False, 1, None, None),
         (2, "controller", 2, True, None, None, {MV: (7, 25)}),
     ]
-    assert found(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
+    assert rows_of(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
         (2, 5, True, None, True),
         (3, 1, False, True, False),
     ]
-    assert found(tables.LEVELS, "feature", "level", "leader_epoch") == [(4, MV, 19, 1)]
-    assert found(tables.CONTROL_RECORDS, "type", "leader_id", "voters", "kraft_version") == [
+    assert rows_of(tables.LEVELS, "feature", "level", "leader_epoch") == [(4, MV, 19, 1)]
+    assert rows_of(tables.CONTROL_RECORDS, "type", "leader_id", "voters", "kraft_version") == [
         (0, "KRAFT_VERSION", None, None, 1),
         (0, "LEADER_CHANGE", 3, [1, 2, 3], None),
     ]
-    assert found(tables.LOG_GAPS, "from_offset", "to_offset", "reset", "detail") == [
+    assert rows_of(tables.LOG_GAPS, "from_offset", "to_offset", "reset", "detail") == [
         (0, 30, 39, True, "lost")
     ]
-    assert found(tables.ANSWERS, "node_id", "answered", "gone", "supported", "finalized") == [
+    assert rows_of(tables.ANSWERS, "node_id", "answered", "gone", "supported", "finalized") == [
         (0, 1, True, False, {MV: (1, 21)}, {MV: 19}),
         (0, 2, False, True, None, None),
     ]
-    assert found(tables.DISAGREEMENTS, "feature", "views") == [
+    assert rows_of(tables.DISAGREEMENTS, "feature", "views") == [
         (0, MV, [(0, ["broker-0"]), (1, ["broker-1"])])
     ]
-    assert found(tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark") == [
+    assert rows_of(tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark") == [
         (0, "kraft", "following", 40, 41)
     ]
-    assert found(tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading") == [
+    assert rows_of(tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading") == [
         (0, "/controller", False, "controller", 7, 0, "s-1"),
         (0, "/controller", False, "controller", 7, 2, None),
         (0, "/controller", True, None, None, 0, None),

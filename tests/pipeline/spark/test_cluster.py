@@ -150,7 +150,7 @@ def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.Complet
     )
 
 
-def said(bus: BusSettings) -> set[str]:
+def output_ids(bus: BusSettings) -> set[str]:
     """The ids of what was said on the output topics so far."""
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES, ALERTS, EPOCHS)) as reader:
         headers = [dict(message.headers() or []) for message in reader.read_existing()]
@@ -181,7 +181,7 @@ def test_gold_of_a_cluster_is_that_of_this_process(
         site = installed(tmp_path)
         wait_ready([worker])
         deadline = time.monotonic() + DEADLINE_S
-        while not expected <= said(bus):
+        while not expected <= output_ids(bus):
             assert time.monotonic() < deadline
             time.sleep(0.2)
     finally:

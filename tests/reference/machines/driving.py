@@ -51,65 +51,65 @@ class Driver:
     history: History = field(default_factory=History)
     now_ms: int = 1000
     requests: int = 0
-    asked: deque[ZookeeperRequest] = field(default_factory=deque)
+    pending: deque[ZookeeperRequest] = field(default_factory=deque)
     served: list[Operation] = field(default_factory=list)
     replies: list[Any] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
     exits: list[ExitProcess] = field(default_factory=list)
 
-    def give(self, event: Event) -> list[Effect]:
+    def deliver(self, event: Event) -> list[Effect]:
         """Give the machine an event; what it asks for waits."""
         effects = [*self.machine.receive(event, self.now_ms)]
         for effect in effects:
             match effect:
                 case ZookeeperRequest():
-                    self.asked.append(effect)
+                    self.pending.append(effect)
                 case SendResponse(_, response):
                     self.replies.append(response)
                 case WriteLog(line):
-                    self.said.append(line)
+                    self.logged.append(line)
                 case ExitProcess():
                     self.exits.append(effect)
         return effects
 
-    def ask(self, request: Request) -> None:
+    def request(self, request: Request) -> None:
         """A client asks."""
         self.requests += 1
-        self.give(RequestReceived(self.requests, request))
+        self.deliver(RequestReceived(self.requests, request))
 
     def serve(self, outcome: OperationResult | None = None) -> Operation:
         """Carry out the next operation, or answer it with this and do nothing."""
-        asked = self.asked.popleft()
+        asked = self.pending.popleft()
         self.served.append(asked.operation)
         if outcome is None:
             act = self.history.write if isinstance(asked.operation, WRITES) else None
             outcome = (
                 act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
             )
-        self.give(OperationCompleted(asked.token, outcome))
+        self.deliver(OperationCompleted(asked.token, outcome))
         return asked.operation
 
     def until(self, wanted: Callable[[Operation], bool]) -> Operation:
         """Serve until the next operation is a wanted one."""
-        while not wanted(self.asked[0].operation):
+        while not wanted(self.pending[0].operation):
             self.serve()
-        return self.asked[0].operation
+        return self.pending[0].operation
 
     def rest(self) -> None:
         """Serve all."""
-        while self.asked:
+        while self.pending:
             self.serve()
 
     def start(self) -> None:
         """Begin a session, and come to rest."""
-        self.give(SessionStarted(SESSION))
+        self.deliver(SessionStarted(SESSION))
         self.rest()
 
     def joins(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: Range) -> None:
         """A broker registers, and the machine is told."""
         data = encode_broker(dialect, BrokerIdentity(broker_id), ranges, 5)
         self.history.write(100 + broker_id, Create(broker_path(broker_id), data, ephemeral=True))
-        self.give(WatchFired("/brokers/ids", WatchKind.CHILDREN))
+        self.deliver(WatchFired("/brokers/ids", WatchKind.CHILDREN))
 
     def deposed(self) -> None:
         """Another is elected; the machine does not hear of it."""

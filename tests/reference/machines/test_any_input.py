@@ -113,18 +113,18 @@ def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
     if is_broker:
         machine = ReferenceBroker(BrokerIdentity(1), dialect, {"alpha": (1, 3)})
     driver = Driver(machine)
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     for step in [*steps, SessionLost()]:
         driver.now_ms += 20
         if isinstance(step, UpdateFeatures | DeleteFeatures | ApiVersions):
-            driver.ask(step)
+            driver.request(step)
         elif isinstance(step, SessionLost):
-            driver.asked.clear()
-            driver.give(step)
-            driver.give(SessionStarted(SESSION))
+            driver.pending.clear()
+            driver.deliver(step)
+            driver.deliver(SessionStarted(SESSION))
         elif step is not None and not isinstance(step, OperationResult):
-            driver.give(step)
-        elif driver.asked:
+            driver.deliver(step)
+        elif driver.pending:
             driver.serve(step)
         if driver.exits:
             assert [end.code for end in driver.exits] == [1]

@@ -106,12 +106,12 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     driver.served.clear()
     finalize(driver, LATER_DRAFT, 1, 0)
     finalize(driver, LATER_DRAFT, 3, 1)
-    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
     assert driver.served == [GetData("/features", watch=True)]
     assert (machine.cached.epoch, machine.cached.levels) == (2, {"alpha": 3})
     finalize(driver, LATER_DRAFT, 9, 2)
-    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
     assert [end.code for end in driver.exits] == [1]
     assert machine.receive(Tick(), 5) == []
@@ -122,13 +122,13 @@ def test_levels_that_a_controller_sends_are_checked_first() -> None:
     machine, driver = broker(EARLY_DRAFT_STRUCK)
     finalize(driver, EARLY_DRAFT_STRUCK, 2)
     driver.start()
-    driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
+    driver.deliver(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
-    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
+    driver.deliver(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
     assert driver.exits == []
-    driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
+    driver.deliver(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
     assert [end.code for end in driver.exits] == [1]
-    assert (machine.cached.epoch, driver.asked) == (1, deque())
+    assert (machine.cached.epoch, driver.pending) == (1, deque())
 
 
 def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
@@ -138,13 +138,13 @@ def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
     """
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     driver.until(lambda operation: isinstance(operation, Create))
     finalize(driver, LATER_DRAFT, 9, 0)
     driver.rest()
-    driver.ask(UpdateFeatures(()))
-    driver.ask(DeleteFeatures(("alpha",)))
-    driver.give(Tick())
+    driver.request(UpdateFeatures(()))
+    driver.request(DeleteFeatures(("alpha",)))
+    driver.deliver(Tick())
     driver.rest()
     assert not any(reply.succeeded for reply in driver.replies)
     paths = {(type(each), each.path) for each in driver.served if not isinstance(each, Multi)}
@@ -152,7 +152,7 @@ def test_a_broker_that_is_excluded_and_has_not_heard_is_silent() -> None:
     assert own in paths
     reads = {path for kind, path in paths - {own} if kind in (GetData, Exists)}
     assert reads == {path for _, path in paths - {own}} == {"/features", "/controller"}
-    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/features", WatchKind.CHANGED))
     driver.rest()
     assert [end.code for end in driver.exits] == [1]
 
@@ -165,9 +165,9 @@ def test_a_lower_epoch(dialect: Dialect) -> None:
     finalize(driver, dialect, 3, 0)
     driver.start()
     old = driver.history.at(1)[dialect.path]
-    driver.give(WatchFired(dialect.path, WatchKind.CHANGED))
-    asked = driver.asked.popleft()
-    driver.give(OperationCompleted(asked.token, GetDataResult(*old)))
+    driver.deliver(WatchFired(dialect.path, WatchKind.CHANGED))
+    asked = driver.pending.popleft()
+    driver.deliver(OperationCompleted(asked.token, GetDataResult(*old)))
     assert bool(driver.exits) is dialect.exits_at_lower_epoch
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
 
@@ -180,7 +180,7 @@ def test_another_znode_begins_its_epochs_anew() -> None:
     driver.start()
     driver.history.write(0, Delete("/features"))
     finalize(driver, LATER_DRAFT, 1)
-    driver.give(WatchFired("/features", WatchKind.DELETED))
+    driver.deliver(WatchFired("/features", WatchKind.DELETED))
     driver.rest()
     assert (machine.cached.epoch, machine.cached.levels) == (0, {"alpha": 1})
 
@@ -188,18 +188,18 @@ def test_another_znode_begins_its_epochs_anew() -> None:
 def test_a_registration_of_unknown_outcome_is_its_own() -> None:
     """The znode's owner tells; a znode of another session ends the broker."""
     machine, driver = broker()
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     driver.until(lambda operation: isinstance(operation, Create))
-    asked = driver.asked.popleft()
+    asked = driver.pending.popleft()
     driver.history.write(SESSION, asked.operation)
-    driver.give(OperationCompleted(asked.token, OutcomeUnknown()))
-    driver.give(Disconnected())
-    driver.give(Reconnected())
+    driver.deliver(OperationCompleted(asked.token, OutcomeUnknown()))
+    driver.deliver(Disconnected())
+    driver.deliver(Reconnected())
     driver.rest()
     assert machine.registered
     other = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {})
     second = Driver(other, driver.history)
-    second.give(SessionStarted(SESSION + 1))
+    second.deliver(SessionStarted(SESSION + 1))
     second.rest()
     assert [end.code for end in second.exits] == [1]
     assert "another session" in second.exits[0].reason
@@ -208,14 +208,14 @@ def test_a_registration_of_unknown_outcome_is_its_own() -> None:
 def test_what_cannot_be_read_before_it_registers_ends_it() -> None:
     """Unknown levels are no levels that it supports; later it says so and keeps what it has."""
     _, driver = broker()
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     driver.serve(OperationRefused("no right to read"))
     assert isinstance(driver.exits[0], ExitProcess)
     machine, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
-    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/features", WatchKind.CHANGED))
     driver.serve(OperationRefused("no right to read"))
     assert not driver.exits
     assert machine.cached.levels == {"alpha": 2}
-    assert "no right to read" in driver.said[-1]
+    assert "no right to read" in driver.logged[-1]

@@ -13,26 +13,26 @@ from featurewatch.reference.machines.protocol import RequestReceived, SendRespon
 from featurewatch.reference.machines.requests import ApiVersions, FeaturesResponse
 
 
-def answer(epoch: int, **levels: int) -> FeaturesResponse:
+def response(epoch: int, **levels: int) -> FeaturesResponse:
     """A broker's answer."""
     return FeaturesResponse({}, levels, epoch)
 
 
 def test_an_older_answer_is_no_error_and_is_not_adopted() -> None:
     """A broker that lags answers with what it has; the client keeps the newer (F-57, F-58)."""
-    client, told = ClientFeatures().on_response(answer(7, alpha=3))
+    client, told = ClientFeatures().on_response(response(7, alpha=3))
     assert (told, client.levels) == (Adoption.ADOPTED, {"alpha": 3})
-    after, told = client.on_response(answer(6, alpha=2))
+    after, told = client.on_response(response(6, alpha=2))
     assert (after, told) == (client, Adoption.OLDER)
-    after, told = client.on_response(answer(8, beta=1))
+    after, told = client.on_response(response(8, beta=1))
     assert (after.levels, after.epoch, told) == ({"beta": 1}, 8, Adoption.ADOPTED)
 
 
 def test_more_than_one_epoch_behind_is_more_than_is_tolerated() -> None:
     """One epoch behind passes, two are told; the newer levels are kept either way (F-59)."""
-    client, _ = ClientFeatures().on_response(answer(7, alpha=3))
-    assert client.on_response(answer(6))[1] is Adoption.OLDER
-    assert client.on_response(answer(5)) == (client, Adoption.TOO_OLD)
+    client, _ = ClientFeatures().on_response(response(7, alpha=3))
+    assert client.on_response(response(6))[1] is Adoption.OLDER
+    assert client.on_response(response(5)) == (client, Adoption.TOO_OLD)
 
 
 @settings(deadline=None)
@@ -42,7 +42,7 @@ def test_whatever_the_order_the_newest_is_held(order: list[int], seed: int) -> N
     random, client, newest = Random(seed), ClientFeatures(), -1
     for epoch in [*order, *random.choices(order, k=5)]:
         before = client
-        client, told = client.on_response(answer(epoch, alpha=epoch % 5))
+        client, told = client.on_response(response(epoch, alpha=epoch % 5))
         newest = max(newest, epoch)
         assert (client.epoch, client.levels) == (newest, {"alpha": newest % 5})
         assert (client != before) is (told is Adoption.ADOPTED)
@@ -53,12 +53,12 @@ def test_the_epoch_is_of_the_set_and_is_no_level() -> None:
 
     A lower level under a higher epoch counts, a higher level under a lower epoch does not.
     """
-    client, _ = ClientFeatures().on_response(answer(4, alpha=9))
-    client, told = client.on_response(answer(5, alpha=9))
+    client, _ = ClientFeatures().on_response(response(4, alpha=9))
+    client, told = client.on_response(response(5, alpha=9))
     assert (told, client.epoch, client.levels) == (Adoption.ADOPTED, 5, {"alpha": 9})
-    client, _ = client.on_response(answer(6, alpha=1))
+    client, _ = client.on_response(response(6, alpha=1))
     assert client.levels == {"alpha": 1}
-    client, _ = client.on_response(answer(5, alpha=9))
+    client, _ = client.on_response(response(5, alpha=9))
     assert client.levels == {"alpha": 1}
 
 
@@ -75,7 +75,7 @@ def test_a_client_asks_once_and_again_only_if_told_to() -> None:
 
 def test_an_answer_without_finalized_features_changes_nothing() -> None:
     """A broker that knows of none, or is asked by an old version, takes nothing away."""
-    client, _ = ClientFeatures().on_response(answer(4, alpha=9))
+    client, _ = ClientFeatures().on_response(response(4, alpha=9))
     assert client.on_response(FeaturesResponse()) == (client, Adoption.EMPTY)
 
 

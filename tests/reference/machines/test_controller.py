@@ -49,16 +49,16 @@ def writes_features(operation: Operation) -> bool:
 def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
     """Nothing is served, and no broker looked for, before the first levels stand (F-16, F-17)."""
     machine, driver = controller(DIALECTS[name])
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     made = driver.until(writes_features)
     assert isinstance(made, Multi)
     assert isinstance(made.operations[1], Create)
-    driver.ask(RAISE)
+    driver.request(RAISE)
     assert driver.replies.pop().error is ErrorCode.NOT_CONTROLLER
     assert not any("/brokers" in str(each) for each in driver.served)
     driver.serve(OutcomeUnknown())
-    driver.give(Disconnected())
-    driver.give(Reconnected())
+    driver.deliver(Disconnected())
+    driver.deliver(Reconnected())
     driver.until(writes_features)
     assert not machine.active
     driver.rest()
@@ -69,12 +69,12 @@ def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
 def test_a_refused_bootstrap_is_no_start() -> None:
     """If ZooKeeper refuses the znode, the controller never begins to serve (F-17)."""
     machine, driver = controller()
-    driver.give(SessionStarted(SESSION))
+    driver.deliver(SessionStarted(SESSION))
     driver.until(writes_features)
     driver.serve(OperationRefused("no right to create"))
     driver.rest()
     assert not machine.active
-    assert "no right to create" in driver.said[-1]
+    assert "no right to create" in driver.logged[-1]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -85,7 +85,7 @@ def test_every_write_of_the_features_is_fenced(name: str) -> None:
     """
     dialect = DIALECTS[name]
     machine, driver = controller(dialect)
-    driver.ask(RAISE)
+    driver.request(RAISE)
     assert driver.replies == [UpdateResponse(ErrorCode.NOT_CONTROLLER, driver.replies[0].message)]
     driver.start()
     epoch = driver.history.tree["/controller_epoch"]
@@ -103,7 +103,7 @@ def test_a_deposed_controller_is_told_by_its_write() -> None:
     driver.start()
     before = driver.history.tree["/feature"]
     driver.deposed()
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
     assert driver.history.tree["/feature"] == before
@@ -114,13 +114,13 @@ def test_a_joiner_waits_for_the_outcome_of_a_write() -> None:
     """While a write is under way nothing is read of brokers: one thing after the other (F-67)."""
     machine, driver = controller()
     driver.start()
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.joins(2, alpha=(2, 3))
-    assert [writes_features(each.operation) for each in driver.asked] == [True]
+    assert [writes_features(each.operation) for each in driver.pending] == [True]
     driver.rest()
     assert machine.levels == {"alpha": 1}
     assert machine.accepted == {}
-    assert "incompatibilities" in driver.said[-1]
+    assert "incompatibilities" in driver.logged[-1]
 
 
 def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
@@ -135,11 +135,11 @@ def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
     path = "/brokers/ids/3"
     changed = driver.history.tree[path].data.replace(b":4}", b":9}")
     driver.history.write(103, SetData(path, changed, 0))
-    driver.give(WatchFired(path, WatchKind.CHANGED))
+    driver.deliver(WatchFired(path, WatchKind.CHANGED))
     driver.rest()
     assert machine.accepted[3] == {"alpha": (1, 9)}
     driver.history.close(102)
-    driver.give(WatchFired("/brokers/ids/2", WatchKind.DELETED))
+    driver.deliver(WatchFired("/brokers/ids/2", WatchKind.DELETED))
     driver.rest()
     assert [*machine.accepted] == [3]
 
@@ -148,13 +148,13 @@ def test_time_runs_out_before_a_request_is_begun() -> None:
     """Then nothing was changed, and nothing is any more; while it is written, nobody knows."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 2),), timeout_ms=10))
+    driver.request(RAISE)
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 2),), timeout_ms=10))
     driver.now_ms += 10
-    driver.give(Tick())
+    driver.deliver(Tick())
     assert [reply.unknown for reply in driver.replies] == [False]
     driver.now_ms += 60_000
-    driver.give(Tick())
+    driver.deliver(Tick())
     assert [reply.unknown for reply in driver.replies] == [False, True]
     assert {reply.error for reply in driver.replies} == {ErrorCode.REQUEST_TIMED_OUT}
     driver.rest()
@@ -166,10 +166,10 @@ def test_a_success_is_told_though_the_session_ends_before_the_read_back() -> Non
     """Once ZooKeeper has acknowledged the write, it is done (F-42)."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.until(writes_features)
     driver.serve()
-    driver.give(SessionLost())
+    driver.deliver(SessionLost())
     assert [reply.succeeded for reply in driver.replies] == [True]
 
 
@@ -177,8 +177,8 @@ def test_a_session_that_ends_during_the_write_leaves_the_outcome_unknown() -> No
     """Neither success nor failure is reported (F-45)."""
     _, driver = controller()
     driver.start()
-    driver.ask(RAISE)
-    driver.give(SessionLost())
+    driver.request(RAISE)
+    driver.deliver(SessionLost())
     assert [(reply.succeeded, reply.unknown) for reply in driver.replies] == [(False, True)]
 
 
@@ -188,7 +188,7 @@ def test_zookeeper_refuses_the_write() -> None:
         _, driver = controller(dialect)
         driver.start()
         item = LaterUpdate("alpha", 1, allow_downgrade=True)
-        driver.ask(RAISE if code is None else UpdateFeatures((item,)))
+        driver.request(RAISE if code is None else UpdateFeatures((item,)))
         before = driver.history.tree
         driver.serve(OperationRefused("no right to write"))
         driver.rest()
@@ -204,13 +204,13 @@ def test_somebody_elses_change_is_seen_before_the_write() -> None:
     driver.start()
     by_hand = b'{"version":2,"status":1,"features":{"alpha":{"max_version_level":2}}}'
     driver.history.write(0, SetData("/feature", by_hand, 0))
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
     driver.rest()
     assert "to the same value" in driver.replies[0].results[0].message
-    driver.give(WatchFired("/feature", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
     driver.history.write(0, SetData("/feature", by_hand, 1))
-    driver.ask(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
+    driver.request(UpdateFeatures((ReleasedUpdate("alpha", 3),)))
     driver.rest()
     assert driver.replies[1].succeeded
     assert machine.levels == {"alpha": 3}
@@ -221,11 +221,11 @@ def test_a_controller_whose_epoch_was_raised_by_hand_stands_anew() -> None:
     machine, driver = controller()
     driver.start()
     driver.history.write(0, SetData("/controller_epoch", b"8", 1))
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[0].error is ErrorCode.NOT_CONTROLLER
     assert (machine.active, machine.epoch) == (True, 9)
-    driver.ask(RAISE)
+    driver.request(RAISE)
     driver.rest()
     assert driver.replies[1].succeeded
 
@@ -235,6 +235,6 @@ def test_a_watch_left_on_the_features_is_always_set_again() -> None:
     _, driver = controller()
     driver.start()
     driver.served.clear()
-    driver.give(WatchFired("/feature", WatchKind.CHANGED))
+    driver.deliver(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
     assert [str(each) for each in driver.served] == ["GetData(path='/feature', watch=True)"]

@@ -96,7 +96,7 @@ def test_the_struck_out_epoch_counts_the_writes() -> None:
     driver = Driver(machine)
     driver.start()
     for level in (1, 2, 3):
-        driver.ask(UpdateFeatures((EarlyUpdate("alpha", level),)))
+        driver.request(UpdateFeatures((EarlyUpdate("alpha", level),)))
         driver.rest()
         node = driver.history.tree["/features"]
         assert decode_features(EARLY_DRAFT_STRUCK, node.data).epoch == node.stat.version == level

@@ -52,9 +52,9 @@ class Script:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.open: dict[Operation, int] = {}
-        self.said: list[str] = []
+        self.logged: list[str] = []
 
-    def tell(self, event: Event) -> list[Operation]:
+    def deliver(self, event: Event) -> list[Operation]:
         """What it asks for at this event."""
         asked = []
         for effect in self.machine.receive(event, 0):
@@ -62,12 +62,12 @@ class Script:
                 asked.append(effect.operation)
                 self.open[effect.operation] = effect.token
             elif isinstance(effect, WriteLog):
-                self.said.append(effect.line)
+                self.logged.append(effect.line)
         return asked
 
-    def answer(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
+    def complete(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
         """What it asks for at this answer."""
-        return self.tell(OperationCompleted(self.open.pop(operation), outcome))
+        return self.deliver(OperationCompleted(self.open.pop(operation), outcome))
 
 
 def broker(port: int) -> GetDataResult:
@@ -85,12 +85,12 @@ def started() -> tuple[BrokerDirectory, Script]:
     """A directory that knows brokers 1 and 2."""
     directory = BrokerDirectory("new")
     script = Script(directory)
-    script.tell(SessionStarted(SESSION))
-    script.answer(GetData(CLUSTER_ID), GetDataResult(b'{"version":"1","id":"there"}', STAT))
-    assert script.answer(IDS, GetChildrenResult(("2", "1", "x"))) == [watched(1), watched(2)]
-    script.answer(watched(1), broker(11))
+    script.deliver(SessionStarted(SESSION))
+    script.complete(GetData(CLUSTER_ID), GetDataResult(b'{"version":"1","id":"there"}', STAT))
+    assert script.complete(IDS, GetChildrenResult(("2", "1", "x"))) == [watched(1), watched(2)]
+    script.complete(watched(1), broker(11))
     assert not directory.complete
-    script.answer(watched(2), broker(12))
+    script.complete(watched(2), broker(12))
     return directory, script
 
 
@@ -100,11 +100,11 @@ def test_the_directory_reads_every_broker_once() -> None:
     assert directory.complete
     assert directory.cluster_id == "there"
     assert directory.brokers == {1: Endpoint("h", 11), 2: Endpoint("h", 12)}
-    script.tell(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
+    script.deliver(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
     assert not directory.complete
-    assert script.tell(Tick()) == [IDS]
-    assert script.answer(IDS, GetChildrenResult(("1", "2", "3"))) == [watched(3)]
-    script.answer(watched(3), NoNode())
+    assert script.deliver(Tick()) == [IDS]
+    assert script.complete(IDS, GetChildrenResult(("1", "2", "3"))) == [watched(3)]
+    script.complete(watched(3), NoNode())
     assert directory.complete
     assert sorted(directory.brokers) == [1, 2]
 
@@ -112,25 +112,25 @@ def test_the_directory_reads_every_broker_once() -> None:
 def test_a_broker_that_comes_back_elsewhere_is_read_anew() -> None:
     """Gone and back between two lists, it listens where it says now."""
     directory, script = started()
-    script.tell(WatchFired(broker_path(1), WatchKind.DELETED))
+    script.deliver(WatchFired(broker_path(1), WatchKind.DELETED))
     assert sorted(directory.brokers) == [2]
-    script.tell(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
-    script.tell(Tick())
-    assert script.answer(IDS, GetChildrenResult(("1", "2"))) == [watched(1)]
-    script.answer(watched(1), broker(21))
+    script.deliver(WatchFired(BROKER_IDS, WatchKind.CHILDREN))
+    script.deliver(Tick())
+    assert script.complete(IDS, GetChildrenResult(("1", "2"))) == [watched(1)]
+    script.complete(watched(1), broker(21))
     assert directory.brokers[1] == Endpoint("h", 21)
-    assert script.tell(WatchFired(broker_path(2), WatchKind.CHANGED)) == [watched(2)]
-    script.answer(watched(2), GetDataResult(b"{", STAT))
+    assert script.deliver(WatchFired(broker_path(2), WatchKind.CHANGED)) == [watched(2)]
+    script.complete(watched(2), GetDataResult(b"{", STAT))
     assert sorted(directory.brokers) == [1]
 
 
 def test_brokers_that_went_while_nobody_looked_are_gone() -> None:
     """After a lost connection all is read again, and what is not listed any more is dropped."""
     directory, script = started()
-    script.tell(Disconnected())
-    assert script.tell(Reconnected()) == [GetData(CLUSTER_ID), IDS]
-    assert script.answer(IDS, GetChildrenResult(("2",))) == [watched(2)]
-    script.answer(watched(2), broker(12))
+    script.deliver(Disconnected())
+    assert script.deliver(Reconnected()) == [GetData(CLUSTER_ID), IDS]
+    assert script.complete(IDS, GetChildrenResult(("2",))) == [watched(2)]
+    script.complete(watched(2), broker(12))
     assert sorted(directory.brokers) == [2]
 
 
@@ -138,11 +138,11 @@ def test_a_cluster_without_an_id_is_given_one() -> None:
     """Of two that give one at once the first is right."""
     directory = BrokerDirectory("mine")
     script = Script(directory)
-    script.tell(SessionStarted(SESSION))
-    (create,) = script.answer(GetData(CLUSTER_ID), NoNode())
+    script.deliver(SessionStarted(SESSION))
+    (create,) = script.complete(GetData(CLUSTER_ID), NoNode())
     assert create == Create(CLUSTER_ID, b'{"version":"1","id":"mine"}')
-    (again,) = script.answer(create, NodeExists())
-    script.answer(again, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
+    (again,) = script.complete(create, NodeExists())
+    script.complete(again, GetDataResult(b'{"version":"1","id":"theirs"}', STAT))
     assert directory.cluster_id == "theirs"
 
 
@@ -161,60 +161,60 @@ def test_light_brokers_register_a_window_at_a_time() -> None:
     """Each answer lets the next one go."""
     count = IN_FLIGHT + 2
     brokers, script = light(count)
-    assert len(script.tell(SessionStarted(SESSION))) == IN_FLIGHT
-    assert script.answer(creation(0), OperationDone((STAT,))) == [creation(IN_FLIGHT)]
+    assert len(script.deliver(SessionStarted(SESSION))) == IN_FLIGHT
+    assert script.complete(creation(0), OperationDone((STAT,))) == [creation(IN_FLIGHT)]
     for each in range(1, count - 1):
-        script.answer(creation(each), OperationDone((STAT,)))
+        script.complete(creation(each), OperationDone((STAT,)))
     assert not brokers.complete
-    script.answer(creation(count - 1), OperationDone((STAT,)))
+    script.complete(creation(count - 1), OperationDone((STAT,)))
     assert brokers.complete
 
 
 def test_a_registration_whose_answer_was_lost_is_found() -> None:
     """It is there already, and of this session: ours."""
     brokers, script = light(1)
-    script.tell(SessionStarted(SESSION))
-    script.answer(creation(0), OutcomeUnknown())
-    script.tell(Disconnected())
-    script.tell(Tick())
-    (again,) = script.tell(Reconnected())
-    (look,) = script.answer(again, NodeExists())
+    script.deliver(SessionStarted(SESSION))
+    script.complete(creation(0), OutcomeUnknown())
+    script.deliver(Disconnected())
+    script.deliver(Tick())
+    (again,) = script.deliver(Reconnected())
+    (look,) = script.complete(again, NodeExists())
     assert look == Exists(broker_path(0))
-    script.answer(look, OperationDone((STAT,)))
+    script.complete(look, OperationDone((STAT,)))
     assert brokers.complete
 
 
 def test_one_of_an_old_session_is_waited_for() -> None:
     """What stands of an earlier process goes with its session; then the place is free."""
     brokers, script = light(1)
-    (first,) = script.tell(SessionStarted(SESSION))
-    (look,) = script.answer(first, NodeExists())
-    assert script.answer(look, OperationDone((Stat(0, 1, 1, SESSION - 1),))) == []
-    (again,) = script.tell(Tick())
-    script.answer(again, OperationDone((STAT,)))
+    (first,) = script.deliver(SessionStarted(SESSION))
+    (look,) = script.complete(first, NodeExists())
+    assert script.complete(look, OperationDone((Stat(0, 1, 1, SESSION - 1),))) == []
+    (again,) = script.deliver(Tick())
+    script.complete(again, OperationDone((STAT,)))
     assert brokers.complete
 
 
 def test_an_expired_session_takes_all_and_all_register_again() -> None:
     """Ephemeral znodes are gone with their session."""
     brokers, script = light(2)
-    script.tell(SessionStarted(SESSION))
+    script.deliver(SessionStarted(SESSION))
     for each in (0, 1):
-        script.answer(creation(each), OperationDone((STAT,)))
-    script.tell(Disconnected())
-    script.tell(SessionLost())
-    assert script.tell(SessionStarted(SESSION + 1)) == [creation(0), creation(1)]
+        script.complete(creation(each), OperationDone((STAT,)))
+    script.deliver(Disconnected())
+    script.deliver(SessionLost())
+    assert script.deliver(SessionStarted(SESSION + 1)) == [creation(0), creation(1)]
     assert not brokers.complete
 
 
 def test_a_refusal_is_said_and_not_repeated() -> None:
     """Without the right to write nothing gets better by trying."""
     brokers, script = light(1)
-    (create,) = script.tell(SessionStarted(SESSION))
-    script.answer(create, OperationRefused("no right"))
-    assert script.tell(Tick()) == []
+    (create,) = script.deliver(SessionStarted(SESSION))
+    script.complete(create, OperationRefused("no right"))
+    assert script.deliver(Tick()) == []
     assert brokers.refused == {0: "no right"}
-    assert script.said == ["light broker 0 is refused: no right"]
+    assert script.logged == ["light broker 0 is refused: no right"]
 
 
 def test_a_watch_is_told_once_to_each_who_set_it() -> None:

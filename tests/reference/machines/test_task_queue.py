@@ -17,7 +17,7 @@ class Rig:
     """A serial that is connected, and what it asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[ZookeeperRequest] = []
+        self.requests: list[ZookeeperRequest] = []
         self.paths: list[str] = []
         self.done: list[Any] = []
         self.serial = TaskQueue(self._emit)
@@ -26,7 +26,7 @@ class Rig:
     def _emit(self, effect: Effect) -> None:
         assert isinstance(effect, ZookeeperRequest)
         assert isinstance(effect.operation, GetData | Create)
-        self.asked.append(effect)
+        self.requests.append(effect)
         self.paths.append(effect.operation.path)
 
     def reader(self, path: str) -> Task[None]:
@@ -49,9 +49,9 @@ def test_the_next_begins_when_the_last_has_ended() -> None:
     rig.serial.add(rig.reader("/b"))
     assert rig.paths == ["/a"]
     assert rig.serial.busy
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.answered(rig.requests[0].token, NoNode())
     assert rig.paths == ["/a", "/b"]
-    rig.serial.answered(rig.asked[1].token, NoNode())
+    rig.serial.answered(rig.requests[1].token, NoNode())
     assert not rig.serial.busy
 
 
@@ -66,7 +66,7 @@ def test_a_thousand_tasks_without_an_operation_take_no_depth() -> None:
     rig.serial.add(rig.reader("/a"))
     for _ in range(5000):
         rig.serial.add(nothing())
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.answered(rig.requests[0].token, NoNode())
     assert len(rig.done) == 5001
 
 
@@ -74,15 +74,15 @@ def test_lost_reads_are_asked_again_with_those_beside_them() -> None:
     """Whose watches the lost connection took; an answer to the first attempt is of the past."""
     rig = Rig()
     rig.serial.add(rig.both("/a", "/b"))
-    first, second = rig.asked
+    first, second = rig.requests
     rig.serial.answered(first.token, NoNode())
     rig.serial.answered(second.token, OutcomeUnknown())
     rig.serial.disconnected()
-    assert len(rig.asked) == 2
+    assert len(rig.requests) == 2
     rig.serial.connected()
     assert rig.paths == ["/a", "/b", "/a", "/b"]
     rig.serial.answered(first.token, OperationDone())
-    for again in rig.asked[2:]:
+    for again in rig.requests[2:]:
         rig.serial.answered(again.token, NoNode())
     assert rig.done == [(NoNode(), NoNode())]
 
@@ -107,7 +107,7 @@ def test_what_is_asked_without_a_connection_waits_for_it() -> None:
     assert rig.paths == []
     rig.serial.connected()
     assert rig.paths == ["/a"]
-    rig.serial.answered(rig.asked[0].token, OperationDone())
+    rig.serial.answered(rig.requests[0].token, OperationDone())
     assert rig.done == [OperationDone()]
 
 
@@ -118,5 +118,5 @@ def test_a_lost_session_ends_all_tasks() -> None:
     rig.serial.add(rig.reader("/b"))
     rig.serial.cancel_all()
     rig.serial.connected()
-    rig.serial.answered(rig.asked[0].token, NoNode())
+    rig.serial.answered(rig.requests[0].token, NoNode())
     assert (rig.paths, rig.done, rig.serial.busy) == (["/a"], [], False)

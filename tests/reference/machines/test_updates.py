@@ -37,15 +37,15 @@ from tests.reference.machines.driving import Driver
 LEVELS = {"alpha": 2, "beta": 1}
 
 
-def known(**ranges: tuple[int, int]) -> Any:
+def context_of(**ranges: tuple[int, int]) -> Any:
     """The capabilities object of these ranges."""
     return intern_capabilities({FeatureName(name): span for name, span in ranges.items()})
 
 
 def here(dialect: Dialect, **levels: int) -> UpdateContext:
     """A controller and brokers 1 and 2 that support alpha 1-4 and beta 1-3; 3 lacks gamma."""
-    local = known(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
-    lacking = known(alpha=(1, 4), beta=(1, 3))
+    local = context_of(alpha=(1, 4), beta=(1, 3), gamma=(2, 2))
+    lacking = context_of(alpha=(1, 4), beta=(1, 3))
     return UpdateContext(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
 
 
@@ -185,9 +185,9 @@ def test_what_is_decided_holds_for_every_broker(data: st.DataObject, name: str) 
     """
     dialect = DIALECTS[name]
     groups = data.draw(st.lists(RANGES, max_size=3))
-    accepted = {known(**ranges): {number} for number, ranges in enumerate(groups)}
+    accepted = {context_of(**ranges): {number} for number, ranges in enumerate(groups)}
     levels = data.draw(st.dictionaries(NAMES, st.integers(max(1, dialect.lowest_level), 5)))
-    local = known(**data.draw(RANGES))
+    local = context_of(**data.draw(RANGES))
     items = data.draw(st.lists(ITEMS[name], max_size=4, unique_by=_name))
     version = data.draw(st.integers(0, 2)) if dialect.per_item else 1
     decision = decide(
@@ -227,7 +227,9 @@ def _downward(item: Update, version: int) -> bool:
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
 def test_deletion_asks_for_no_range(finalized: set[str], named: set[str]) -> None:
     """What is finalized goes, whoever supports it; if one name is not, none goes (F-51, F-53)."""
-    situation = UpdateContext(EARLY_DRAFT, dict.fromkeys(finalized, 3), {known(): {1}}, known())
+    situation = UpdateContext(
+        EARLY_DRAFT, dict.fromkeys(finalized, 3), {context_of(): {1}}, context_of()
+    )
     decision = decide(situation, DeleteFeatures((*named,)))
     if named <= finalized:
         assert decision.levels == dict.fromkeys(finalized - named, 3)
@@ -250,10 +252,10 @@ def test_broker_and_controller_agree(
     driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
     driver.start()
     live = LiveBrokers(dialect)
-    accepted = live.put(4, LiveBroker(known(**ranges), 1), levels)
+    accepted = live.put(4, LiveBroker(context_of(**ranges), 1), levels)
     assert accepted is not bool(driver.exits)
-    every = known(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
-    situation = UpdateContext(dialect, {}, {known(**ranges): {4}}, every)
+    every = context_of(**dict.fromkeys(["alpha", "beta", "gamma", "delta"], (1, 5)))
+    situation = UpdateContext(dialect, {}, {context_of(**ranges): {4}}, every)
     items: dict[str, Callable[[str, int], Update]] = {
         "early-draft": EarlyUpdate,
         "later-draft": LaterUpdate,

@@ -109,20 +109,20 @@ class Scenario:
         before = len(self.history.log), len(process.requests)
         while process.requests:
             process.serve(self._now_ms)
-        asked = 0 if name in self._frozen else len(session.asked)
+        asked = 0 if name in self._frozen else len(session.requests)
         for _ in range(asked):
             session.serve()
         heard = 0
         if name not in self._deaf:
             session.advance(session.lag if session.connected else 0)
-            heard = len(session.coming)
+            heard = len(session.events)
             for _ in range(heard):
                 if process.exit is None:
-                    process.hear(self._now_ms)
-        told = [process.tells.popleft() for _ in range(len(process.tells))]
+                    process.deliver(self._now_ms)
+        told = [process.updates.popleft() for _ in range(len(process.updates))]
         for tell in told:
             self._happened.append(f"tells b{tell.broker_id} {whole_set(tell.message)}")
-            self.processes[f"b{tell.broker_id}"].told(tell, self._now_ms)
+            self.processes[f"b{tell.broker_id}"].on_update_metadata(tell, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
             self._close(name)
@@ -136,9 +136,9 @@ class Scenario:
             self._happened += written(transaction.before, transaction.after)
         self._read = len(self.history.log)
         for name, process in self.processes.items():
-            said = [line.removeprefix(KEPT_OUT) for line in process.said if KEPT_OUT in line]
+            said = [line.removeprefix(KEPT_OUT) for line in process.logged if KEPT_OUT in line]
             self._happened += [f"keeps out b{who}" for line in said for who in line.split(",")]
-            process.said.clear()
+            process.logged.clear()
             epoch = process.controller.epoch if process.controller.active else 0
             if epoch > self._active.get(name, 0):
                 self._happened.append(f"elected {name} @{epoch}")
@@ -180,7 +180,7 @@ class Scenario:
         process = self.processes[name]
         assert process.session is not None
         process.session.expire()
-        process.lose(self._now_ms)
+        process.expire(self._now_ms)
         self._begin(name)
 
     # -- faults ------------------------------------------------------------------------------------
@@ -199,16 +199,16 @@ class Scenario:
         session = self.processes[name].session
         assert session is not None
         if what == "done":
-            while session.asked:
+            while session.requests:
                 session.serve()
-            for number, (who, event) in enumerate(session.coming):
+            for number, (who, event) in enumerate(session.events):
                 if isinstance(event, OperationCompleted):
-                    session.coming[number] = (
+                    session.events[number] = (
                         who,
                         OperationCompleted(event.token, OutcomeUnknown()),
                     )
         session.disconnect(_Whole(), MACHINES)
-        assert any(isinstance(event, Disconnected) for _, event in session.coming)
+        assert any(isinstance(event, Disconnected) for _, event in session.events)
         self._resume(name)
 
     def _join(self, name: str) -> None:

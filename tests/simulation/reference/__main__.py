@@ -34,7 +34,7 @@ def main() -> None:
         written += len(world.auditor.written)
         elections += world.auditor.elections
         exits += world.exits
-        told.update(world.auditor.told())
+        told.update(world.auditor.results())
     took = perf_counter() - began
     sys.stdout.write(
         f"{options.seeds} histories in {took:.1f} s ({options.seeds / took:.0f}/s):"

@@ -36,13 +36,13 @@ class Auditor:
 
     # -- clients -----------------------------------------------------------------------------------
 
-    def ask(self, process: Process, request: Request) -> int:
+    def on_request(self, process: Process, request: Request) -> int:
         """A request is on its way; its number."""
         number = next(self._numbers)
         self.claims[number] = Claim(process, request, len(self._history.log))
         return number
 
-    def answer(self, number: int, response: Response) -> None:
+    def on_response(self, number: int, response: Response) -> None:
         """It is answered."""
         claim = self.claims[number]
         assert claim.response is None, f"answered twice: {claim}, then {response}"
@@ -54,7 +54,7 @@ class Auditor:
         """How many there were."""
         return len(self._elected)
 
-    def told(self) -> Iterator[str]:
+    def results(self) -> Iterator[str]:
         """What each request for a change was answered."""
         for claim in self.claims.values():
             answer = claim.response
@@ -81,7 +81,7 @@ class Auditor:
         node = self._history.tree.get(EPOCH)
         return 0 if node is None else self._elected.get(int(node.data), 0)
 
-    def look(self, process: Process | None) -> None:
+    def check(self, process: Process | None) -> None:
         """Audit the transactions since the last look, and the process that acted."""
         for transaction in self._history.log[self._read :]:
             self._transaction(transaction)

@@ -23,7 +23,7 @@ from featurewatch.reference.machines.requests import ApiVersions, Request, Respo
 from featurewatch.streams.types import Range
 from tests.simulation.reference.session import Session
 
-Answer = Callable[[int, Response], None]
+OnResponse = Callable[[int, Response], None]
 BROKER, CONTROLLER = "broker", "controller"
 MACHINES = (BROKER, CONTROLLER)
 
@@ -32,7 +32,7 @@ class Process:
     """One start of a node; what was asked of it and not answered when it dies, is not answered."""
 
     def __init__(
-        self, node_id: int, dialect: Dialect, ranges: Mapping[str, Range], answer: Answer
+        self, node_id: int, dialect: Dialect, ranges: Mapping[str, Range], answer: OnResponse
     ) -> None:
         self.node_id = node_id
         self.ranges = dict(ranges)
@@ -40,10 +40,10 @@ class Process:
         self.controller = ReferenceController(node_id, dialect, ranges)
         self.session: Session | None = None
         self.requests: deque[tuple[int, Request]] = deque()
-        self.tells: deque[SendUpdateMetadata] = deque()
+        self.updates: deque[SendUpdateMetadata] = deque()
         """What its controller sends to brokers; the world carries it."""
         self.exit: ExitProcess | None = None
-        self.said: list[str] = []
+        self.logged: list[str] = []
         self._answer = answer
         self._standing = False
 
@@ -57,7 +57,7 @@ class Process:
         self.session = session
         session.begin(BROKER)
 
-    def lose(self, now_ms: int) -> None:
+    def expire(self, now_ms: int) -> None:
         """The session has expired, and it is told so."""
         self.session = None
         standing, self._standing = self._standing, False
@@ -65,10 +65,10 @@ class Process:
         if standing:
             self._give(CONTROLLER, SessionLost(), now_ms)
 
-    def hear(self, now_ms: int) -> None:
+    def deliver(self, now_ms: int) -> None:
         """Take the next event that comes from ZooKeeper."""
         assert self.session is not None
-        who, event = self.session.coming.popleft()
+        who, event = self.session.events.popleft()
         if who == CONTROLLER and not self._standing:
             return
         self._give(who, event, now_ms)
@@ -82,7 +82,7 @@ class Process:
         who = BROKER if isinstance(request, ApiVersions) or not self._standing else CONTROLLER
         self._give(who, RequestReceived(request_id, request), now_ms)
 
-    def told(self, tell: SendUpdateMetadata, now_ms: int) -> None:
+    def on_update_metadata(self, tell: SendUpdateMetadata, now_ms: int) -> None:
         """A controller's message has come."""
         self._give(BROKER, UpdateMetadataReceived(tell.message), now_ms)
 
@@ -97,12 +97,12 @@ class Process:
             match effect:
                 case ZookeeperRequest():
                     if self.session is not None:
-                        self.session.ask(who, effect)
+                        self.session.send(who, effect)
                 case SendResponse(request_id, response):
                     self._answer(request_id, response)
                 case ExitProcess():
                     self.exit = effect
                 case WriteLog(line):
-                    self.said.append(line)
+                    self.logged.append(line)
                 case SendUpdateMetadata():
-                    self.tells.append(effect)
+                    self.updates.append(effect)

@@ -29,7 +29,7 @@ from featurewatch.reference.machines.zookeeper import (
 )
 from tests.simulation.reference.tree import History, read
 
-Letter = tuple[str, Event]
+AddressedEvent = tuple[str, Event]
 """An event for one of the machines that share a session, by its name."""
 
 
@@ -39,8 +39,8 @@ class Session:
     def __init__(self, session_id: int, history: History) -> None:
         self.session_id = session_id
         self.connected = True
-        self.asked: deque[tuple[str, ZookeeperRequest]] = deque()
-        self.coming: deque[Letter] = deque()
+        self.requests: deque[tuple[str, ZookeeperRequest]] = deque()
+        self.events: deque[AddressedEvent] = deque()
         self.over = False
         self._history = history
         self._view = len(history.log)
@@ -54,19 +54,19 @@ class Session:
 
     def begin(self, who: str) -> None:
         """The session's first event for one of its machines."""
-        self.coming.append((who, SessionStarted(self.session_id)))
+        self.events.append((who, SessionStarted(self.session_id)))
 
-    def ask(self, who: str, asked: ZookeeperRequest) -> None:
+    def send(self, who: str, asked: ZookeeperRequest) -> None:
         """Send an operation; with no connection its outcome is unknown, and it is not done."""
         if self.connected:
-            self.asked.append((who, asked))
+            self.requests.append((who, asked))
         else:
-            self.coming.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
+            self.events.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
 
     def serve(self) -> None:
         """The server carries out the next operation."""
-        who, asked = self.asked.popleft()
-        self.coming.append((who, OperationCompleted(asked.token, self._do(who, asked.operation))))
+        who, asked = self.requests.popleft()
+        self.events.append((who, OperationCompleted(asked.token, self._do(who, asked.operation))))
 
     def advance(self, steps: int) -> None:
         """The server comes to know of more transactions; watches on what they changed fire."""
@@ -75,40 +75,40 @@ class Session:
             for change in self._history.log[self._view].changes:
                 watches = self._children if change.kind is WatchKind.CHILDREN else self._data
                 for who in sorted(watches.pop(change.path, ())):
-                    self.coming.append((who, WatchFired(change.path, change.kind)))
+                    self.events.append((who, WatchFired(change.path, change.kind)))
             self._view += 1
 
     def disconnect(self, random: Random, machines: tuple[str, ...]) -> None:
         """The connection breaks; of what is under way a part has arrived, and a part is done."""
-        arrived = random.randint(0, len(self.coming))
-        done = random.randint(0, len(self.asked))
-        kept = [*self.coming][:arrived]
-        for who, event in [*self.coming][arrived:]:
+        arrived = random.randint(0, len(self.events))
+        done = random.randint(0, len(self.requests))
+        kept = [*self.events][:arrived]
+        for who, event in [*self.events][arrived:]:
             if isinstance(event, OperationCompleted):
                 kept.append((who, OperationCompleted(event.token, OutcomeUnknown())))
             elif not isinstance(event, WatchFired):
                 kept.append((who, event))
-        for number, (who, asked) in enumerate(self.asked):
+        for number, (who, asked) in enumerate(self.requests):
             if number < done and not isinstance(asked.operation, GetData | Exists | GetChildren):
                 self._history.write(self.session_id, asked.operation)
             kept.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
-        self.coming = deque(kept)
-        self.asked.clear()
+        self.events = deque(kept)
+        self.requests.clear()
         self._data.clear()
         self._children.clear()
         self.connected = False
-        self.coming.extend((who, Disconnected()) for who in machines)
+        self.events.extend((who, Disconnected()) for who in machines)
 
     def reconnect(self, machines: tuple[str, ...]) -> None:
         """Another server takes the session over."""
         self.connected = True
-        self.coming.extend((who, Reconnected()) for who in machines)
+        self.events.extend((who, Reconnected()) for who in machines)
 
     def expire(self) -> None:
         """The servers give it up: its ephemeral znodes go."""
         self._history.close(self.session_id)
         self.over, self.connected = True, False
-        self.asked.clear()
+        self.requests.clear()
 
     def _do(self, who: str, operation: Operation) -> OperationResult:
         match operation:

@@ -59,7 +59,7 @@ class World:
 
     def start(self, node_id: int, ranges: dict[str, Range]) -> Process:
         """Start a node's process in a new session."""
-        process = Process(node_id, self.dialect, ranges, self.auditor.answer)
+        process = Process(node_id, self.dialect, ranges, self.auditor.on_response)
         self.nodes[node_id] = process
         self._join(process)
         return process
@@ -111,7 +111,7 @@ class World:
     def _served(self, request: Request) -> bool:
         true = self.auditor.true_controller()
         (process,) = (each for each in self.processes if each.session_id == true)
-        number = self.auditor.ask(process, request)
+        number = self.auditor.on_request(process, request)
         process.requests.append((number, request))
         self.rest()
         response = self.auditor.claims[number].response
@@ -127,7 +127,7 @@ class World:
             if chance < 0.1:
                 self._revive()
         elif chance < self._asks:
-            self.ask(
+            self.request(
                 process, random_request(self.random, self.dialect, FEATURES, self.auditor.levels)
             )
         elif chance < self._asks + self._faults:
@@ -136,7 +136,7 @@ class World:
             self._work(process)
         if self._orphans and self.random.random() < 0.03:
             self._orphans.pop(0).expire()
-        self.auditor.look(process)
+        self.auditor.check(process)
 
     def _revive(self) -> None:
         """Start a dead node, most often not before its old session has expired."""
@@ -144,12 +144,12 @@ class World:
         if f"/brokers/ids/{node_id}" not in self.history.tree or self.random.random() < 0.1:
             self._start(node_id)
 
-    def ask(self, process: Process, request: Request) -> int:
+    def request(self, process: Process, request: Request) -> int:
         """A client asks a process; most know who is the controller."""
         if self.random.random() < 0.8:
             true = self.auditor.true_controller()
             process = next((each for each in self.processes if each.session_id == true), process)
-        number = self.auditor.ask(process, request)
+        number = self.auditor.on_request(process, request)
         process.requests.append((number, request))
         return number
 
@@ -164,14 +164,14 @@ class World:
         ready: list[Callable[[], None]] = []
         if process.requests:
             ready.append(lambda: process.serve(self.now_ms))
-        if process.tells:
+        if process.updates:
             ready.append(lambda: self._carry(process))
-        if session is None or (not session.coming and not session.connected):
+        if session is None or (not session.events and not session.connected):
             ready.append(lambda: self._reconnect(process))
-        elif session.coming:
-            ready.append(lambda: process.hear(self.now_ms))
+        elif session.events:
+            ready.append(lambda: process.deliver(self.now_ms))
         if session is not None and session.connected:
-            if session.asked:
+            if session.requests:
                 ready.append(session.serve)
             if session.lag:
                 ready.append(lambda: session.advance(self.random.randint(1, 3)))
@@ -179,16 +179,16 @@ class World:
 
     def _carry(self, process: Process) -> None:
         """One of a controller's messages arrives, or is lost; the receiver may end by it."""
-        tell = process.tells.popleft()
+        tell = process.updates.popleft()
         receiver = self.nodes.get(tell.broker_id)
         if receiver is not None and self.random.random() < 0.9:
-            receiver.told(tell, self.now_ms)
+            receiver.on_update_metadata(tell, self.now_ms)
             self._reap(receiver)
 
     def _reconnect(self, process: Process) -> None:
         session = process.session
         if session is None or session.over:
-            process.lose(self.now_ms)
+            process.expire(self.now_ms)
             self._join(process)
         else:
             session.reconnect(MACHINES)
@@ -224,5 +224,5 @@ class World:
             process, ready = self.random.choice(busy)
             self.random.choice(ready)()
             self._reap(process)
-            self.auditor.look(process)
+            self.auditor.check(process)
         raise AssertionError("the cluster does not come to rest")

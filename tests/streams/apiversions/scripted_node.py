@@ -58,14 +58,14 @@ class ScriptedNode:
                 self.asked.append(key)
                 if self.mute:
                     continue
-                body = struct.pack(">i", correlation) + self.answer(key, version)
+                body = struct.pack(">i", correlation) + self.respond(key, version)
                 writer.write(struct.pack(">i", len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
         finally:
             writer.close()
 
-    def answer(self, key: int, version: int) -> bytes:
+    def respond(self, key: int, version: int) -> bytes:
         """The response without length and correlation id."""
         if key == DESCRIBE_CLUSTER:
             return b"\0" + _bytes_of(self._cluster())

@@ -118,7 +118,7 @@ def test_questions_exist_in_every_version_that_is_offered():
             assert int(request.__version__) == int(answer.__version__) == version
 
 
-def testwhat_is_not_seen_is_said():
+def test_nodes_that_are_not_covered_are_reported():
     """Controllers without an address, and nodes that advertise the same one."""
     same = Address("h", 9092)
     nodes = {NodeKey(Role.BROKER, NodeId(n)): same for n in (1, 2)}

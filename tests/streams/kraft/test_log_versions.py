@@ -56,12 +56,12 @@ def state_of(snapshot: Path) -> list[Record]:
 async def snapshot_after(cluster: Cluster, offset: int) -> Path:
     """The first snapshot that a controller makes of a state with this offset in it."""
 
-    def found() -> list[Path]:
+    def segments() -> list[Path]:
         files = cluster.node(1).metadata_log.glob("*.checkpoint")
         return sorted(file for file in files if parse_name(file.name)[0] > offset)
 
-    await until(found, 60)
-    return found()[0]
+    await until(segments, 60)
+    return segments()[0]
 
 
 @pytest.mark.stack
@@ -110,7 +110,7 @@ async def test_a_lossless_downgrade(
         with file.open("rb") as content:
             (chunk,) = read_snapshot(content, cluster_id, file.name, 1)
         assert isinstance(chunk, SnapshotChunk)
-        outcome = engine.take(chunk)
+        outcome = engine.apply(chunk)
     assert [(c.before, c.after, c.from_snapshot) for c in outcome.changes] == [
         (before, after, True)
     ]
@@ -194,7 +194,7 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
 
 def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
     """What is said of these events; nothing in them may be unreadable."""
-    outcomes = [engine.take(event) for event in events]
+    outcomes = [engine.apply(event) for event in events]
     assert dict(engine.state.image.unreadable) == {}
     return outcomes
 

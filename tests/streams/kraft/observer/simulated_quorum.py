@@ -106,7 +106,7 @@ class Quorum:
             node.start = node.snapshot.offset
             node.log = [entry for entry in node.log if entry[0] >= node.start]
 
-    def answer(
+    def respond(
         self, ask: requests.ObserverRequest, version: int, chaos: int
     ) -> requests.ObserverResponse | None:
         """What the asked node says; none: nobody is there."""

@@ -238,13 +238,13 @@ class Auditor:
         self.ids: set[str] = set()
         self.passed_over = 0
         """Versions that the snapshots jumped over."""
-        self.said_passed_over = 0
+        self.reported_passed_over = 0
         self.events: list[ZnodeChange | ZnodeSnapshot] = []
         self.dead_letters: list[DeadLetter] = []
         self._reading: dict[str, tuple[ZnodeVersion, ZnodeContent]] | None = None
         self._first = True
 
-    def take(self, events: list[WatcherEvent]) -> None:
+    def apply(self, events: list[WatcherEvent]) -> None:
         """Applies events in order."""
         for event in events:
             if isinstance(event, DeadLetter):
@@ -294,7 +294,7 @@ class Auditor:
                 assert stat.version >= before[0].version, "a reading went back"
                 self.passed_over += max(0, stat.version - before[0].version - 1)
         text = event.reason.partition("not told: ")[2]
-        self.said_passed_over += int(text or 0)
+        self.reported_passed_over += int(text or 0)
         self._first = False
         self.known, self._reading = self._reading, None
 
@@ -324,7 +324,7 @@ def settle(connection: Connection, auditor: Auditor, now_ms: int) -> None:
         sent = connection.send()
         connection.serve()
         connection.apply()
-        auditor.take(connection.deliver(now_ms))
+        auditor.apply(connection.deliver(now_ms))
         if not sent and not connection.busy and connection.observer.caught_up:
             return
     raise AssertionError(f"it does not come to rest: {connection.observer.stall_reason}")

@@ -28,7 +28,7 @@ from tests.streams.zookeeper.watcher.simulated import (
 PACE = WatcherTiming(forbidden_retry_ms=100, retry_ms=100, lag_pause_ms=10, rebuilt_after_ms=1000)
 
 
-class Scene:
+class WatchedEnsemble:
     """An ensemble and an observer of it."""
 
     def __init__(self, cluster: str | None = CLUSTER, wanted: WatchScope | None = None) -> None:
@@ -62,7 +62,7 @@ class Scene:
             self.connection.send()
             self.connection.serve()
             self.connection.apply()
-            self.auditor.take(self.connection.deliver(self.now_ms))
+            self.auditor.apply(self.connection.deliver(self.now_ms))
 
     @property
     def line(self) -> str:
@@ -81,7 +81,7 @@ class Scene:
 
 def test_the_order_after_a_connection():
     """First a sync, then the cluster's id, then the rest; nothing is said before all is read."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     asked = []
     for _ in range(3):
         ask = scene.request()
@@ -99,7 +99,7 @@ def test_the_order_after_a_connection():
 
 def test_the_cluster_is_learned_where_none_is_configured():
     """Whoever's znodes they are, the events carry its id."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     assert scene.observer.cluster is None
     scene.settle()
     assert scene.observer.cluster == CLUSTER
@@ -108,7 +108,7 @@ def test_the_cluster_is_learned_where_none_is_configured():
 
 def test_no_cluster_yet_and_then_one():
     """An absent id is waited for, and the line tells a missing chroot from an empty one."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.delete("/cluster/id")
     scene.run()
     assert "no Kafka registered here yet" in scene.line
@@ -121,7 +121,7 @@ def test_no_cluster_yet_and_then_one():
 
 def test_no_chroot():
     """Where not even the chroot is, it is the chroot that is to be checked."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     for path in ("/cluster/id", "/brokers/ids", "/brokers", "/cluster", "/"):
         scene.ensemble.delete(path)
     scene.run()
@@ -130,7 +130,7 @@ def test_no_chroot():
 
 def test_another_cluster_and_then_the_right_one():
     """Nothing of another cluster is read or said; when the id is right all is."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.set("/cluster/id", cluster_id("other"))
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
@@ -144,7 +144,7 @@ def test_another_cluster_and_then_the_right_one():
 
 def test_a_cluster_that_becomes_another_one():
     """What comes after is not the cluster's any more, and is not said."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.settle()
     said = len(scene.auditor.events)
     scene.ensemble.set("/cluster/id", cluster_id("other"))
@@ -166,7 +166,7 @@ def test_a_cluster_that_becomes_another_one():
 
 def test_an_id_that_cannot_be_read():
     """A broken id does not say whose znodes these are: a dead letter, and no more."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.set("/cluster/id", b"{")
     scene.run()
     assert "is unreadable" in scene.line
@@ -176,11 +176,11 @@ def test_an_id_that_cannot_be_read():
 
 def test_an_id_that_may_not_be_read():
     """With the id in the settings the rest is followed; without, it is what is missing."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.forbid("/cluster/id")
     scene.run()
     assert "or the cluster's id in the settings" in scene.line
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.forbid("/cluster/id")
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
@@ -191,7 +191,7 @@ def test_an_id_that_may_not_be_read():
 
 def test_what_may_not_be_read_is_tried_again():
     """It is called unreadable, once; with the right given a snapshot says what it holds."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.ensemble.forbid("/feature")
     scene.settle()
@@ -208,7 +208,7 @@ def test_what_may_not_be_read_is_tried_again():
 
 def test_a_right_that_is_taken_away_takes_nothing_known():
     """What was read stays until it can be read again; what changed meanwhile counts as missed."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.settle()
     scene.ensemble.forbid("/feature")
@@ -227,7 +227,7 @@ def test_a_right_that_is_taken_away_takes_nothing_known():
 
 def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
     """Those that were known keep their watches."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/brokers/ids/1", content("/brokers/ids/1", 1))
     scene.settle()
     scene.ensemble.forbid("/brokers/ids")
@@ -242,7 +242,7 @@ def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
 
 def test_a_history_that_went_back():
     """A server that knows less is asked again and again; when no other comes, all begins anew."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     for number in range(2, 8):
         scene.ensemble.set("/feature", content("/feature", number))
@@ -277,7 +277,7 @@ def test_a_history_that_went_back():
 
 def test_a_read_that_fails_is_tried_again():
     """Any other error is a line, and the sweep waits for the znode."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.run(4)
     failing = None
     while failing is None:
@@ -287,7 +287,7 @@ def test_a_read_that_fails_is_tried_again():
         elif ask is not None:
             scene.connection.requests.append(ask)
             scene.connection.serve()
-        scene.auditor.take(scene.connection.deliver(0))
+        scene.auditor.apply(scene.connection.deliver(0))
     assert scene.observer.on_response(failing.token, ReadFailed("ThrottledOp"), 0, 0, 0) == []
     assert scene.line == "/feature cannot be read at zk:2181/k: ThrottledOp"
     scene.settle()
@@ -296,7 +296,7 @@ def test_a_read_that_fails_is_tried_again():
 
 def test_a_bad_znode_is_a_dead_letter_once():
     """Its bytes go to the dead letters with the place; a new session does not send them again."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", b"junk")
     scene.settle()
     scene.observer.on_disconnected("away", 0)
@@ -312,7 +312,7 @@ def test_a_bad_znode_is_a_dead_letter_once():
 
 def test_a_broker_with_a_range_upside_down():
     """A dead letter says it, and the broker is told as it is."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     data = b'{"version":5,"endpoints":[],"features":{"f":{"min_version":3,"max_version":1}}}'
     scene.ensemble.make("/brokers/ids/1", data)
     scene.settle()
@@ -325,7 +325,7 @@ def test_a_broker_with_a_range_upside_down():
 @pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
 def test_snapshots_come_in_chunks(znodes, sizes):
     """So many znodes each, numbered, the last one marked; brokers stand in order of their ids."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     for number in range(znodes):
         scene.ensemble.make(f"/brokers/ids/{number}", content("/brokers/ids/0", 1))
     scene.settle()
@@ -339,7 +339,7 @@ def test_snapshots_come_in_chunks(znodes, sizes):
 
 def test_no_reading_has_the_name_of_another():
     """Each snapshot is told apart by its session and a count."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     names = set()
     for session in (1, 2, -3, 2):
         scene.observer.on_disconnected("away", 0)
@@ -351,7 +351,7 @@ def test_no_reading_has_the_name_of_another():
 
 def test_partitions_come_and_go_with_their_topics():
     """Directories are followed down to each state, and with a topic all of it is gone."""
-    scene = Scene(wanted=WatchScope(partitions=True))
+    scene = WatchedEnsemble(wanted=WatchScope(partitions=True))
     scene.ensemble.make("/brokers/topics", b"")
     scene.settle()
     base = "/brokers/topics/t"
@@ -374,7 +374,7 @@ def test_partitions_come_and_go_with_their_topics():
 
 def test_what_comes_from_an_old_connection_is_void():
     """Neither its answers nor its watches count."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     ask = scene.request()
     generation = scene.observer.generation
     scene.observer.on_disconnected("away", 0)

@@ -24,7 +24,7 @@ def test_what_is_said_is_what_zookeeper_holds(first):
             play(seed, world)
             settle(world.connection, world.auditor, world.now_ms)
             assert world.auditor.known == truth(world.ensemble, WATCHED)
-            assert world.auditor.passed_over == world.auditor.said_passed_over
+            assert world.auditor.passed_over == world.auditor.reported_passed_over
             assert world.observer.caught_up
             assert world.observer.stall_reason is None
         except AssertionError as error:

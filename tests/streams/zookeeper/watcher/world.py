@@ -69,7 +69,7 @@ class WatcherWorld:
             case "send":
                 connection.send()
             case "deliver":
-                self.auditor.take(connection.deliver(self.now_ms))
+                self.auditor.apply(connection.deliver(self.now_ms))
             case "swap":
                 # A fired watch may reach us before the answer that came first.
                 wire = connection.wire
