@@ -156,7 +156,7 @@ def test_the_readme_lists_the_commands() -> None:
         assert program == "featurewatch"
         command = group.commands[name]
         named.append(name)
-        flags = {flag for each in command.params for flag in each.opts}
+        flags = {flag for param in command.params for flag in param.opts}
         parts = set(getattr(command, "commands", ()))
         assert set(rest) <= flags | parts, usage
     assert sorted(named) == sorted(group.commands)

@@ -114,8 +114,12 @@ class ScriptedCluster:
                 tell = responses.metadata if call.key == METADATA else responses.describe_cluster
                 return tell(call, view)
             node.updates.append(call)
-            told = node.script(call)
-            return None if told is None else responses.update_features(call, self._speech, told)
+            response = node.script(call)
+            return (
+                None
+                if response is None
+                else responses.update_features(call, self._speech, response)
+            )
 
         return respond
 
@@ -125,11 +129,11 @@ def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
         return responses.api_versions_error(ErrorCode.unsupported_version)
     told = responses.api_versions(call, speech, node.features)
     keys = []
-    for each in told.api_keys:
-        if each.api_key != 57:
-            if node.lists or each.api_key != DESCRIBE_CLUSTER:
-                keys.append(each)
+    for api_key in told.api_keys:
+        if api_key.api_key != 57:
+            if node.lists or api_key.api_key != DESCRIBE_CLUSTER:
+                keys.append(api_key)
         elif node.versions is not None:
             low, high = node.versions
-            keys.append(replace(each, min_version=low, max_version=high))
+            keys.append(replace(api_key, min_version=low, max_version=high))
     return replace(told, api_keys=tuple(keys))

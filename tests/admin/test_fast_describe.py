@@ -57,8 +57,8 @@ def serving(content: bytes) -> Address:
 def test_it_knows_nothing_of_what_it_cannot_read(content: bytes, framed: bool) -> None:
     """Any bytes, in a frame or not: no exception, and nothing made up of features."""
     head = len(content).to_bytes(4, "big") if framed else b""
-    found = fast_describe(serving(head + content), None, 5)
-    assert found is None or found.epoch is None or found.epoch >= 0
+    metadata = fast_describe(serving(head + content), None, 5)
+    assert metadata is None or metadata.epoch is None or metadata.epoch >= 0
 
 
 def test_an_older_node_and_none_at_all_are_left_to_the_client() -> None:

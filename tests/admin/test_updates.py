@@ -50,20 +50,20 @@ def test_the_older_question_is_answered() -> None:
     """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
     (M-29)."""
     kinds = [FeatureUpdate(NAME, LEVEL, kind) for kind in KINDS]
-    assert [one.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for one in kinds] == [
+    assert [update.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for update in kinds] == [
         False,
         True,
         False,
     ]
-    assert [one.allows_downgrade() for one in kinds] == [False, True, True]
+    assert [update.allows_downgrade() for update in kinds] == [False, True, True]
 
 
 def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
     """The texts of Kafka's clients where the server sends none."""
-    (one,) = uniform_result([NAME], 31, None).results
-    assert one.text == "Cluster authorization failed."
-    (one,) = uniform_result([NAME], 999, None).results
-    assert one.text == "The server answered with error 999."
+    (result,) = uniform_result([NAME], 31, None).results
+    assert result.text == "Cluster authorization failed."
+    (result,) = uniform_result([NAME], 999, None).results
+    assert result.text == "The server answered with error 999."
 
 
 def metadata(

@@ -85,7 +85,7 @@ def _check(bus: BusSettings) -> None:
         assert by_key[change.id] == (change.after, change.revision)
     told = Counter(change.id for change in changes if change.after == LEVEL)
     assert told.total() >= 2, "no crash led to a second telling: the points were not reached"
-    digests = {(each.revision, each.digest) for each in snapshots}
+    digests = {(snapshot.revision, snapshot.digest) for snapshot in snapshots}
     assert sorted(revision for revision, _ in digests) == [1, 2]
     states: dict[str, list[AlertState]] = {}
     for alert in alerts:

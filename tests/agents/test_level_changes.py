@@ -83,8 +83,8 @@ class MonitoringSink(LogSink):
 
     def levels(self) -> list[tuple[int, int]]:
         """The changes of metadata.version, before and after."""
-        found = [change for change in self.changes if change.feature == METADATA_VERSION]
-        return [(change.before, change.after) for change in found]
+        changes = [change for change in self.changes if change.feature == METADATA_VERSION]
+        return [(change.before, change.after) for change in changes]
 
     def incarnations(self) -> dict[str, str]:
         """Every registered node's process, by what the log says of it."""
@@ -108,7 +108,7 @@ def following(
 def on_disk(node: KafkaNode) -> list[tuple[int, str, dict[str, Any]]]:
     """Offset, type and content of each record in a node's copy of the log."""
     (segment,) = node.metadata_log.glob("*.log")
-    return [(each["offset"], each["type"], each["data"]) for each in ours(segment)]
+    return [(record["offset"], record["type"], record["data"]) for record in ours(segment)]
 
 
 def level_records(node: KafkaNode) -> list[int]:
@@ -205,12 +205,12 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
     """Level after level, each node says the new one from the same process as before (F-71)."""
-    watched, asked = MonitoringSink(mixed), LogSink()
+    watched, sink = MonitoringSink(mixed), LogSink()
     settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
-    asking = asyncio.create_task(ApiVersionsSource(settings, asked).run())
+    asking = asyncio.create_task(ApiVersionsSource(settings, sink).run())
 
     def levels_by_node() -> dict[tuple[Role, NodeId], int]:
-        answers = [each for each in asked.events if isinstance(each, NodeAnswer)]
+        answers = [event for event in sink.events if isinstance(event, NodeAnswer)]
         return {(a.role, a.node_id): a.finalized.get(METADATA_VERSION, 0) for a in answers}
 
     def all_at(level: int) -> bool:
@@ -244,8 +244,8 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
     async with following(mixed, watched):
         await until(watched.following)
         target = {METADATA_VERSION: FeatureLevel(TOO_HIGH)}
-        (found,) = assess_readiness(watched.image, None, target).blockers
-        assert (found.role, found.node_id) == key
+        (blocker,) = assess_readiness(watched.image, None, target).blockers
+        assert (blocker.role, blocker.node_id) == key
         with LightNodes(mixed.controllers, mixed.cluster_id, 1) as light:
             await asyncio.to_thread(light.unregister, [11])
         await until(lambda: watched.image.nodes.get(key) is None)

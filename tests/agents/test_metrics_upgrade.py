@@ -22,8 +22,8 @@ def shown(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels,
     text = generate_latest(meters.registry).decode()
     return {
         family.name.removeprefix("featurewatch_"): {
-            tuple(sorted((k, v) for k, v in one.labels.items() if k != "cluster")): one.value
-            for one in family.samples
+            tuple(sorted((k, v) for k, v in sample.labels.items() if k != "cluster")): sample.value
+            for sample in family.samples
         }
         for family in text_string_to_metric_families(text)
     }

@@ -119,8 +119,8 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
         await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus))
     ((topic, message),) = bus.sent
     assert topic == "featurewatch.state"
-    found = decode_snapshot(message.value)
-    assert (found.revision, dict(found.finalized)) == (1, {"metadata.version": 21})
+    snapshot = decode_snapshot(message.value)
+    assert (snapshot.revision, dict(snapshot.finalized)) == (1, {"metadata.version": 21})
 
 
 async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:

@@ -91,7 +91,7 @@ async def test_znodes_become_changes_and_outlive_the_worker(bus: Cluster, tmp_pa
         assert (again.nodes, again.features) == (image.nodes, image.features)
         await until(worker, lambda image: image.sources["zookeeper"].state is SourceState.SILENT)
     changes = [decode_change(value) for value in values_on(on_bus, FEATURE_CHANGES, 2)]
-    assert [(each.after, each.epoch, each.provenance["zxid"]) for each in changes] == [
+    assert [(change.after, change.epoch, change.provenance["zxid"]) for change in changes] == [
         (1, 2, 7),
         (2, 3, 8),
     ]

@@ -54,10 +54,10 @@ def test_a_person_is_asked_and_agrees(
     stderr, then the change is made and told on stdout."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         assert len(cluster.nodes[1].updates) == 1
-    assert (said.code, said.out) == (0, "metadata.version was upgraded to 21.\n")
-    lines = said.err.splitlines()
+    assert (result.code, result.out) == (0, "metadata.version was upgraded to 21.\n")
+    lines = result.err.splitlines()
     assert lines[0] == "metadata.version: 20 (3.8-IV0) -> 21 (3.9-IV0)"
     assert any(line.startswith("  21 (3.9-IV0) comes: ") for line in lines)
     assert "  the way back: a downgrade to 20 (3.8-IV0), without loss" in lines
@@ -73,10 +73,10 @@ def test_any_other_answer_sends_nothing(
     nothing."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (1, "")
-    assert said.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
 
 
 class Interrupting(Terminal):
@@ -99,10 +99,10 @@ def test_ctrl_c_at_the_question_sends_nothing(
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(sys, "stdin", Interrupting("y\n"))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *arguments)
+        result = ours(*by(cluster), *arguments)
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (130, "")
-    assert said.err.endswith("] \nfeaturewatch: nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (130, "")
+    assert result.err.endswith("] \nfeaturewatch: nothing was sent, nothing is changed\n")
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -175,8 +175,8 @@ def test_the_way_back_is_told_before(
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     features = FeaturesResponse({feature: (0, 99)}, {feature: now} if now else {}, 3)
     with ScriptedCluster(Node(features=features)) as cluster:
-        said = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
-    assert way_back in said.err
+        result = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
+    assert way_back in result.err
 
 
 def test_deletion_says_what_it_is_for(
@@ -185,10 +185,10 @@ def test_deletion_says_what_it_is_for(
     """Garbage collection: said before anything is asked or sent (F-52)."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "delete", "--features", "metadata.version")
+        result = ours(*by(cluster), "delete", "--features", "metadata.version")
         assert cluster.nodes[1].updates == []
-        assert said.err.startswith("featurewatch: deletion is for garbage collection")
-        assert said.err.index("garbage") < said.err.index("Go on?")
+        assert result.err.startswith("featurewatch: deletion is for garbage collection")
+        assert result.err.index("garbage") < result.err.index("Go on?")
         done = ours(*by(cluster), "delete", "--feature", "metadata.version", "--yes")
         assert done.out == "metadata.version was deleted.\n"
 
@@ -197,34 +197,34 @@ def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
     """The connection breaks after the change was sent: it is said that nobody knows, and by which
     command it is found out (F-45)."""
     with ScriptedCluster(Node(script=lambda _: None)) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         address = cluster.address()
-    assert (said.code, said.out, said.err.count("\n")) == (4, "", 1)
-    assert "whether the change was applied is unknown" in said.err
-    assert f"featurewatch features describe --bootstrap-server {address}" in said.err
+    assert (result.code, result.out, result.err.count("\n")) == (4, "", 1)
+    assert "whether the change was applied is unknown" in result.err
+    assert f"featurewatch features describe --bootstrap-server {address}" in result.err
 
 
 def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
     more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
     with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
-        said = ours(*by(cluster), "enable-latest", "--dry-run")
+        result = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
     (asked,) = call.body.feature_updates
     assert (asked.feature, asked.max_version_level) == ("metadata.version", 21)
-    assert said.code == 0
-    assert "the controllers were not asked" in said.err
+    assert result.code == 0
+    assert "the controllers were not asked" in result.err
 
 
 def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: FeaturesCommand) -> None:
     """What it supports is unknown: exit code 4, the node is named, the cluster is unchanged."""
     with ScriptedCluster(Node(), Node()) as cluster:
         cluster.stop(2)
-        said = ours(*by(cluster), "enable-latest")
+        result = ours(*by(cluster), "enable-latest")
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (4, "")
-    assert "what broker 2 supports is unknown: nobody listens at" in said.err
-    assert "nothing was sent, nothing is changed" in said.err
+    assert (result.code, result.out) == (4, "")
+    assert "what broker 2 supports is unknown: nobody listens at" in result.err
+    assert "nothing was sent, nothing is changed" in result.err
 
 
 def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> None:
@@ -267,11 +267,11 @@ def test_every_command_has_help(ours: FeaturesCommand) -> None:
     assert listed == ours("-h").out
     for command in ("describe", "upgrade", "downgrade", "disable", "delete", "enable-latest"):
         assert command in listed
-        said = ours(command, "--help")
-        assert said == ours(command, "-h")
-        assert said.code == 0
-        assert "--bootstrap-server" in said.out
-        assert ("--dry-run" in said.out) is (command != "describe")
+        result = ours(command, "--help")
+        assert result == ours(command, "-h")
+        assert result.code == 0
+        assert "--bootstrap-server" in result.out
+        assert ("--dry-run" in result.out) is (command != "describe")
 
 
 WRONG = (
@@ -301,16 +301,16 @@ def test_wrong_usage_is_told_before_anything_is_sent(
     arguments: tuple[str, ...], says: str, ours: FeaturesCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
-    said = ours(*arguments)
-    assert (said.code, said.out) == (2, "")
-    assert says in said.err
+    result = ours(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert says in result.err
 
 
 def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     """However long: Java's words, and nothing is sent; zeros before it do not count."""
     with ScriptedCluster(Node()) as cluster:
-        said = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
-        assert (said.code, "as a short" in said.err) == (1, True)
+        result = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
+        assert (result.code, "as a short" in result.err) == (1, True)
         assert cluster.nodes[1].asked == 0
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
@@ -321,9 +321,9 @@ def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
         address = cluster.address()
         cluster.stop(1)
         for step in (("describe",), RAISE):
-            said = ours("--bootstrap-server", str(address), *step)
-            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-            assert f"nobody listens at {address}" in said.err
+            result = ours("--bootstrap-server", str(address), *step)
+            assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+            assert f"nobody listens at {address}" in result.err
 
 
 def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
@@ -331,9 +331,9 @@ def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         for step in (("describe",), RAISE):
-            said = ours("--bootstrap-server", address, "--timeout", "0.2", *step)
-            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-            assert f"{address} did not answer for 0.2 s" in said.err
+            result = ours("--bootstrap-server", address, "--timeout", "0.2", *step)
+            assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+            assert f"{address} did not answer for 0.2 s" in result.err
 
 
 def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> None:
@@ -345,9 +345,9 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> No
         return None
 
     with ScriptedCluster(Node(script=interrupt)) as cluster:
-        said = ours(*by(cluster), *RAISE)
-    assert (said.code, said.out) == (130, "")
-    assert "see whether anything was changed: featurewatch features describe" in said.err
+        result = ours(*by(cluster), *RAISE)
+    assert (result.code, result.out) == (130, "")
+    assert "see whether anything was changed: featurewatch features describe" in result.err
 
 
 @pytest.mark.parametrize("dialect", ["early", "late"])
@@ -366,11 +366,11 @@ def test_released_kafka_is_asked_nothing_by_a_draft(
     """It would seem to have no features, and take a deletion for client quotas: one line with the
     option to give, exit code 1."""
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *arguments, "--dialect", dialect)
+        result = ours(*by(cluster), *arguments, "--dialect", dialect)
         assert cluster.nodes[1].updates == []
         address = cluster.address()
-    assert (said.code, said.out) == (1, "")
-    assert said.err.splitlines()[-1] == (
+    assert (result.code, result.out) == (1, "")
+    assert result.err.splitlines()[-1] == (
         f"featurewatch: {address} speaks as released Kafka does, and no draft of KIP-584: "
         "give --dialect released"
     )
@@ -389,9 +389,9 @@ def test_a_drafts_node_without_features_is_one(
 ) -> None:
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
-        said = ours(*by(cluster), "describe", "--dialect", dialect)
-    told = json.loads(said.out)
-    assert (said.code, said.err) == (0, "")
+        result = ours(*by(cluster), "describe", "--dialect", dialect)
+    told = json.loads(result.out)
+    assert (result.code, result.err) == (0, "")
     assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
 
 
@@ -400,9 +400,9 @@ def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
     is finalized all the same."""
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
     with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
-        said = ours(*by(cluster), "--json", *RAISE)
-    told: dict[str, Any] = json.loads(said.out)
-    assert (said.code, said.err, told["status"]) == (1, "", "FAILED")
+        result = ours(*by(cluster), "--json", *RAISE)
+    told: dict[str, Any] = json.loads(result.out)
+    assert (result.code, result.err, told["status"]) == (1, "", "FAILED")
     assert told["results"] == [
         {"feature": "metadata.version", "level": 21, "error": 95, "message": "no"}
     ]
@@ -455,9 +455,9 @@ def test_a_key_or_a_value_that_is_wrong_is_named(
     assert says in str(told.value)
     assert str(told.value).startswith(str(file))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "--command-config", str(file), *RAISE)
+        result = ours(*by(cluster), "--command-config", str(file), *RAISE)
         assert cluster.nodes[1].asked == 0
-    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert (result.code, result.err.count("\n")) == (2, 1)
 
 
 def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> None:
@@ -466,10 +466,10 @@ def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> 
     file = tmp_path / "client.properties"
     file.write_text("group.id=g\nssl.engine.factory.class=a.B\n")
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "--command-config", str(file), "describe")
-    assert said.code == 0
-    assert said.out.count("Feature: ") == 2
-    assert [line.split()[2] for line in said.err.splitlines()] == [
+        result = ours(*by(cluster), "--command-config", str(file), "describe")
+    assert result.code == 0
+    assert result.out.count("Feature: ") == 2
+    assert [line.split()[2] for line in result.err.splitlines()] == [
         "group.id",
         "ssl.engine.factory.class",
     ]

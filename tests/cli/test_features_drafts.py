@@ -142,15 +142,15 @@ def test_the_early_drafts_example(early: DraftCluster) -> None:
     asked = json.loads(early("describe", "--controller").out)
     assert asked == document(EARLY, LEVELS, 0, early.controller, EARLY_KEYS)
 
-    said = early(
+    result = early(
         *("update", "--feature-upgrade", f"{GROUP}:2", "--feature-upgrade", f"{OFFSETS}:0"),
         *("--feature-force-downgrade", f"{TRANSACTION}:3"),
         typed="Y\nY\n",
     )
     levels = {GROUP: 2, TRANSACTION: 3, OFFSETS: 0}
-    assert said.code == 0, said
-    assert json.loads(said.out) == document(EARLY, levels, 1, early.controller, EARLY_KEYS)
-    assert said.err.splitlines() == [
+    assert result.code == 0, result
+    assert json.loads(result.out) == document(EARLY, levels, 1, early.controller, EARLY_KEYS)
+    assert result.err.splitlines() == [
         "Please confirm before finalizing the upgrade of the following features:",
         f"1. {GROUP} from v1 (existing) to v2 (new)",
         f"2. {OFFSETS} from none (existing) to v0 (new)",
@@ -162,9 +162,9 @@ def test_the_early_drafts_example(early: DraftCluster) -> None:
         "[Y/n]? ",
     ]
 
-    said = early("disable", "--features", f"{GROUP},{TRANSACTION}", typed="y\n")
-    assert json.loads(said.out) == document(EARLY, {OFFSETS: 0}, 2, early.controller, EARLY_KEYS)
-    warning, *asked_lines = said.err.splitlines()
+    result = early("disable", "--features", f"{GROUP},{TRANSACTION}", typed="y\n")
+    assert json.loads(result.out) == document(EARLY, {OFFSETS: 0}, 2, early.controller, EARLY_KEYS)
+    warning, *asked_lines = result.err.splitlines()
     # What deletion is for stands before the question.
     assert warning.startswith("featurewatch: deletion is for garbage collection")
     assert asked_lines == [
@@ -181,13 +181,13 @@ def test_the_early_draft_sends_nothing_without_two_yeses(early: DraftCluster, ty
     """No, nothing, the end of the input, or a no to the second question: exit code 1, and the epoch
     is as it was (F-85)."""
     before = early.finalized()
-    said = early(
+    result = early(
         *("update", "--feature-upgrade", f"{GROUP}:2"),
         *("--feature-force-downgrade", f"{TRANSACTION}:3"),
         typed=typed,
     )
-    assert (said.code, said.out) == (1, "")
-    assert said.err.endswith("nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith("nothing was sent, nothing is changed\n")
     assert early("delete", "--features", GROUP, typed="n\n").code == 1
     assert early.finalized() == before == (0, LEVELS)
 
@@ -199,12 +199,12 @@ def test_the_early_drafts_struck_out_flags_and_failures(early: DraftCluster) -> 
     assert early("update", "--features", both, "--force-downgrade", "--yes").code == 0
     before = early.finalized()
     assert before == (1, {GROUP: 1, TRANSACTION: 3})
-    said = early("update", "--feature-upgrade", f"{GROUP}:9", "--yes")
-    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-    assert GROUP in said.err
-    said = early("delete", "--features", "unheard", "--yes")
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("featurewatch: deletion is for garbage collection")
+    result = early("update", "--feature-upgrade", f"{GROUP}:9", "--yes")
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert GROUP in result.err
+    result = early("delete", "--features", "unheard", "--yes")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("featurewatch: deletion is for garbage collection")
     assert early.finalized() == before
 
 
@@ -213,29 +213,29 @@ def test_the_later_drafts_example(late: DraftCluster) -> None:
     are 1 and 2; then enable-latest sets every feature to the controller's maximum, in one request
     and without a question (F-74, F-77, F-78, F-79, F-81, F-83, F-84, F-86, F-87, F-89)."""
     assert json.loads(late("describe").out) == document(LATE, LEVELS, 0, late.other, LATE_KEYS)
-    said = late(
+    result = late(
         *("update", "--upgrade", f"{GROUP}:2,{OFFSETS}:1"),
         *("--allow-downgrade", f"{TRANSACTION}:3"),
         typed="Y\n",
     )
     levels = {GROUP: 2, TRANSACTION: 3, OFFSETS: 1}
-    assert said.code == 0, said
-    assert json.loads(said.out) == document(LATE, levels, 1, late.controller, LATE_KEYS)
-    assert said.err.splitlines() == [
+    assert result.code == 0, result
+    assert json.loads(result.out) == document(LATE, levels, 1, late.controller, LATE_KEYS)
+    assert result.err.splitlines() == [
         "Please confirm before downgrading the following features:",
         f"1. {TRANSACTION} from v4 (existing) to v3 (new)",
         "",
         "[Y/n]? ",
     ]
-    said = late("delete", "--features", f"{GROUP},{TRANSACTION}", typed="Y\n")
-    assert json.loads(said.out) == document(LATE, {OFFSETS: 1}, 2, late.controller, LATE_KEYS)
-    assert "Please confirm deletion of the following finalized features:" in said.err
+    result = late("delete", "--features", f"{GROUP},{TRANSACTION}", typed="Y\n")
+    assert json.loads(result.out) == document(LATE, {OFFSETS: 1}, 2, late.controller, LATE_KEYS)
+    assert "Please confirm deletion of the following finalized features:" in result.err
 
     # Two features come back, one that is at its maximum already is in the way of the third draft's
     # rule that a level changes: so it is taken away first.
     assert late("delete", "--features", OFFSETS, "--yes").code == 0
-    said = late("enable-latest")
-    assert (said.code, said.err) == (0, ""), said
+    result = late("enable-latest")
+    assert (result.code, result.err) == (0, ""), result
     newest = {name: high for name, (_, high) in LATE.items()}
     assert late.finalized() == (4, newest)
     refused = late("update", "--upgrade", f"{TRANSACTION}:9")
@@ -247,9 +247,9 @@ def test_a_cluster_that_speaks_a_draft_is_told_apart(
     late: DraftCluster, ours: FeaturesCommand
 ) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
-    said = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
-    assert (said.code, said.err.count("\n")) == (1, 1)
-    assert "give --dialect" in said.err
+    result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert "give --dialect" in result.err
 
 
 @pytest.fixture

@@ -148,9 +148,9 @@ def test_files_of_which_one_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     (file := tmp_path / "meta.properties").mkdir()
     for asked in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
-        said = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
-        assert isinstance(said.exception, UsageError), said.exception
-        assert str(said.exception) == f"{file} cannot be read: Is a directory"
+        result = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
+        assert isinstance(result.exception, UsageError), result.exception
+        assert str(result.exception) == f"{file} cannot be read: Is a directory"
 
 
 def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +168,9 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.offline
     )
-    found = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
-    assert found.exit_code == 0
-    assert json.loads(found.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
+    result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
     other = CliRunner().invoke(app, ["readiness", "--cluster", "other"])
     assert (other.exit_code, "nothing is known of the cluster other" in other.stderr) == (4, True)
     bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
@@ -185,11 +185,11 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
         r.register(node, ranges(("3.7", "3.8", "3.9")[node % 3]), fenced=node % 7 == 0, epoch=node)
         for node in range(2000)
     ]
-    found = assess_readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
-    assert len(found.blockers) == 2000
+    report = assess_readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
+    assert len(report.blockers) == 2000
     shown = console()
     with shown.capture() as captured:
-        shown.print(view(found))
+        shown.print(view(report))
     lines = captured.get().splitlines()
     assert len(lines) < 70
     assert sum("✗ brokers" in line for line in lines) == 6

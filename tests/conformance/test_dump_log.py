@@ -214,8 +214,8 @@ def test_snapshots_of_a_real_cluster_read_as_kafka_reads_them(
     while not any(parse_name(path.name)[0] > 0 for path in snapshots):
         assert time.monotonic() < deadline, "no snapshot was made"
         time.sleep(0.2)
-        found = [*directory.glob("*.checkpoint"), *directory.parent.glob("*.checkpoint")]
-        snapshots = sorted(found, key=lambda path: path.name)
+        paths = [*directory.glob("*.checkpoint"), *directory.parent.glob("*.checkpoint")]
+        snapshots = sorted(paths, key=lambda path: path.name)
     kinds = set()
     for number, snapshot in enumerate(snapshots):
         copy = tmp_path / str(number) / snapshot.name

@@ -20,13 +20,17 @@ def test_an_alert_begins_goes_on_and_ends() -> None:
     """It keeps its beginning; going on unchanged says nothing (F-33, M-42)."""
     engine = watching(r.level(MV, 25))
     began = engine.apply(r.commit(20, r.register(1, OLD)))
-    one = next(a for a in began.alerts if a.rule == "incompatible-node")
-    assert (one.state, one.since_ms, one.severity) == (AlertState.FIRING, 200, Severity.WARNING)
-    assert "start it on a release that supports level 25" in one.summary
+    alert = next(a for a in began.alerts if a.rule == "incompatible-node")
+    assert (alert.state, alert.since_ms, alert.severity) == (
+        AlertState.FIRING,
+        200,
+        Severity.WARNING,
+    )
+    assert "start it on a release that supports level 25" in alert.summary
     assert engine.apply(r.commit(30, r.register(2, NEW))).alerts == ()
     changed = engine.apply(r.commit(40, r.unfence(1))).alerts
     assert [(a.id, a.severity, a.since_ms, a.at_ms) for a in changed] == [
-        (one.id, Severity.CRITICAL, 200, 400)
+        (alert.id, Severity.CRITICAL, 200, 400)
     ]
     ended = engine.apply(r.commit(50, r.register(1, NEW))).alerts
     assert {(a.rule, a.state, a.since_ms, a.at_ms) for a in ended} == {
@@ -48,9 +52,9 @@ def test_unknown_is_not_healthy() -> None:
     """An answer that may leave features out is a warning, never silence."""
     engine = Engine()
     engine.apply(r.following(0, source="api-versions", seen_ms=1))
-    said = engine.apply(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
-    assert [(a.rule, a.severity) for a in said] == [("missing-feature", Severity.WARNING)]
-    assert "ApiVersions version 4" in said[0].summary
+    alerts = engine.apply(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
+    assert [(a.rule, a.severity) for a in alerts] == [("missing-feature", Severity.WARNING)]
+    assert "ApiVersions version 4" in alerts[0].summary
 
 
 def test_a_reversed_range_is_an_alert_of_its_own() -> None:

@@ -62,8 +62,8 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]
     )  # fmt: skip
-    found = assess_readiness(image, None, {MV: FeatureLevel(25)}).blockers
-    assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in found] == [
+    blockers = assess_readiness(image, None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in blockers] == [
         (1, NodeCondition.RUNNING, (1, 21), NO),
         (3, NodeCondition.FENCED, (1, 21), NO),
     ]
@@ -77,8 +77,8 @@ def test_controllers_are_asked_from_level_15_on() -> None:
         r.commit(1, r.leader_change(1, (1, 2))),
         r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
     ]
-    found = assess_readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
-    assert [(b.role, b.node_id, b.condition, b.verdict) for b in found] == [
+    blockers = assess_readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.role, b.node_id, b.condition, b.verdict) for b in blockers] == [
         (Role.CONTROLLER, 1, NodeCondition.RUNNING, NO),
         (Role.CONTROLLER, 2, NodeCondition.UNREGISTERED, UNKNOWN),
     ]

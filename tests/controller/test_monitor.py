@@ -15,10 +15,10 @@ def test_the_kinds_of_change() -> None:
     engine = Engine()
     found = []
     for offset, value in enumerate((1, 2, 1, 0), start=1):
-        (one,) = engine.apply(r.commit(offset, r.level(TV, value))).changes
-        assert one.provenance == {"offset": offset, "leader_epoch": 1, "append_ms": offset * 10}
-        assert (one.epoch, one.revision, one.from_snapshot) == (offset, offset, False)
-        found.append((one.kind, one.before, one.after))
+        (change,) = engine.apply(r.commit(offset, r.level(TV, value))).changes
+        assert change.provenance == {"offset": offset, "leader_epoch": 1, "append_ms": offset * 10}
+        assert (change.epoch, change.revision, change.from_snapshot) == (offset, offset, False)
+        found.append((change.kind, change.before, change.after))
     assert found == [
         (ChangeKind.FINALIZED, 0, 1),
         (ChangeKind.UPGRADED, 1, 2),

@@ -116,15 +116,17 @@ def test_many_missing_brokers_are_not_told_one_by_one() -> None:
     alert = firing(engine)["migration-incomplete/migration"]
     assert alert.evidence == {"missing": 20}
     assert "at least 20 brokers" in alert.summary
-    said = [engine.apply(r.commit(9 + i, r.register(i, OLD, migrating=True))) for i in range(19)]
-    assert [outcome.alerts for outcome in said] == [()] * 19
+    outcomes = [
+        engine.apply(r.commit(9 + i, r.register(i, OLD, migrating=True))) for i in range(19)
+    ]
+    assert [outcome.alerts for outcome in outcomes] == [()] * 19
 
 
 def taken(engine: Engine) -> Snapshot:
     """The state now, as it comes back from its message."""
-    found = snapshot(engine.state.image, 5)
-    assert decode_snapshot(encode_output(found).value) == found
-    return found
+    state = snapshot(engine.state.image, 5)
+    assert decode_snapshot(encode_output(state).value) == state
+    return state
 
 
 def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
@@ -132,33 +134,33 @@ def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
     engine = watching(
         z.broker(1, NEW, 10), z.features({TV: 2}, 5, 7), z.controller(1, 9), z.controller_epoch(4)
     )
-    found = taken(engine)
-    assert (found.authority, found.epoch, found.ready) == ("zookeeper", 7, True)
-    assert found.controller == ZookeeperController(1, 4, -1)
-    assert found.provenance["path"] == "/feature"
-    assert found.migration == Migration("unknown", False, -1, 1, ())
+    state = taken(engine)
+    assert (state.authority, state.epoch, state.ready) == ("zookeeper", 7, True)
+    assert state.controller == ZookeeperController(1, 4, -1)
+    assert state.provenance["path"] == "/feature"
+    assert state.migration == Migration("unknown", False, -1, 1, ())
 
 
 def test_a_snapshot_of_a_migration() -> None:
     """Its state, and the brokers of ZooKeeper that have not registered; the digest covers both."""
     engine = migrating(3)
     engine.apply_all([z.change(z.migration(3000, 60), 60)])
-    found = taken(engine)
-    assert found.authority == "kraft"
-    assert found.migration == Migration(
+    state = taken(engine)
+    assert state.authority == "kraft"
+    assert state.migration == Migration(
         "pre-migration", True, 3000, 3, (NodeId(0), NodeId(1), NodeId(2))
     )
     engine.apply(z.gone("/brokers/ids/1", 61))
     after = taken(engine)
     assert after.migration.missing == (0, 2)
-    assert (after.revision, after.digest != found.digest) == (found.revision, True)
+    assert (after.revision, after.digest != state.digest) == (state.revision, True)
 
 
 def test_snapshots_of_before_zookeeper_can_be_read() -> None:
     """What a worker of an earlier release has left on the bus lacks the newer parts."""
-    found = taken(watching(z.broker(1, NEW, 10)))
-    old = orjson.loads(encode_output(found).value or b"")
+    state = taken(watching(z.broker(1, NEW, 10)))
+    old = orjson.loads(encode_output(state).value or b"")
     for name in ("authority", "controller", "migration"):
         del old[name]
     read = decode_snapshot(orjson.dumps(old))
-    assert (read.authority, read.migration, read.digest) == ("none", Migration(), found.digest)
+    assert (read.authority, read.migration, read.digest) == ("none", Migration(), state.digest)

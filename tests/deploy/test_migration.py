@@ -35,8 +35,8 @@ def log_states(cluster: Cluster, cache: Cache) -> list[int]:
         heap_mb=128,
         options=archive_options(cache, "3.9.1"),
     )
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.findall(r'payload: (\{"type":"ZK_MIGRATION_STATE_RECORD".*\})', said)
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.findall(r'payload: (\{"type":"ZK_MIGRATION_STATE_RECORD".*\})', text)
     return [json.loads(record)["data"]["zkMigrationState"] for record in found]
 
 

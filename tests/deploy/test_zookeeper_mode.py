@@ -63,8 +63,8 @@ def test_roll_with_another_protocol(cluster: Cluster) -> None:
         log_size = node.log.stat().st_size
         node.stop()
         node.start(properties={"inter.broker.protocol.version": "3.9"})
-        said = node.log.read_bytes()[log_size:].decode()
-        assert re.search(r"inter\.broker\.protocol\.version = 3\.9\b", said)
+        text = node.log.read_bytes()[log_size:].decode()
+        assert re.search(r"inter\.broker\.protocol\.version = 3\.9\b", text)
     cluster.wait_ready()
     assert cluster.bootstrap_servers == before
     assert broker_ids(cluster) == {1, 2}

@@ -72,8 +72,17 @@ class DraftClient:
         answer = await self._connection.request(asked, classes.response, TIMEOUT_S)
         level = draft_messages.level_field(self._speech)
         return (
-            {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
-            {each.name: getattr(each, level) for each in answer.finalized_features},
+            {
+                supported_feature.name: (
+                    supported_feature.min_version,
+                    supported_feature.max_version,
+                )
+                for supported_feature in answer.supported_features
+            },
+            {
+                finalized_feature.name: getattr(finalized_feature, level)
+                for finalized_feature in answer.finalized_features
+            },
             answer.finalized_features_epoch,
         )
 
@@ -82,7 +91,7 @@ class DraftClient:
         answer = await self._connection.request(
             MetadataRequest(topics=()), MetadataResponse, TIMEOUT_S
         )
-        where = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
+        where = {broker.node_id: f"{broker.host}:{broker.port}" for broker in answer.brokers}
         return answer.controller_id, where.get(answer.controller_id, "")
 
     def _how(self, how: int) -> dict[str, Any]:

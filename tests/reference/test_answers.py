@@ -41,14 +41,16 @@ def test_old_answers_have_no_features(speech: ApiDialect, version: int) -> None:
     """ApiVersions v0-v2 lists APIs and nothing else, in every dialect."""
     answer = features_of(version, speech)
     assert not hasattr(answer, "supported_features")
-    listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    listed = {
+        api_key.api_key: (api_key.min_version, api_key.max_version) for api_key in answer.api_keys
+    }
     assert listed == OFFERED[speech]
 
 
 def test_ranges_from_zero_come_with_version_four() -> None:
     """Before it a client could not read them, so they are left out (KAFKA-17492)."""
     three, four = features_of(3), features_of(4)
-    assert [each.name for each in three.supported_features] == ["a"]
+    assert [supported_feature.name for supported_feature in three.supported_features] == ["a"]
     assert [(f.name, f.min_version, f.max_version) for f in four.supported_features] == [
         ("a", 1, 3),
         ("zero", 0, 2),

@@ -60,7 +60,10 @@ class Peer:
     def send(self, *correlation_ids: int) -> None:
         """Sends requests, all at once."""
         self.write(
-            b"".join(framed(request_bytes(ApiVersionsRequest(), each)) for each in correlation_ids)
+            b"".join(
+                framed(request_bytes(ApiVersionsRequest(), correlation_id))
+                for correlation_id in correlation_ids
+            )
         )
 
     def write(self, data: bytes) -> None:

@@ -101,8 +101,8 @@ class Scenario:
         holds = {ready, f"epoch {image.features.epoch}", f"by {image.authority}"}
         found = {word for outcome in outcomes for word in _words(outcome)}
         found |= wanted & holds
-        told = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
-        assert found == wanted, f"{where}\n  led to: {told}"
+        text = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
+        assert found == wanted, f"{where}\n  led to: {text}"
 
     def _outcomes(self, verb: str, *words: str) -> Iterator[StepResult]:
         if verb == "again":

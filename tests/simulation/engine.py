@@ -95,12 +95,12 @@ def rows_of(state: MonitorState, event: Event) -> int:
 
 def simulated_outputs(seeds: range) -> list[Output]:
     """What is said of some simulated clusters, and their newest states."""
-    found: list[Output] = []
+    outputs: list[Output] = []
     for seed in seeds:
         engine = Engine()
         for event in World(Random(seed)).history(steps=20):
             outcome = engine.apply(event)
-            found += [*outcome.changes, *outcome.alerts]
-            found += [outcome.snapshot] if outcome.snapshot else []
-        found.append(snapshot(engine.state.image, 5))
-    return found
+            outputs += [*outcome.changes, *outcome.alerts]
+            outputs += [outcome.snapshot] if outcome.snapshot else []
+        outputs.append(snapshot(engine.state.image, 5))
+    return outputs

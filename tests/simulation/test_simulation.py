@@ -53,7 +53,9 @@ def run_zookeeper(seed: int) -> None:
     assert (image.ready, image.authority) == (True, Authority.ZOOKEEPER)
     truth = ensemble.znodes
     assert dict(image.zookeeper.held) == {k: v for k, v in truth.items() if "/ids/" not in k}
-    places = {path: (each.czxid, each.version) for path, each in truth.items() if "/ids/" in path}
+    places = {
+        path: (znode.czxid, znode.version) for path, znode in truth.items() if "/ids/" in path
+    }
     assert {
         node.provenance.path: (node.provenance.czxid, node.provenance.version)
         for node in image.nodes.nodes.values()

@@ -32,7 +32,7 @@ def run(seed: int) -> None:
     assert image.ready
     wished = truth(world.ensemble, WATCHED)
     brokers = {path: found for path, found in wished.items() if "/ids/" in path}
-    assert {path: each.content for path, each in image.zookeeper.held.items()} == {
+    assert {path: znode.content for path, znode in image.zookeeper.held.items()} == {
         path: content for path, (_, content) in wished.items() if path not in brokers
     }
     assert len(image.nodes) == len(brokers)

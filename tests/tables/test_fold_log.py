@@ -262,10 +262,10 @@ def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> 
             at += size
         return fold_all(events)
 
-    one, many = run([1] * 12), run(parts)
-    assert one.features.levels == many.features.levels
-    assert one.quorum == many.quorum
-    assert some.plain_nodes(one) == some.plain_nodes(many)
+    image, many = run([1] * 12), run(parts)
+    assert image.features.levels == many.features.levels
+    assert image.quorum == many.quorum
+    assert some.plain_nodes(image) == some.plain_nodes(many)
 
 
 @given(commits=st.lists(st.lists(some.records, max_size=3), min_size=1, max_size=8), data=st.data())

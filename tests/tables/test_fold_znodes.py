@@ -74,7 +74,9 @@ def test_absent_and_disabled_finalize_nothing() -> None:
     for event in (z.gone(z.FEATURE, 60), off):
         after, delta = fold(image, event)
         assert (dict(after.features.levels), after.features.epoch) == ({}, -1)
-        assert [(each.feature, each.before, each.after) for each in delta.levels] == [(MV, 3, 0)]
+        assert [(level.feature, level.before, level.after) for level in delta.levels] == [
+            (MV, 3, 0)
+        ]
         assert after.zookeeper.issues == image.zookeeper.issues
     gone = fold_all([z.gone(z.FEATURE, 60)], image).features.provenance
     assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
@@ -111,10 +113,10 @@ def test_a_lower_epoch_of_one_life_never_counts() -> None:
     assert fold(image, z.change(lower, 60))[0].features is image.features
     put_back = fold_all(z.reading("s2", [lower], 40), image)
     assert put_back.features is image.features
-    assert [(each.version, peak) for each, peak in put_back.zookeeper.regressed()] == [(6, 7)]
+    assert [(znode.version, peak) for znode, peak in put_back.zookeeper.regressed()] == [(6, 7)]
     anew = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
     assert (dict(anew.features.levels), anew.features.epoch) == ({MV: 2}, 0)
-    assert [(each.version, peak) for each, peak in anew.zookeeper.regressed()] == [(0, 7)]
+    assert [(znode.version, peak) for znode, peak in anew.zookeeper.regressed()] == [(0, 7)]
 
 
 def test_what_was_read_before_is_passed_over() -> None:
@@ -233,8 +235,8 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     for event in events:
         found.append(event)
         if isinstance(event, ZnodeSnapshot):
-            parts = [*(one for one in parts if one.reading == event.reading), event]
-            if event.last and [one.index for one in parts] == [*range(event.index + 1)]:
+            parts = [*(part for part in parts if part.reading == event.reading), event]
+            if event.last and [part.index for part in parts] == [*range(event.index + 1)]:
                 since = [*parts]
         elif isinstance(event, ZnodeChange):
             since = [*since, event]

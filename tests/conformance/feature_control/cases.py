@@ -93,7 +93,7 @@ def _state(release: str, chance: Random) -> ControllerState:
     calm = chance.random() < 0.6
     brokers = tuple(
         RegisteredBroker(
-            NodeId(one),
+            NodeId(broker_id),
             dict(local) if calm else _ranges(chance, release),
             fenced=chance.random() < 0.3,
             shutting_down=chance.random() < 0.1,
@@ -102,9 +102,9 @@ def _state(release: str, chance: Random) -> ControllerState:
             directories=tuple(_uuid(chance) for _ in range(chance.choice((0, 1, 2)))),
             session=chance.random() < 0.3,
         )
-        for one in broker_ids
+        for broker_id in broker_ids
     )
-    registered = [one for one in ids if chance.random() < (1.0 if calm else 0.85)]
+    registered = [node_id for node_id in ids if chance.random() < (1.0 if calm else 0.85)]
     if chance.random() < 0.1:
         registered.append(NodeId(chance.randrange(20, 30)))  # a ghost
     return ControllerState(
@@ -113,8 +113,8 @@ def _state(release: str, chance: Random) -> ControllerState:
         levels=levels,
         brokers=brokers,
         controllers=tuple(
-            RegisteredController(one, dict(local) if calm else _ranges(chance, release))
-            for one in registered
+            RegisteredController(node_id, dict(local) if calm else _ranges(chance, release))
+            for node_id in registered
         ),
         quorum=tuple(ids) if chance.random() < 0.8 else (),
         cluster="a cluster",
@@ -126,7 +126,7 @@ def _state(release: str, chance: Random) -> ControllerState:
         min_insync=MinInsync(
             chance.choice((1, 2)),
             chance.random() < 0.5,
-            tuple(NodeId(one) for one in broker_ids if chance.random() < 0.3),
+            tuple(NodeId(broker_id) for broker_id in broker_ids if chance.random() < 0.3),
         ),
     )
 
@@ -218,7 +218,7 @@ def _directories(
         return (*request.directories, reserved)
     if odd < 0.18:
         return (*request.directories, request.directories[0])
-    others = [one for broker in state.brokers for one in broker.directories]
+    others = [directory for broker in state.brokers for directory in broker.directories]
     if others and odd < 0.3:
         return (*request.directories, chance.choice(others))
     return request.directories

@@ -28,10 +28,10 @@ def cases(kafka: ControllerHarness, release: str, seeds: Iterable[int]) -> list[
     """Asks Kafka the questions with these seeds."""
     found = []
     for seed in seeds:
-        one = question(release, seed)
-        one = replace(one, state=replace(one.state, java=kafka.java))
-        (answer,) = kafka.responses([request_json(one)])
-        found.append(Case(release, seed, one, answer))
+        request = question(release, seed)
+        request = replace(request, state=replace(request.state, java=kafka.java))
+        (answer,) = kafka.responses([request_json(request)])
+        found.append(Case(release, seed, request, answer))
     return found
 
 

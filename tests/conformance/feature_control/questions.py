@@ -61,7 +61,7 @@ def model_response(release: str, question: RequestInState) -> Json:
             own = not update.answer.accepted or release.startswith("4")
             return {
                 "answer": _pair(update.answer),
-                "results": [] if own else [[name, _pair(one)] for name, one in update.results],
+                "results": [] if own else [[name, _pair(error)] for name, error in update.results],
                 "records": [_record(record) for record in update.records],
                 "kraft_version": update.kraft_version,
             }
@@ -115,7 +115,7 @@ def request_json(question: RequestInState) -> Json:
 def _request(question: RequestInState) -> Json:
     match question.request:
         case UpdateRequest(updates, dry_run):
-            listed = [[one.feature, one.level, int(one.kind)] for one in updates]
+            listed = [[update.feature, update.level, int(update.kind)] for update in updates]
             return {"updates": listed, "dry_run": dry_run}
         case BrokerRegistrationRequest() as request:
             return {
@@ -143,18 +143,20 @@ def _state(state: ControllerState) -> Json:
         "levels": list(state.levels.items()),
         "brokers": [
             {
-                "id": one.id,
-                "ranges": _ranges(one),
-                "fenced": one.fenced,
-                "shutting_down": one.shutting_down,
-                "epoch": one.epoch,
-                "incarnation": one.incarnation,
-                "directories": one.directories,
-                "session": one.session,
+                "id": broker.id,
+                "ranges": _ranges(broker),
+                "fenced": broker.fenced,
+                "shutting_down": broker.shutting_down,
+                "epoch": broker.epoch,
+                "incarnation": broker.incarnation,
+                "directories": broker.directories,
+                "session": broker.session,
             }
-            for one in state.brokers
+            for broker in state.brokers
         ],
-        "controllers": [{"id": one.id, "ranges": _ranges(one)} for one in state.controllers],
+        "controllers": [
+            {"id": controller.id, "ranges": _ranges(controller)} for controller in state.controllers
+        ],
         "quorum": state.quorum,
         "cluster": state.cluster,
         "kraft_version": state.kraft_version,

@@ -90,7 +90,7 @@ def test_a_refused_request_may_have_raised_kraft_version(
 
 
 def _only_unfenced(release: str, question: RequestInState) -> Json:
-    brokers = tuple(one for one in question.state.brokers if not one.fenced)
+    brokers = tuple(broker for broker in question.state.brokers if not broker.fenced)
     return model_response(
         release, replace(question, state=replace(question.state, brokers=brokers))
     )
@@ -106,14 +106,14 @@ def _as_the_other_release(release: str, question: RequestInState) -> Json:
 
 
 def _without_a_comma(release: str, question: RequestInState) -> Json:
-    said = model_response(release, question)
-    code, text = said.get("answer", (0, None))
-    return {**said, "answer": [code, text.replace(",", "")]} if text else said
+    document = model_response(release, question)
+    code, text = document.get("answer", (0, None))
+    return {**document, "answer": [code, text.replace(",", "")]} if text else document
 
 
 def _dry(release: str, question: RequestInState) -> Json:
-    said = model_response(release, question)
-    return {**said, "records": []} if "records" in said else said
+    document = model_response(release, question)
+    return {**document, "records": []} if "records" in document else document
 
 
 @pytest.mark.parametrize(

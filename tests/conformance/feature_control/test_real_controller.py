@@ -42,8 +42,8 @@ def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
     request: Any = ApiVersionsRequest(client_software_name="t", client_software_version="1")
     answer = node.request(request, ApiVersionsResponse)
     return {
-        FeatureName(one.name): FeatureLevel(one.max_version_level)
-        for one in answer.finalized_features
+        FeatureName(finalized_feature.name): FeatureLevel(finalized_feature.max_version_level)
+        for finalized_feature in answer.finalized_features
     }
 
 
@@ -52,17 +52,17 @@ def rejections(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     ask: Any = UpdateFeaturesRequest(
         feature_updates=tuple(
             FeatureUpdateKey(
-                feature=one.feature,
-                max_version_level=i16(one.level),
-                upgrade_type=i8(one.kind),
+                feature=update.feature,
+                max_version_level=i16(update.level),
+                upgrade_type=i8(update.kind),
             )
-            for one in request.updates
+            for update in request.updates
         ),
         validate_only=request.dry_run,
     )
     answer = node.request(ask, UpdateFeaturesResponse)
     all_said = [(answer.error_code, answer.error_message)]
-    all_said += [(one.error_code, one.error_message) for one in answer.results]
+    all_said += [(result.error_code, result.error_message) for result in answer.results]
     return [str(text) for code, text in all_said if int(code.value)]
 
 
@@ -105,12 +105,12 @@ def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster
             (NODE,),
         )
         for request in REQUESTS:
-            wanted = decide_update("4.3", state, request)
-            assert rejections(node, request) == list(wanted.refusals), request
+            decision = decide_update("4.3", state, request)
+            assert rejections(node, request) == list(decision.refusals), request
         assert finalized(node) == levels
-        wanted = decide_update("4.3", state, update_request(*HOLE, dry=False))
-        assert (wanted.accepted, wanted.kraft_version) == (False, 1)
-        assert rejections(node, update_request(*HOLE, dry=False)) == list(wanted.refusals)
+        decision = decide_update("4.3", state, update_request(*HOLE, dry=False))
+        assert (decision.accepted, decision.kraft_version) == (False, 1)
+        assert rejections(node, update_request(*HOLE, dry=False)) == list(decision.refusals)
         deadline = time.monotonic() + 30
         while finalized(node).get(KRAFT_VERSION) != 1:
             assert time.monotonic() < deadline, "kraft.version was not raised"

@@ -121,10 +121,10 @@ def test_the_texts_are_the_tools(
     ):
         for line in (*ASKED, *newer):
             arguments = (by, address, *line.split())
-            expected, found = tool(*arguments), ours(*compat, *arguments)
+            expected, result = tool(*arguments), ours(*compat, *arguments)
             if line.startswith("describe") and by == "--bootstrap-server":
-                expected, found = without_epoch(expected), without_epoch(found)
-            assert without_leader(found) == without_leader(expected), line
+                expected, result = without_epoch(expected), without_epoch(result)
+            assert without_leader(result) == without_leader(expected), line
 
 
 def test_what_is_looked_up_is_the_tools(ours: FeaturesCommand, tool: KafkaFeatures) -> None:
@@ -141,14 +141,14 @@ def test_what_is_looked_up_is_the_tools(ours: FeaturesCommand, tool: KafkaFeatur
 def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_430: Cluster) -> None:
     """A controller that is not active takes no change; whichever is named, the active one is asked,
     and says whose word it is (F-79, M-02)."""
-    said = {
+    results = {
         ours("upgrade", "--feature", "metadata.version=99", "--dry-run", *where)
         for where in [
             *(("--bootstrap-controller", one) for one in quorum_430.controllers.split(",")),
             *(("--bootstrap-server", one) for one in quorum_430.bootstrap_servers.split(",")),
         ]
     }
-    (only,) = said
+    (only,) = results
     assert f"Local controller {quorum_430.leader().id} only supports" in only.out
 
 
@@ -160,9 +160,9 @@ def test_an_address_of_the_other_kind_is_told(ours: FeaturesCommand, quorum_430:
         (("--bootstrap-controller", servers), "give it as --bootstrap-server"),
         (("--bootstrap-server", controllers), "as --bootstrap-controller"),
     ):
-        said = ours(*given, *step)
-        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-        assert right in said.err
-    said = ours("describe", "--bootstrap-server", controllers)
-    assert (said.code, said.out) == (1, "")
-    assert "as --bootstrap-controller" in said.err
+        result = ours(*given, *step)
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+        assert right in result.err
+    result = ours("describe", "--bootstrap-server", controllers)
+    assert (result.code, result.out) == (1, "")
+    assert "as --bootstrap-controller" in result.err

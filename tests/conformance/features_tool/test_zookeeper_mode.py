@@ -59,21 +59,21 @@ def test_the_texts_are_the_tools_in_zookeeper_mode(
             return [ours(*compat, *where, *step) for step in steps]
         return [tool(*where, *step) for step in steps]
 
-    expected, found, again = (
+    expected, results, again = (
         walked(False, servers[0]),
         walked(True, servers[0]),
         walked(True, servers[1]),
     )
     grown = 4  # so many changes are in a walk
-    for number, (one, two, three) in enumerate(zip(expected, found, again, strict=True)):
+    for number, (result, two, three) in enumerate(zip(expected, results, again, strict=True)):
         if STEPS[number] != "describe":
-            assert one == two == three, STEPS[number]
+            assert result == two == three, STEPS[number]
             continue
-        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (one, two, three)]
+        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (result, two, three)]
         assert [epoch - epochs[0] for epoch in epochs] == [0, grown, 2 * grown]
         texts = {
             each.out.replace(f"Epoch: {epoch}\n", "")
-            for each, epoch in zip((one, two, three), epochs, strict=True)
+            for each, epoch in zip((result, two, three), epochs, strict=True)
         }
         assert len(texts) == 1
     assert sum(said.code == 0 for said in expected) == len(STEPS) - 4

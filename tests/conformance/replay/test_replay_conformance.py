@@ -47,9 +47,9 @@ def replayed(path: Path, cluster: str = "") -> list[BronzeRow]:
     (track,) = tracks = splits_of([course], SMALL)
     rows, tallies = read_units(tracks)
     steps = [step if isinstance(step, SnapshotFile) else step.number for step in track.steps]
-    told = assemble(course.cluster, steps, tallies)
-    assert [*finds.problems, *told.problems] == []
-    return [row._replace(unit=0) for row in (*rows, *told.rows)]
+    replay = assemble(course.cluster, steps, tallies)
+    assert [*finds.problems, *replay.problems] == []
+    return [row._replace(unit=0) for row in (*rows, *replay.rows)]
 
 
 def records(rows: list[BronzeRow], *but: str) -> list[Record]:

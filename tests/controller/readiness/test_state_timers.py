@@ -40,8 +40,8 @@ def firing(engine: Engine) -> dict[str, Alert]:
 
 def beat(engine: Engine, at_ms: int) -> list[tuple[str, AlertState]]:
     """The rules that speak at a heartbeat of this time."""
-    said = engine.apply(r.following(90, seen_ms=at_ms)).alerts
-    return [(alert.rule, alert.state) for alert in said]
+    alerts = engine.apply(r.following(90, seen_ms=at_ms)).alerts
+    return [(alert.rule, alert.state) for alert in alerts]
 
 
 def test_a_normal_roll_pages_nobody() -> None:

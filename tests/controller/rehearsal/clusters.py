@@ -24,16 +24,16 @@ def cluster(
         {METADATA_VERSION: FeatureLevel(level)},
         tuple(
             RegisteredBroker(
-                one,
+                node_id,
                 ranges,
-                fenced=one in fenced,
-                session=one not in fenced,
-                epoch=one,
-                incarnation=f"first-{one}",
+                fenced=node_id in fenced,
+                session=node_id not in fenced,
+                epoch=node_id,
+                incarnation=f"first-{node_id}",
             )
-            for one in ids
+            for node_id in ids
         ),
-        tuple(RegisteredController(one, ranges) for one in ids) if registered else (),
+        tuple(RegisteredController(node_id, ranges) for node_id in ids) if registered else (),
         tuple(ids),
         "c",
     )

@@ -83,7 +83,9 @@ def test_each_phase_is_told_and_nothing_false(
         state = seen.until(set(), lambda now: now.controller.node_id == 1 and now.epoch == 0)
         assert (state.authority, state.migration.under_way) == ("zookeeper", False)
         assert (state.controller.kraft_epoch, state.migration.kraft_controller_id) == (-1, -1)
-        assert [(each.role, each.nodes) for each in state.classes] == [("broker", (1,))]
+        assert [(node_class.role, node_class.nodes) for node_class in state.classes] == [
+            ("broker", (1,))
+        ]
 
         migration.add_controllers()
         both = ("--zookeeper", zookeeper, "--controllers", cluster.controllers)
@@ -110,7 +112,10 @@ def test_each_phase_is_told_and_nothing_false(
         wide = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
         state = seen.until(
             {UNDER_WAY},
-            lambda now: [each.ranges for each in now.classes if each.role == "broker"] == [wide],
+            lambda now: (
+                [node_class.ranges for node_class in now.classes if node_class.role == "broker"]
+                == [wide]
+            ),
         )
         assert (state.migration.state, state.migration.brokers_in_zookeeper) == ("migration", 0)
 
@@ -133,5 +138,5 @@ def test_each_phase_is_told_and_nothing_false(
         assert [(each.feature, each.before, each.after) for each in changes] == [
             ("metadata.version", 0, 20)
         ]
-        assert {each.revision for each in seen.published.epochs} == {1}
+        assert {epoch.revision for epoch in seen.published.epochs} == {1}
         assert {alert.rule for alert in seen.published.alerts} == {UNDER_WAY, INCOMPLETE}

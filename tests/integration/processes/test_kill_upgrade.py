@@ -59,7 +59,7 @@ def test_kills_during_an_upgrade_lose_and_double_nothing(
     said = sorted(by_id.values(), key=lambda change: change.revision)
     assert [(each.feature, each.after) for each in said] == levels_on_disk(cluster), seed
     assert [each.revision for each in said] == list(range(1, len(said) + 1)), seed
-    assert {each.revision for each in _snapshots(settings)} == {each.revision for each in said}
+    assert {state.revision for state in _snapshots(settings)} == {each.revision for each in said}
     firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
     assert firing == [], (seed, firing)
 
@@ -88,5 +88,5 @@ def _snapshots(settings: BusSettings) -> Iterator[Snapshot]:
 
 def _alerts(settings: BusSettings) -> dict[str, Alert]:
     with contextlib.closing(TopicReader(settings, ALERTS)) as reader:
-        found = [decode_alert(message.value()) for message in reader.read_existing()]
-    return {alert.id: alert for alert in found}
+        alerts = [decode_alert(message.value()) for message in reader.read_existing()]
+    return {alert.id: alert for alert in alerts}

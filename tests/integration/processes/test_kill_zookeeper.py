@@ -134,10 +134,10 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     ensemble = make_ensemble(EnsembleSpec(3))
     root = chroot()
     connect = ensemble.connect_string + root
-    said = PublishedOutputs(bus, f"kill-zookeeper-{time.time_ns()}")
+    published = PublishedOutputs(bus, f"kill-zookeeper-{time.time_ns()}")
     processes = [
-        Process("watch", ["watch", "--zookeeper", connect, *said.flags], tmp_path),
-        Process("worker", ["worker", *said.flags], tmp_path),
+        Process("watch", ["watch", "--zookeeper", connect, *published.flags], tmp_path),
+        Process("worker", ["worker", *published.flags], tmp_path),
     ]
     with reference(connect, tmp_path) as nodes, writer(ensemble.connect_string) as zk:
         truth = ReferenceHistory(zk, root, nodes, seed)
@@ -145,25 +145,26 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
         try:
             for process in processes:
                 process.start()
-            said.state(cluster, lambda now, firing: now.ready, processes)
+            published.state(cluster, lambda now, firing: now.ready, processes)
             truth.read_features()
             with killed_at_random(processes, seed, pause_s=(1.2, 3.6)):
-                _disturb(truth, ensemble, lambda rule: _await(said, cluster, rule, processes))
+                _disturb(truth, ensemble, lambda rule: _await(published, cluster, rule, processes))
             with truth.guest(LAST, NEW):
-                said.state(
+                published.state(
                     cluster,
-                    lambda now, firing: any(LAST in each.nodes for each in now.classes),
+                    lambda now, firing: any(LAST in node_class.nodes for node_class in now.classes),
                     processes,
                 )
                 # Of this one nothing is missed, which ends what is said of those before it.
                 truth.updates(VERSIONS + 1)
                 last = truth.read_features()
-                state = said.state(
+                state = published.state(
                     cluster,
                     lambda now, firing: (
                         now.epoch == last
                         and not firing
-                        and sum(len(each.nodes) for each in now.classes) == len(nodes) + 1
+                        and sum(len(node_class.nodes) for node_class in now.classes)
+                        == len(nodes) + 1
                     ),
                     processes,
                 )
@@ -173,12 +174,14 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     starts = {process.name: process.starts for process in processes}
     assert all(count > 1 for count in starts.values()), (seed, starts)
     assert dict(state.finalized) == truth.versions[last]
-    changes = {change.id: change for change in said.changes}
-    for change in said.changes:
+    changes = {change.id: change for change in published.changes}
+    for change in published.changes:
         assert _content(change) == _content(changes[change.id]), (seed, change)
     epochs = _replayed(list(changes.values()), truth.versions, seed)
-    assert {each.revision for each in said.epochs} == {each.revision for each in changes.values()}
-    alerts = said.alerts
+    assert {epoch.revision for epoch in published.epochs} == {
+        each.revision for each in changes.values()
+    }
+    alerts = published.alerts
     _check_alerts(alerts, seed)
     known = epochs | _missed(alerts)
     untold = [version for version in range(1, last + 1) if version not in known]

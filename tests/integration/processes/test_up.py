@@ -147,8 +147,8 @@ def ups(
 def test_up_prints_what_comes_once(ups: dict[str, Up], way: str, quorum_430: Cluster) -> None:
     """Each change of a level is one line of JSON, of the right cluster, however it is followed."""
     changes = [each for each in ups[way].printed if "feature" in each]
-    assert sorted(each["feature"] for each in changes) == sorted(LEVELS)
-    assert {each["cluster"] for each in changes} == {quorum_430.cluster_id}
+    assert sorted(change["feature"] for change in changes) == sorted(LEVELS)
+    assert {change["cluster"] for change in changes} == {quorum_430.cluster_id}
     assert "Traceback" not in ups[way].log
 
 
@@ -198,10 +198,10 @@ def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: 
 def test_changes_and_epochs_tell_the_history(ups: dict[str, Up]) -> None:
     """Each change once, and a snapshot of the first revision, with the same epoch."""
     changes = ups["controllers"].lines("changes")
-    assert {each["feature"]: each["after"] for each in changes} == LEVELS
+    assert {change["feature"]: change["after"] for change in changes} == LEVELS
     (epoch,) = ups["controllers"].lines("epochs")
     assert epoch["revision"] == 1
-    assert {each["epoch"] for each in changes} == {epoch["epoch"]}
+    assert {change["epoch"] for change in changes} == {epoch["epoch"]}
 
 
 def test_alerts_check_says_that_all_is_well(ups: dict[str, Up]) -> None:

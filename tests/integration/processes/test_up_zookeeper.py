@@ -72,12 +72,12 @@ class World:
 
     def alert(self, cluster: str, rule: str, state: AlertState = AlertState.FIRING) -> Alert:
         """The newest word of a rule about a cluster."""
-        found = [
+        alerts = [
             each for each in self.published.alerts if (each.cluster, each.rule) == (cluster, rule)
         ]
-        assert found
-        assert found[-1].state is state
-        return found[-1]
+        assert alerts
+        assert alerts[-1].state is state
+        return alerts[-1]
 
     def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command on the same topics."""
@@ -188,12 +188,14 @@ def world(
         ]
         config = directory / "featurewatch.yaml"
         config.write_text(yaml.safe_dump({"clusters": clusters}))
-        said, ports = (
+        published, ports = (
             PublishedOutputs(bus, f"zookeeper-{time.time_ns()}"),
             (free_port(), free_port()),
         )
-        process = stack.enter_context(started(said, directory, ports))
-        yield World(process, directory, said, ports, zk, roots, nodes, reference, kafka, absent)
+        process = stack.enter_context(started(published, directory, ports))
+        yield World(
+            process, directory, published, ports, zk, roots, nodes, reference, kafka, absent
+        )
 
 
 def test_a_reference_cluster_is_followed(world: World) -> None:
@@ -208,13 +210,15 @@ def test_a_reference_cluster_is_followed(world: World) -> None:
     assert dict(state.classes[0].ranges) == SUPPORTED
     assert (state.controller.node_id, state.controller.kraft_epoch) == (1, -1)
     assert state.controller.epoch >= 1
-    mine = [each for each in world.published.changes if each.cluster == world.reference]
-    assert {each.feature: (each.before, each.after) for each in mine} == {
+    mine = [change for change in world.published.changes if change.cluster == world.reference]
+    assert {change.feature: (change.before, change.after) for change in mine} == {
         name: (0, high) for name, (_, high) in SUPPORTED.items()
     }
     assert len(mine) == len(SUPPORTED)
-    assert {(each.epoch, each.revision, each.from_snapshot) for each in mine} == {(0, 1, True)}
-    assert {each.provenance["path"] for each in mine} == {"/feature"}
+    assert {(change.epoch, change.revision, change.from_snapshot) for change in mine} == {
+        (0, 1, True)
+    }
+    assert {change.provenance["path"] for change in mine} == {"/feature"}
 
 
 def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
@@ -223,9 +227,9 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
         world.kafka.cluster_id,
         lambda now, firing: now.ready and now.controller.node_id == 1 and now.epoch == 0,
     )
-    assert [(each.role, dict(each.ranges), each.nodes) for each in state.classes] == [
-        ("broker", {}, (1,))
-    ]
+    assert [
+        (node_class.role, dict(node_class.ranges), node_class.nodes) for node_class in state.classes
+    ] == [("broker", {}, (1,))]
     assert (dict(state.finalized), state.revision) == ({}, 0)
     outputs: list[FeatureChange | Alert] = [*world.published.changes, *world.published.alerts]
     assert not [output for output in outputs if output.cluster == world.kafka.cluster_id]
@@ -261,7 +265,9 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
     assert "have the controller write it again" in alert.summary
-    (letter,) = [each for each in world.published.dead_letters if each.cluster == BROKEN]
+    (letter,) = [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
+    ]
     assert letter.payload == BYTES
     assert "/feature" in letter.place
     assert "JSON" in letter.reason
@@ -276,8 +282,10 @@ def test_a_chroot_that_does_not_exist_is_an_alert_until_it_does(world: World) ->
     assert "the chroot does not exist" in world.alert(ASTRAY, "source-stalled").summary
     register(world.zk, world.roots[ASTRAY], ASTRAY, brokers=2)
     state = world.until(ASTRAY, lambda now, firing: now.ready and not firing and now.finalized)
-    assert [each.nodes for each in state.classes] == [(0, 1)]
-    assert not [each for each in world.published.dead_letters if each.cluster == ASTRAY]
+    assert [node_class.nodes for node_class in state.classes] == [(0, 1)]
+    assert not [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == ASTRAY
+    ]
 
 
 def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> None:
@@ -289,7 +297,9 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert not state.ready
     assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
     assert "give READ" in world.alert(CLOSED, "source-stalled").summary
-    (letter,) = [each for each in world.published.dead_letters if each.cluster == CLOSED]
+    (letter,) = [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
+    ]
     assert (letter.place, letter.payload) == ("znode /feature", b"")
     answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
@@ -320,14 +330,14 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     assert done.returncode == 0, done.stdout + done.stderr
     state = world.until(world.reference, lambda now, firing: now.finalized[TRANSACTION] == 4)
     assert (state.epoch, state.revision) == (1, 2)
-    (told,) = [each for each in world.published.changes if each.id.endswith(f"{TRANSACTION}/2")]
-    assert (told.cluster, told.kind, told.before, told.after) == (
+    (change,) = [each for each in world.published.changes if each.id.endswith(f"{TRANSACTION}/2")]
+    assert (change.cluster, change.kind, change.before, change.after) == (
         world.reference,
         "downgraded",
         5,
         4,
     )
-    assert (told.epoch, told.from_snapshot) == (1, False)
+    assert (change.epoch, change.from_snapshot) == (1, False)
     deadline = time.monotonic() + DEADLINE_S
     while not [each for each in world.printed if each.get("after") == 4]:
         assert time.monotonic() < deadline, world.printed
@@ -349,8 +359,8 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
             firing == {"incompatible-node", "level-above-support"} and now.incompatible
         ),
     )
-    (found,) = state.incompatible
-    assert (found.node_id, found.feature, found.level) == (99, TRANSACTION, 4)
+    (node,) = state.incompatible
+    assert (node.node_id, node.feature, node.level) == (99, TRANSACTION, 4)
     alert = world.alert(world.reference, "incompatible-node")
     assert f"broker 99 supports {TRANSACTION} 1-3, and level 4 is finalized" in alert.summary
     text = world.run_command("state", "--cluster", ClusterId(world.reference)).stdout
@@ -359,7 +369,7 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
     assert "ZooKeeper's controller 1" in text
     world.zk.delete(path)
     state = world.until(world.reference, lambda now, firing: not firing and not now.incompatible)
-    assert [each.nodes for each in state.classes] == [(1, 2, 3)]
+    assert [node_class.nodes for node_class in state.classes] == [(1, 2, 3)]
     assert state.revision == 2
 
 
@@ -373,7 +383,7 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     labels = f'cluster="{world.reference}",feature="{TRANSACTION}"'
     assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
     assert f'featurewatch_feature_epoch{{cluster="{world.reference}"}} 1.0' in text
-    ids = [each.id for each in world.published.changes]
+    ids = [change.id for change in world.published.changes]
     assert len(ids) == len(set(ids))
     world.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -61,9 +61,9 @@ def controller_of(address: str) -> tuple[int, str] | None:
     """Who this node says is the controller, and where; none: it does not know."""
     with connected(address) as connection:
         known = connection.request(MetadataRequest(topics=()), MetadataResponse)
-    for each in known.brokers:
-        if each.node_id == known.controller_id:
-            return int(known.controller_id), f"{each.host}:{each.port}"
+    for broker in known.brokers:
+        if broker.node_id == known.controller_id:
+            return int(known.controller_id), f"{broker.host}:{broker.port}"
     return None
 
 
@@ -88,7 +88,10 @@ def seen(address: str) -> tuple[dict[str, int], int]:
             ApiVersionsRequest(client_software_name="test", client_software_version="1"),
             ApiVersionsResponse,
         )
-    levels = {each.name: int(each.max_version_level) for each in answer.finalized_features}
+    levels = {
+        finalized_feature.name: int(finalized_feature.max_version_level)
+        for finalized_feature in answer.finalized_features
+    }
     return levels, int(answer.finalized_features_epoch)
 
 

@@ -100,9 +100,9 @@ class Topics:
     def publish(self, told: Iterable[TimedEvent], prefix: str = PREFIX) -> list[ReadEvent]:
         """Events as sources publish them; the worker takes each in a millisecond later."""
         return [
-            ReadEvent(self.add(topic.name(prefix), encode(topic, event), at_ms), one, at_ms + 1)
-            for one in told
-            for at_ms, topic, event in [one]
+            ReadEvent(self.add(topic.name(prefix), encode(topic, event), at_ms), timed, at_ms + 1)
+            for timed in told
+            for at_ms, topic, event in [timed]
         ]
 
     def publish_output(self, output: Output, at_ms: int) -> None:
@@ -124,10 +124,10 @@ def work(reads: Iterable[ReadEvent]) -> Iterator[tuple[Output, int]]:
         state = states.get(event.cluster) or MonitorState.of(event.cluster)
         outcome = step(state, event, MessagePosition(topic.short_name, offset, at_ms))
         states[event.cluster] = outcome.state
-        said: list[Output] = [*outcome.changes, *outcome.alerts]
+        outputs: list[Output] = [*outcome.changes, *outcome.alerts]
         if outcome.snapshot is not None:
-            said.append(outcome.snapshot)
-        yield from ((output, taken_ms) for output in said)
+            outputs.append(outcome.snapshot)
+        yield from ((output, taken_ms) for output in outputs)
 
 
 def in_another_order(reads: list[ReadEvent], seed: int) -> list[ReadEvent]:
@@ -163,7 +163,9 @@ def with_crashes(topics: Topics, seed: int) -> tuple[list[ReadEvent], list[tuple
     def times() -> int:
         return 2 if chance.random() < 0.1 else 1
 
-    reads = topics.publish([one for told in history(seed) for one in [told] * times()])
+    reads = topics.publish(
+        [timed_event for timed in history(seed) for timed_event in [timed] * times()]
+    )
     worked = work(in_another_order(reads, seed))
     return reads, [one for said in worked for one in [said] * times()]
 

@@ -108,9 +108,9 @@ def test_what_is_told_anew_may_have_other_words() -> None:
     (name,) = [name for name, sayings in live.items() if len(sayings) > 1]
     assert name.endswith(ALTERED)
     assert search(seed, reads, outputs, live)
-    for one in live[name]:
-        assert not search(seed, reads, outputs, live | {name: [one]})
-    reads = Topics().publish([one for one in history(seed) if one[1] is METADATA_LOG])
+    for output in live[name]:
+        assert not search(seed, reads, outputs, live | {name: [output]})
+    reads = Topics().publish([timed for timed in history(seed) if timed[1] is METADATA_LOG])
     outputs = [*work(reads)]
     live = live_outputs_of(outputs)
     assert len(live[name]) > 1
@@ -125,11 +125,11 @@ def test_no_order_says_what_is_wrong() -> None:
         live = live_outputs_of(outputs)
         assert search(seed, reads, outputs, live)
         name = [*live][seed % len(live)]
-        one = live[name][0]
+        output = live[name][0]
         fewer = {other: sayings for other, sayings in live.items() if other != name}
         assert not search(seed, reads, outputs, fewer)
-        assert not search(seed, reads, outputs, live | {f"{name}/again": [one]})
-        changed = one._replace(content={**one.content, "cluster": "another"})
+        assert not search(seed, reads, outputs, live | {f"{name}/again": [output]})
+        changed = output._replace(content={**output.content, "cluster": "another"})
         assert not search(seed, reads, outputs, live | {name: [changed]})
 
 

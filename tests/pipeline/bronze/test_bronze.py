@@ -150,10 +150,10 @@ def test_what_retention_deleted_is_a_gap_and_no_stop(
     assert gaps == [(0, 0, 3), (0, 10, 12)]
     taken = [offset for topic, offset in rows(lake, MESSAGES, "topic", "offset") if topic == name]
     assert sorted(taken) == [*range(4, 10), *range(13, 20)]
-    told = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
-    assert len(told) == 3
-    assert f"{name} partition 0: offsets 10 to 12 were deleted" in told[1]
-    assert told[2] == told[1]
+    lines = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
+    assert len(lines) == 3
+    assert f"{name} partition 0: offsets 10 to 12 were deleted" in lines[1]
+    assert lines[2] == lines[1]
 
 
 def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:

@@ -148,9 +148,16 @@ def test_what_is_wrong_with_a_file_names_the_field(text: str, says: str) -> None
 def test_drift_is_every_level_that_differs(lake_fleet: Fleet) -> None:
     """Behind, missing and ahead by feature; unlisted and silent clusters; nothing of good ones."""
     text = DESIRED.replace("clusters: stage", "clusters: [stage, lost, never, x*]")
-    told = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
+    drifts = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
     assert [
-        (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in told
+        (
+            difference.cluster,
+            difference.verdict,
+            difference.feature,
+            difference.wanted,
+            difference.found,
+        )
+        for difference in drifts
     ] == [
         (EU, DriftKind.BEHIND, FEATURE, 25, 21),
         (EU, DriftKind.MISSING, "transaction.version", 2, 0),
@@ -160,11 +167,15 @@ def test_drift_is_every_level_that_differs(lake_fleet: Fleet) -> None:
         ("never", DriftKind.UNHEARD, None, None, None),
         ("x*", DriftKind.UNHEARD, None, None, None),
     ]
-    assert [each.environment for each in told if each.name == "orders-eu"] == ["production"] * 2
+    assert [difference.environment for difference in drifts if difference.name == "orders-eu"] == [
+        "production"
+    ] * 2
     stale = drift(lake_fleet, desired(text), BEGAN + 3 * DAY)
-    assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, told)
+    assert (stale[-1].verdict, stale[:-1]) == (DriftKind.STALE, drifts)
     unlisted = drift(lake_fleet, desired(), BEGAN + 2 * HOUR)
-    assert [each.verdict for each in unlisted if each.cluster == "lost"] == [DriftKind.UNLISTED]
+    assert [difference.verdict for difference in unlisted if difference.cluster == "lost"] == [
+        DriftKind.UNLISTED
+    ]
 
 
 def test_clusters_belong_to_an_environment_by_label(lake_fleet: Fleet) -> None:
@@ -175,12 +186,14 @@ environments:
   gold: {labels: {tier: gold}, levels: {metadata.version: 21}}
   other: {labels: {tier: gold, zone: c}, levels: {metadata.version: 1}}
 """
-    told = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
+    drifts = drift(lake_fleet, desired(text), BEGAN + 2 * HOUR)
     assert desired(text).environment_of("stage") == "gold"
-    assert [(each.cluster, each.name) for each in told if each.verdict is DriftKind.UNHEARD] == [
-        ("gone", "old")
-    ]
-    assert not any(each.cluster == "stage" for each in told)
+    assert [
+        (difference.cluster, difference.name)
+        for difference in drifts
+        if difference.verdict is DriftKind.UNHEARD
+    ] == [("gone", "old")]
+    assert not any(difference.cluster == "stage" for difference in drifts)
 
 
 def test_a_cluster_in_two_environments_is_an_error() -> None:

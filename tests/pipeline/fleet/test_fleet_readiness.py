@@ -60,8 +60,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
     """What was said of another release, or before, plays no part; what is old is unknown."""
-    found = {each.cluster: each for each in target_readiness(LakeReader(str(root)), "4.3")}
-    assert {name: each.verdict for name, each in found.items()} == {
+    found = {
+        readiness.cluster: readiness for readiness in target_readiness(LakeReader(str(root)), "4.3")
+    }
+    assert {name: readiness.verdict for name, readiness in found.items()} == {
         "able": "yes",
         "behind": "no",
         "late": "yes",
@@ -79,7 +81,7 @@ def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
 def test_days_are_counted(root: Path) -> None:
     """How many clusters could go, could not, or were there, on each day."""
     days = by_day(LakeReader(str(root)), "4.3")
-    assert [(str(each.day), each.yes, each.no, each.unknown, each.finalized) for each in days] == [
+    assert [(str(day.day), day.yes, day.no, day.unknown, day.finalized) for day in days] == [
         ("2026-03-02", 1, 0, 0, 0),
         ("2026-03-03", 1, 1, 0, 0),
         ("2026-03-04", 1, 1, 0, 1),
@@ -102,7 +104,7 @@ def test_documents(root: Path) -> None:
     """A document a line: of clusters, and of days."""
     flags = ["readiness", "--target", "4.3", "--lake", str(root), "--json"]
     documents = [json.loads(line) for line in CliRunner().invoke(app, flags).stdout.splitlines()]
-    assert [each["cluster"] for each in documents][:2] == ["able", "behind"]
+    assert [document["cluster"] for document in documents][:2] == ["able", "behind"]
     days = CliRunner().invoke(app, [*flags, "--by-day"]).stdout.splitlines()
     assert json.loads(days[0])["day"] == "2026-03-02"
 

@@ -246,9 +246,9 @@ def outputs(said: Iterable[tuple[str, str, bytes]]) -> Tables:
 def tables_of(said: Iterable[FoldOutput]) -> Tables:
     """All that the fold says, as `gold` reads it from a lake."""
     all_ = [*said]
-    found = outputs((each.kind, each.id, each.value) for each in all_)
+    found = outputs((output.kind, output.id, output.value) for output in all_)
     for kind in INTERVALS:
-        last = {each.id: each for each in all_ if each.kind == kind}
+        last = {output.id: output for output in all_ if output.kind == kind}
         found[kind] = [_row(last[id_]) for id_ in sorted(last)]
     return found
 

@@ -42,7 +42,7 @@ def fold(*events: tuple[int, Event]) -> tuple[FoldState, list[FoldOutput]]:
 
 def standings(said: list[FoldOutput], target: str) -> dict[str, dict[str, object]]:
     """The last word on each day, of a release."""
-    rows = [orjson.loads(each.value) for each in said if each.kind == STANDING]
+    rows = [orjson.loads(output.value) for output in said if output.kind == STANDING]
     return {row["day"]: row for row in rows if row["target"] == target}
 
 
@@ -63,8 +63,8 @@ def roll() -> list[tuple[int, Event]]:
 
 def test_each_day_has_the_verdict_of_its_end() -> None:
     """Who stands in the way of a release becomes fewer from day to day, and then it is there."""
-    state, said = fold(*roll())
-    found = standings(said, "4.3")
+    state, outputs = fold(*roll())
+    found = standings(outputs, "4.3")
     assert tuple(found) == DAYS
     assert [row["blockers"] for row in found.values()] == [3, 2, 0, 0]
     assert found[DAYS[1]]["named"] == ["broker 2", "broker 3"]
@@ -77,8 +77,8 @@ def test_each_day_has_the_verdict_of_its_end() -> None:
 
 def test_older_releases_tell_the_way_back() -> None:
     """To go back is a verdict like any other: no, once levels that the release lacks are final."""
-    _, said = fold(*roll())
-    found = standings(said, "3.9")
+    _, outputs = fold(*roll())
+    found = standings(outputs, "3.9")
     assert [found[day]["finalized"] for day in DAYS] == [False] * 4
     assert found[DAYS[0]]["verdict"] == "yes"
     assert found[DAYS[3]]["verdict"] == "no"
@@ -91,24 +91,24 @@ def test_a_heartbeat_says_nothing_new() -> None:
     for offset in range(5):
         message = encode(METADATA_LOG, r.following(10, seen_ms=offset + 10))
         place = (METADATA_LOG.name(), 0, 10 + offset, BEGAN_MS + 2000 + offset)
-        state, said = fold_message(state, InputMessage(*place, message.key, message.value))
+        state, outputs = fold_message(state, InputMessage(*place, message.key, message.value))
         state, more = flush_outputs(state)
-        assert not [each for each in said + more if each.kind == STANDING]
+        assert not [output for output in outputs + more if output.kind == STANDING]
 
 
 def test_a_day_without_a_message_has_no_row() -> None:
     """What nobody told of is not made up."""
     events = roll()
-    _, said = fold(events[0], events[1], events[-1])
-    assert tuple(standings(said, "4.3")) == (DAYS[0], DAYS[3])
+    _, outputs = fold(events[0], events[1], events[-1])
+    assert tuple(standings(outputs, "4.3")) == (DAYS[0], DAYS[3])
 
 
 def test_days_do_not_go_back() -> None:
     """A message whose time is of a day before belongs to the newest day."""
     events = [(at, event) for at, (_, event) in zip((DAY_MS, 0, 1, 2, 3), roll(), strict=True)]
     assert all(a <= b for (a, _), (b, _) in pairwise(events[1:]))
-    _, said = fold(*events)
-    assert tuple(standings(said, "4.3")) == (DAYS[1],)
+    _, outputs = fold(*events)
+    assert tuple(standings(outputs, "4.3")) == (DAYS[1],)
 
 
 def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
@@ -116,6 +116,6 @@ def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
     state, _ = fold(*roll()[:2])
     message = encode(METADATA_LOG, r.following(10, seen_ms=20))
     place = (METADATA_LOG.name(), 0, 10, BEGAN_MS + DAY_MS)
-    state, said = fold_message(state, InputMessage(*place, message.key, message.value))
-    assert not standings(said, "4.3")
+    state, outputs = fold_message(state, InputMessage(*place, message.key, message.value))
+    assert not standings(outputs, "4.3")
     assert tuple(standings(flush_outputs(state)[1], "4.3")) == (DAYS[1],)

@@ -125,8 +125,8 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
     """Whatever happens to a cluster: a node has one interval at a time, and those that go on are
     what the image holds; so are the levels that exclude it."""
     for seed in range(60):
-        state, said = fold_events(history(seed, 60))
-        found = tables_of(said)
+        state, outputs = fold_events(history(seed, 60))
+        found = tables_of(outputs)
         image = state.monitor.image
         going = {
             (row["role"], row["node_id"]): row["ranges"]

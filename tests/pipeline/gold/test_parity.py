@@ -46,7 +46,7 @@ def scenario(file: Path) -> list[Event]:
 
 def plainly(said: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
     """What is also said live, in its order."""
-    return [(each.kind, each.id, each.value) for each in said if each.kind in OUTPUTS]
+    return [(output.kind, output.id, output.value) for output in said if output.kind in OUTPUTS]
 
 
 @settings(max_examples=40, deadline=None)

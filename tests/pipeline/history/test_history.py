@@ -64,7 +64,11 @@ def at(lake: LakeReader, moment: str, cluster: str = "orders") -> HistoricalStat
 
 def releases(state: HistoricalState) -> dict[str, str | None]:
     """The release of each node."""
-    return {f"{each.role}-{n}": each.release for each in state.classes for n in each.nodes}
+    return {
+        f"{node_class.role}-{n}": node_class.release
+        for node_class in state.classes
+        for n in node_class.nodes
+    }
 
 
 def test_levels_and_nodes_of_a_time(lake: LakeReader, orders: ClusterHistory) -> None:
@@ -210,21 +214,21 @@ def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, orders: Clus
         *("group.version", "kraft.version", FEATURE, "transaction.version")
     ]
     nodes = [
-        (each.role, each.nodes, each.before and each.before["release"]) for each in found.nodes
+        (node.role, node.nodes, node.before and node.before["release"]) for node in found.nodes
     ]
     assert nodes == [
         *(("broker", (100,), None), ("broker", (101, 102, 103), "3.7")),
         ("controller", (1, 2, 3), "3.7"),
     ]
-    assert [each.after and each.after["release"] for each in found.nodes] == ["3.9", "4.0", "4.0"]
+    assert [node.after and node.after["release"] for node in found.nodes] == ["3.9", "4.0", "4.0"]
     assert [row["rule"] for row in found.alerts_began] == ["incompatible-node"]
     assert [row["node_id"] for row in found.incompatible_began] == [100]
     back = diff(new, old)
     assert (back.alerts_ended, back.incompatible_ended) == (
         *(found.alerts_began, found.incompatible_began),
     )
-    assert [(each.before, each.after) for each in back.nodes] == [
-        (each.after, each.before) for each in found.nodes
+    assert [(node.before, node.after) for node in back.nodes] == [
+        (node.after, node.before) for node in found.nodes
     ]
     assert diff(new, new).empty
     assert not found.empty

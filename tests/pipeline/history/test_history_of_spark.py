@@ -40,9 +40,9 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
         told = state_at(reader, cluster, AtTime(now), now)
         assert told.levels == dict(state.image.features.levels), cluster
         supported = {
-            (each.role, node_id): {name: tuple(of) for name, of in each.ranges.items()}
-            for each in told.classes
-            for node_id in each.nodes
+            (node_class.role, node_id): {name: tuple(of) for name, of in node_class.ranges.items()}
+            for node_class in told.classes
+            for node_id in node_class.nodes
         }
         assert supported == {
             (str(key.role), key.node_id): dict(node.capabilities.ranges)

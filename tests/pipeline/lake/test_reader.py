@@ -131,7 +131,7 @@ def test_a_question_starts_no_engine(tmp_path: Path) -> None:
     story = ClusterHistory("only")
     story.node("broker", 1, "4.0")
     story.finalize("metadata.version", 25)
-    found = subprocess.run(
+    completed = subprocess.run(
         [
             *(
                 sys.executable,
@@ -152,7 +152,7 @@ def test_a_question_starts_no_engine(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert '"metadata.version":25' in found.stdout
-    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert '"metadata.version":25' in completed.stdout
+    imported = {line.rpartition("|")[2].strip() for line in completed.stderr.splitlines()}
     assert "deltalake" in imported
     assert imported & {"pyspark", "pyarrow", "faust", "confluent_kafka", "matplotlib"} == set()

@@ -41,8 +41,8 @@ def replayed(lake: Lake, *paths: Path) -> ReplayResult:
 
 def in_order(lake: Lake, cluster: str) -> list[tuple[Any, ...]]:
     """A cluster's replayed messages in the lake's order, with their times."""
-    found = lake.read(MESSAGES).where(f"key = '{cluster}' AND topic LIKE '%.metadata-log'")
-    ordered = found.orderBy("round", "kafka_time", "topic", "offset")
+    frame = lake.read(MESSAGES).where(f"key = '{cluster}' AND topic LIKE '%.metadata-log'")
+    ordered = frame.orderBy("round", "kafka_time", "topic", "offset")
     return [tuple(row) for row in ordered.select("value", "kafka_time").collect()]
 
 

@@ -60,9 +60,9 @@ def test_wrong_paths_and_nothing_of_use_have_exit_codes_of_their_own(
         (bootstrap, 1, "is what the log begins with when a cluster is formatted; passed over"),
     ):
         assert run(monkeypatch, str(path)) == code
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert line in said.err.splitlines()[0]
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert line in captured.err.splitlines()[0]
 
 
 def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
@@ -88,8 +88,8 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
     assert capsys.readouterr() == (line, "")
     told.problems.append("a torn batch")
     assert run(monkeypatch, "--json", str(tmp_path)) == 1
-    said = capsys.readouterr()
-    assert orjson.loads(said.out) == {
+    captured = capsys.readouterr()
+    assert orjson.loads(captured.out) == {
         "cluster": CLUSTER,
         "from_offset": 0,
         "to_offset": 4,
@@ -97,7 +97,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         "messages": 3,
         "problems": ["a torn batch"],
     }
-    assert said.err == "featurewatch: a torn batch\n"
+    assert captured.err == "featurewatch: a torn batch\n"
 
 
 def replay_of(path: Path) -> ClusterReplay:

@@ -73,9 +73,9 @@ def test_a_torn_snapshot_does_not_hide_the_one_after_it(tmp_path: Path) -> None:
     runs = [step.floor for step in steps if isinstance(step, LogSlice)]
     assert [step.place.offset for step in steps if isinstance(step, SnapshotFile)] == [110, 130]
     assert runs == [130]
-    _, told = taken(tmp_path)
-    assert (told.first, told.end) == (130, 140)
-    (line,) = told.problems
+    _, replay = taken(tmp_path)
+    assert (replay.first, replay.end) == (130, 140)
+    (line,) = replay.problems
     assert "cut off before its footer" in line
 
 
@@ -83,9 +83,9 @@ def test_where_no_snapshot_is_whole_all_of_the_log_is_taken(tmp_path: Path) -> N
     """What it says has no ground, which a gap says; but it is not left out."""
     Log(100).add(level(20), level(21)).add(noop()).write(tmp_path, 100)
     write_snapshot(tmp_path, 102, torn=True)
-    _, told = taken(tmp_path)
-    assert (told.first, told.end, told.records) == (100, 103, 3)
-    assert any("offsets 0 to 99 are missing" in line for line in told.problems)
+    _, replay = taken(tmp_path)
+    assert (replay.first, replay.end, replay.records) == (100, 103, 3)
+    assert any("offsets 0 to 99 are missing" in line for line in replay.problems)
 
 
 def test_a_snapshot_behind_a_change_of_copies_is_where_the_log_begins(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_damage_in_one_copy_comes_from_another(tmp_path: Path, size: int) -> Non
         begin, end = starts[number] + HEADER_BYTES + 3, starts[number + 5] + 20
         for wrong in (bytes(end - begin), b"\x5a" * 9, b"\x00"):
             bad.write_bytes(content[:begin] + wrong + content[begin + len(wrong) :])
-            found, told = taken(tmp_path, size)
+            found, replay = taken(tmp_path, size)
             assert found == plain(content)
-            assert (told.problems, told.end) == ([], log.end)
-            assert len(told.notes) >= (wrong != content[begin : begin + len(wrong)])
-            assert all(f"are taken from {tmp_path / 'b'}" in line for line in told.notes[:1])
+            assert (replay.problems, replay.end) == ([], log.end)
+            assert len(replay.notes) >= (wrong != content[begin : begin + len(wrong)])
+            assert all(f"are taken from {tmp_path / 'b'}" in line for line in replay.notes[:1])
 
 
 @pytest.mark.parametrize("cut", ["bytes", "length", "short"])
@@ -143,10 +143,10 @@ def test_damage_at_the_end_of_a_segment_comes_from_another_copy(tmp_path: Path, 
     second.write(tmp_path / "a", base)
     first.write(tmp_path / "b")
     second.write(tmp_path / "b", base)
-    found, told = taken(tmp_path)
+    found, replay = taken(tmp_path)
     assert found == plain(log.content)
-    assert (told.problems, told.end) == ([], log.end)
-    assert "another file goes on at offset" in told.notes[0]
+    assert (replay.problems, replay.end) == ([], log.end)
+    assert "another file goes on at offset" in replay.notes[0]
 
 
 def test_a_transaction_that_begins_in_what_is_damaged_comes_out_whole(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_a_transaction_that_begins_in_what_is_damaged_comes_out_whole(tmp_path: 
     content[len(b"".join(log.batches[:2])) + HEADER_BYTES + 2] ^= 1
     log.write(tmp_path / "a").write_bytes(content)
     log.write(tmp_path / "b")
-    found, told = taken(tmp_path)
+    found, replay = taken(tmp_path)
     assert found == plain(log.content)
-    assert told.problems == []
+    assert replay.problems == []
 
 
 def test_a_copy_that_went_another_way_mends_nothing(tmp_path: Path) -> None:
@@ -173,17 +173,17 @@ def test_a_copy_that_went_another_way_mends_nothing(tmp_path: Path) -> None:
     content[len(b"".join(log.batches[:2])) + HEADER_BYTES + 2] ^= 1
     log.write(tmp_path / "a").write_bytes(content)
     other.write(tmp_path / "b")
-    found, told = taken(tmp_path)
-    assert [type(one) for one in found].count(DeadLetter) == 1
+    found, replay = taken(tmp_path)
+    assert [type(event) for event in found].count(DeadLetter) == 1
     levels = [
         record["data"]["featureLevel"]
-        for one in found
-        if isinstance(one, LogCommit)
-        for record in one.records
+        for event in found
+        if isinstance(event, LogCommit)
+        for record in event.records
         if record["type"] == "FEATURE_LEVEL_RECORD"
     ]
     assert levels == [19, 21, 22]
-    assert (len(told.problems), told.notes) == (1, [])
+    assert (len(replay.problems), replay.notes) == (1, [])
 
 
 def test_what_no_copy_has_whole_is_told_once(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_what_no_copy_has_whole_is_told_once(tmp_path: Path) -> None:
     content[begin + 8 : begin + 12] = b"\x7f\xff\xff\xff"
     for node in ("a", "b"):
         log.write(tmp_path / node).write_bytes(content)
-    found, told = taken(tmp_path)
-    gaps = [one for one in found if isinstance(one, LogGap)]
+    found, replay = taken(tmp_path)
+    gaps = [event for event in found if isinstance(event, LogGap)]
     assert [(gap.from_offset, gap.to_offset) for gap in gaps] == [(4, 4)]
-    assert (len(told.problems), told.notes) == (1, [])
+    assert (len(replay.problems), replay.notes) == (1, [])

@@ -56,11 +56,11 @@ def test_meta_properties_that_cannot_be_read_are_told(tmp_path: Path, node: Path
     meta = node / "meta.properties"
     meta.unlink()
     meta.mkdir()
-    said = f"{meta} cannot be read: Is a directory"
-    with pytest.raises(ReplayUsageError, match=f"{said}: give the cluster's id with --cluster"):
+    text = f"{meta} cannot be read: Is a directory"
+    with pytest.raises(ReplayUsageError, match=f"{text}: give the cluster's id with --cluster"):
         prepared(tmp_path, node)
     plan = prepared(tmp_path, node, cluster="given")
-    assert (clusters(plan), plan.problems) == (["given"], [said])
+    assert (clusters(plan), plan.problems) == (["given"], [text])
 
 
 @pytest.mark.parametrize("path", [".", SEGMENT, f"./{SEGMENT}", "..", f"../{LOG}"])

@@ -129,7 +129,7 @@ def test_what_is_nested_too_deep_to_be_written_is_told() -> None:
     found = decode_message("metadata-log", None, text)
     assert found.reason is None
     records = json.loads(found.content or b"")["records"]
-    assert [(one["index"], one["type"]) for one in records] == [
+    assert [(record["index"], record["type"]) for record in records] == [
         (0, "UNREADABLE"),
         (1, "FEATURE_LEVEL_RECORD"),
     ]

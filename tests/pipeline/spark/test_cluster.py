@@ -167,9 +167,9 @@ def test_gold_of_a_cluster_is_that_of_this_process(
     there, by the audit."""
     bus = own_bus()
     ensure_topics(bus)
-    told = [one for seed in (1, 2) for one in history(seed) if one[1] is METADATA_LOG]
-    put(bus, [event for _, _, event in told])
-    outputs = [encode_output(output) for output, _ in work(Topics().publish(told))]
+    timeds = [timed for seed in (1, 2) for timed in history(seed) if timed[1] is METADATA_LOG]
+    put(bus, [event for _, _, event in timeds])
+    outputs = [encode_output(output) for output, _ in work(Topics().publish(timeds))]
     expected = {dict(message.headers)["ce_id"].decode() for message in outputs}
     on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
     with pytest.MonkeyPatch.context() as patch:
@@ -240,5 +240,5 @@ def test_the_form_for_kubernetes_runs_what_there_is() -> None:
         assert lake.startswith(container["volumeMounts"][0]["mountPath"])
     (service,) = [one["metadata"]["name"] for one in made if one["kind"] == "Service"]
     settings = pods["Deployment"]["containers"][0]["env"]
-    options = next(each["value"] for each in settings if "SPARK_OPTIONS" in each["name"])
+    options = next(setting["value"] for setting in settings if "SPARK_OPTIONS" in setting["name"])
     assert f"spark.driver.host={service}" in options

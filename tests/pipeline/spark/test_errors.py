@@ -26,8 +26,8 @@ def test_the_file_that_could_not_be_read_is_named() -> None:
 
 def test_without_room_it_says_what_to_do() -> None:
     """The innermost reason comes first."""
-    told = reason_in("a\nCaused by: b\nCaused by: java.io.IOException: No space left on device\n")
-    assert told.startswith("java.io.IOException: No space left on device; make room for the lake")
+    text = reason_in("a\nCaused by: b\nCaused by: java.io.IOException: No space left on device\n")
+    assert text.startswith("java.io.IOException: No space left on device; make room for the lake")
 
 
 def test_a_backtrace_of_the_library_is_left_out() -> None:

@@ -166,8 +166,8 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
         assert it.end() == 1
     assert it.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
     (line,) = it.err()
-    said = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
-    assert line.startswith(said)
+    text = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
+    assert line.startswith(text)
     shutil.rmtree(lake.path(MESSAGES))
     begun = Path(lake.checkpoint("silver"), "commits")
     begun.mkdir(parents=True)
@@ -203,9 +203,9 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         put(bus, some(1, first=5))
         following.until(lambda: len(read(root, tables.LEVELS, "id")) == 6)
         assert following.end(signal.SIGTERM) == 0, following.err()
-        said = [line for line in following.err() if " featurewatch" in line]
+        lines = [line for line in following.err() if " featurewatch" in line]
     assert [
-        line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in said
+        line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in lines
     ] == ["following: bronze, silver, gold", "26 messages or records could not be read"]
     places = read(root, MESSAGES, *PLACE)
     assert len(places) == len({*places}) == 32

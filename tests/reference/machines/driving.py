@@ -79,15 +79,17 @@ class Driver:
 
     def serve(self, outcome: OperationResult | None = None) -> Operation:
         """Carry out the next operation, or answer it with this and do nothing."""
-        asked = self.pending.popleft()
-        self.served.append(asked.operation)
+        request = self.pending.popleft()
+        self.served.append(request.operation)
         if outcome is None:
-            act = self.history.write if isinstance(asked.operation, WRITES) else None
+            act = self.history.write if isinstance(request.operation, WRITES) else None
             outcome = (
-                act(SESSION, asked.operation) if act else read(self.history.tree, asked.operation)
+                act(SESSION, request.operation)
+                if act
+                else read(self.history.tree, request.operation)
             )
-        self.deliver(OperationCompleted(asked.token, outcome))
-        return asked.operation
+        self.deliver(OperationCompleted(request.token, outcome))
+        return request.operation
 
     def until(self, wanted: Callable[[Operation], bool]) -> Operation:
         """Serve until the next operation is a wanted one."""

@@ -67,11 +67,11 @@ def test_it_reads_and_checks_before_it_registers() -> None:
     finalize(driver, LATER_DRAFT, 2)
     driver.start()
     reads = driver.served.index(GetData("/features", watch=True))
-    makes = next(n for n, each in enumerate(driver.served) if isinstance(each, Create))
+    makes = next(n for n, operation in enumerate(driver.served) if isinstance(operation, Create))
     assert reads < makes
-    assert [each for each in driver.served if isinstance(each, Create | SetData | Delete)] == [
-        driver.served[makes]
-    ]
+    assert [
+        operation for operation in driver.served if isinstance(operation, Create | SetData | Delete)
+    ] == [driver.served[makes]]
 
 
 def test_an_excluded_broker_never_registers() -> None:
@@ -79,7 +79,7 @@ def test_an_excluded_broker_never_registers() -> None:
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 4)
     driver.start()
-    assert not any(isinstance(each, Create) for each in driver.served)
+    assert not any(isinstance(operation, Create) for operation in driver.served)
     (end,) = driver.exits
     assert end.code != 0
     assert "alpha is at level 4 and broker 4 supports 1-3" in end.reason
@@ -166,8 +166,8 @@ def test_a_lower_epoch(dialect: Dialect) -> None:
     driver.start()
     old = driver.history.at(1)[dialect.path]
     driver.deliver(WatchFired(dialect.path, WatchKind.CHANGED))
-    asked = driver.pending.popleft()
-    driver.deliver(OperationCompleted(asked.token, GetDataResult(*old)))
+    request = driver.pending.popleft()
+    driver.deliver(OperationCompleted(request.token, GetDataResult(*old)))
     assert bool(driver.exits) is dialect.exits_at_lower_epoch
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
 
@@ -190,9 +190,9 @@ def test_a_registration_of_unknown_outcome_is_its_own() -> None:
     machine, driver = broker()
     driver.deliver(SessionStarted(SESSION))
     driver.until(lambda operation: isinstance(operation, Create))
-    asked = driver.pending.popleft()
-    driver.history.write(SESSION, asked.operation)
-    driver.deliver(OperationCompleted(asked.token, OutcomeUnknown()))
+    request = driver.pending.popleft()
+    driver.history.write(SESSION, request.operation)
+    driver.deliver(OperationCompleted(request.token, OutcomeUnknown()))
     driver.deliver(Disconnected())
     driver.deliver(Reconnected())
     driver.rest()

@@ -20,12 +20,12 @@ def response(epoch: int, **levels: int) -> FeaturesResponse:
 
 def test_an_older_answer_is_no_error_and_is_not_adopted() -> None:
     """A broker that lags answers with what it has; the client keeps the newer (F-57, F-58)."""
-    client, told = ClientFeatures().on_response(response(7, alpha=3))
-    assert (told, client.levels) == (Adoption.ADOPTED, {"alpha": 3})
-    after, told = client.on_response(response(6, alpha=2))
-    assert (after, told) == (client, Adoption.OLDER)
-    after, told = client.on_response(response(8, beta=1))
-    assert (after.levels, after.epoch, told) == ({"beta": 1}, 8, Adoption.ADOPTED)
+    client, adoption = ClientFeatures().on_response(response(7, alpha=3))
+    assert (adoption, client.levels) == (Adoption.ADOPTED, {"alpha": 3})
+    after, adoption = client.on_response(response(6, alpha=2))
+    assert (after, adoption) == (client, Adoption.OLDER)
+    after, adoption = client.on_response(response(8, beta=1))
+    assert (after.levels, after.epoch, adoption) == ({"beta": 1}, 8, Adoption.ADOPTED)
 
 
 def test_more_than_one_epoch_behind_is_more_than_is_tolerated() -> None:
@@ -42,10 +42,10 @@ def test_whatever_the_order_the_newest_is_held(order: list[int], seed: int) -> N
     random, client, newest = Random(seed), ClientFeatures(), -1
     for epoch in [*order, *random.choices(order, k=5)]:
         before = client
-        client, told = client.on_response(response(epoch, alpha=epoch % 5))
+        client, adoption = client.on_response(response(epoch, alpha=epoch % 5))
         newest = max(newest, epoch)
         assert (client.epoch, client.levels) == (newest, {"alpha": newest % 5})
-        assert (client != before) is (told is Adoption.ADOPTED)
+        assert (client != before) is (adoption is Adoption.ADOPTED)
 
 
 def test_the_epoch_is_of_the_set_and_is_no_level() -> None:
@@ -54,8 +54,8 @@ def test_the_epoch_is_of_the_set_and_is_no_level() -> None:
     A lower level under a higher epoch counts, a higher level under a lower epoch does not.
     """
     client, _ = ClientFeatures().on_response(response(4, alpha=9))
-    client, told = client.on_response(response(5, alpha=9))
-    assert (told, client.epoch, client.levels) == (Adoption.ADOPTED, 5, {"alpha": 9})
+    client, adoption = client.on_response(response(5, alpha=9))
+    assert (adoption, client.epoch, client.levels) == (Adoption.ADOPTED, 5, {"alpha": 9})
     client, _ = client.on_response(response(6, alpha=1))
     assert client.levels == {"alpha": 1}
     client, _ = client.on_response(response(5, alpha=9))

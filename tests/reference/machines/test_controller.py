@@ -55,7 +55,7 @@ def test_start_up_waits_until_the_znode_is_made(name: str) -> None:
     assert isinstance(made.operations[1], Create)
     driver.request(RAISE)
     assert driver.replies.pop().error is ErrorCode.NOT_CONTROLLER
-    assert not any("/brokers" in str(each) for each in driver.served)
+    assert not any("/brokers" in str(operation) for operation in driver.served)
     driver.serve(OutcomeUnknown())
     driver.deliver(Disconnected())
     driver.deliver(Reconnected())
@@ -90,11 +90,11 @@ def test_every_write_of_the_features_is_fenced(name: str) -> None:
     driver.start()
     epoch = driver.history.tree["/controller_epoch"]
     assert (machine.epoch, int(epoch.data)) == (1, 1)
-    writes = [each for each in driver.served if writes_features(each)]
+    writes = [operation for operation in driver.served if writes_features(operation)]
     assert writes
-    for each in writes:
-        assert isinstance(each, Multi)
-        assert each.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
+    for write in writes:
+        assert isinstance(write, Multi)
+        assert write.operations[0] == CheckVersion("/controller_epoch", epoch.stat.version)
 
 
 def test_a_deposed_controller_is_told_by_its_write() -> None:
@@ -116,7 +116,7 @@ def test_a_joiner_waits_for_the_outcome_of_a_write() -> None:
     driver.start()
     driver.request(RAISE)
     driver.joins(2, alpha=(2, 3))
-    assert [writes_features(each.operation) for each in driver.pending] == [True]
+    assert [writes_features(request.operation) for request in driver.pending] == [True]
     driver.rest()
     assert machine.levels == {"alpha": 1}
     assert machine.accepted == {}
@@ -237,4 +237,6 @@ def test_a_watch_left_on_the_features_is_always_set_again() -> None:
     driver.served.clear()
     driver.deliver(WatchFired("/feature", WatchKind.CHANGED))
     driver.rest()
-    assert [str(each) for each in driver.served] == ["GetData(path='/feature', watch=True)"]
+    assert [str(operation) for operation in driver.served] == [
+        "GetData(path='/feature', watch=True)"
+    ]

@@ -119,14 +119,14 @@ class Scenario:
             for _ in range(heard):
                 if process.exit is None:
                     process.deliver(self._now_ms)
-        told = [process.updates.popleft() for _ in range(len(process.updates))]
-        for tell in told:
-            self._happened.append(f"tells b{tell.broker_id} {whole_set(tell.message)}")
-            self.processes[f"b{tell.broker_id}"].on_update_metadata(tell, self._now_ms)
+        updates = [process.updates.popleft() for _ in range(len(process.updates))]
+        for update in updates:
+            self._happened.append(f"tells b{update.broker_id} {whole_set(update.message)}")
+            self.processes[f"b{update.broker_id}"].on_update_metadata(update, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
             self._close(name)
-        return bool(asked or heard or told) or before != (
+        return bool(asked or heard or updates) or before != (
             len(self.history.log),
             len(process.requests),
         )
@@ -136,8 +136,8 @@ class Scenario:
             self._happened += written(transaction.before, transaction.after)
         self._read = len(self.history.log)
         for name, process in self.processes.items():
-            said = [line.removeprefix(KEPT_OUT) for line in process.logged if KEPT_OUT in line]
-            self._happened += [f"keeps out b{who}" for line in said for who in line.split(",")]
+            lines = [line.removeprefix(KEPT_OUT) for line in process.logged if KEPT_OUT in line]
+            self._happened += [f"keeps out b{who}" for line in lines for who in line.split(",")]
             process.logged.clear()
             epoch = process.controller.epoch if process.controller.active else 0
             if epoch > self._active.get(name, 0):

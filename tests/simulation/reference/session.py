@@ -65,8 +65,10 @@ class Session:
 
     def serve(self) -> None:
         """The server carries out the next operation."""
-        who, asked = self.requests.popleft()
-        self.events.append((who, OperationCompleted(asked.token, self._do(who, asked.operation))))
+        who, request = self.requests.popleft()
+        self.events.append(
+            (who, OperationCompleted(request.token, self._do(who, request.operation)))
+        )
 
     def advance(self, steps: int) -> None:
         """The server comes to know of more transactions; watches on what they changed fire."""
@@ -88,10 +90,10 @@ class Session:
                 kept.append((who, OperationCompleted(event.token, OutcomeUnknown())))
             elif not isinstance(event, WatchFired):
                 kept.append((who, event))
-        for number, (who, asked) in enumerate(self.requests):
-            if number < done and not isinstance(asked.operation, GetData | Exists | GetChildren):
-                self._history.write(self.session_id, asked.operation)
-            kept.append((who, OperationCompleted(asked.token, OutcomeUnknown())))
+        for number, (who, request) in enumerate(self.requests):
+            if number < done and not isinstance(request.operation, GetData | Exists | GetChildren):
+                self._history.write(self.session_id, request.operation)
+            kept.append((who, OperationCompleted(request.token, OutcomeUnknown())))
         self.events = deque(kept)
         self.requests.clear()
         self._data.clear()

@@ -140,7 +140,9 @@ class World:
 
     def _revive(self) -> None:
         """Start a dead node, most often not before its old session has expired."""
-        node_id = self.random.choice([node_id for node_id, each in self.nodes.items() if not each])
+        node_id = self.random.choice(
+            [node_id for node_id, process in self.nodes.items() if not process]
+        )
         if f"/brokers/ids/{node_id}" not in self.history.tree or self.random.random() < 0.1:
             self._start(node_id)
 
@@ -179,10 +181,10 @@ class World:
 
     def _carry(self, process: Process) -> None:
         """One of a controller's messages arrives, or is lost; the receiver may end by it."""
-        tell = process.updates.popleft()
-        receiver = self.nodes.get(tell.broker_id)
+        update = process.updates.popleft()
+        receiver = self.nodes.get(update.broker_id)
         if receiver is not None and self.random.random() < 0.9:
-            receiver.on_update_metadata(tell, self.now_ms)
+            receiver.on_update_metadata(update, self.now_ms)
             self._reap(receiver)
 
     def _reconnect(self, process: Process) -> None:

@@ -53,14 +53,14 @@ class Rounds:
     def play(self, **answers: int | NodeFeatures | None) -> list[TrackerEvent]:
         """One round: each node's level, its whole answer, or None for a miss."""
         self.now_ms += 1000
-        said: list[TrackerEvent] = []
+        events: list[TrackerEvent] = []
         for node, given_answer in answers.items():
             if given_answer is None:
-                said += self.observer.on_no_response(key(node), "timed out", self.now_ms)
+                events += self.observer.on_no_response(key(node), "timed out", self.now_ms)
             else:
                 whole = features_at(given_answer) if isinstance(given_answer, int) else given_answer
-                said += self.observer.on_response(key(node), whole, self.now_ms)
-        return said + self.observer.end_round(self.now_ms)
+                events += self.observer.on_response(key(node), whole, self.now_ms)
+        return events + self.observer.end_round(self.now_ms)
 
 
 def summaries(said: list[TrackerEvent]) -> list[str]:
@@ -156,8 +156,8 @@ def test_levels_without_a_valid_epoch_never_count():
     """M-11: finalized levels count only with an epoch of at least 0."""
     rounds = Rounds("b1", "c1")
     for _ in range(4):
-        said = summaries(rounds.play(b1=19, c1=features_at(7, epoch=-1)))
-        assert not [line for line in said if line.startswith("disagree")]
+        lines = summaries(rounds.play(b1=19, c1=features_at(7, epoch=-1)))
+        assert not [line for line in lines if line.startswith("disagree")]
     assert summaries(rounds.play(b1=19, c1=features_at(19, epoch=5))) == [
         "c1 says {'metadata.version': 19}"
     ]
@@ -172,8 +172,8 @@ def test_nodes_that_differ_for_two_rounds_disagree_until_they_agree():
         "disagree 19: broker-1 | 20: broker-2 controller-1"
     ]
     assert rounds.play(b1=19, b2=20, c1=20) == []
-    said = summaries(rounds.play(b1=20, b2=20, c1=20))
-    assert said == ["b1 says {'metadata.version': 20}", "disagree 20: broker-2 controller-1"]
+    lines = summaries(rounds.play(b1=20, b2=20, c1=20))
+    assert lines == ["b1 says {'metadata.version': 20}", "disagree 20: broker-2 controller-1"]
     assert rounds.play(b1=20, b2=20, c1=20) == []
 
 
@@ -189,9 +189,9 @@ def test_a_change_that_travels_slowly_is_no_disagreement():
     """Nodes that follow one after the other, each within a round, disagree with nobody."""
     rounds = Rounds("b1", "b2", "b3")
     rounds.play(b1=19, b2=19, b3=19)
-    said = rounds.play(b1=20, b2=19, b3=19) + rounds.play(b1=20, b2=20, b3=20)
-    said += rounds.play(b1=20, b2=20, b3=20)
-    assert not [event for event in said if isinstance(event, Disagreement)]
+    events = rounds.play(b1=20, b2=19, b3=19) + rounds.play(b1=20, b2=20, b3=20)
+    events += rounds.play(b1=20, b2=20, b3=20)
+    assert not [event for event in events if isinstance(event, Disagreement)]
 
 
 def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():
@@ -211,9 +211,9 @@ def test_an_impossible_range_is_a_dead_letter_once_and_the_rest_goes_on():
     reason = "supported feature 'x' has the minimum 3 above the maximum 1"
     faulty = features_at(19, faults=[(AdvertisedRange("x", 3, 1), reason)])
     rounds = Rounds("b1")
-    said = rounds.play(b1=faulty)
-    assert summaries(said)[0] == "b1 says {'metadata.version': 19}"
-    (letter,) = (event for event in said if isinstance(event, DeadLetter))
+    events = rounds.play(b1=faulty)
+    assert summaries(events)[0] == "b1 says {'metadata.version': 19}"
+    (letter,) = (event for event in events if isinstance(event, DeadLetter))
     assert reason in letter.reason
     assert letter.payload == b'{"name":"x","low":3,"high":1}'
     assert rounds.play(b1=faulty) == []

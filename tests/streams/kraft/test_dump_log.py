@@ -24,11 +24,11 @@ CLUSTER = ClusterId("cluster")
 
 def decoded(text: str) -> list[tuple[int, str]]:
     """Offset and type of what is wanted of a text."""
-    found = scan_text(text.encode(), whole=True)
+    scan = scan_text(text.encode(), whole=True)
     decoder = DumpLogDecoder(DEFAULT_RECORD_TYPES)
     return [
         (record["offset"], record["type"])
-        for one in found.batches
+        for one in scan.batches
         for record in decoder.decode(one).records
     ]
 
@@ -108,9 +108,9 @@ def test_sections_are_the_files_that_the_text_tells_of() -> None:
     assert is_dump_log(text)
     first, second = sections(io.BytesIO(text))
     assert (first.name, second.name) == ("/a/1.log", "/b/2.log")
-    for one in (first, second):
-        found = scan_text(text[one.start : one.end], whole=True)
-        assert [batch.base_offset for batch in found.batches] == [0, 1, 4]
+    for section in (first, second):
+        scan = scan_text(text[section.start : section.end], whole=True)
+        assert [batch.base_offset for batch in scan.batches] == [0, 1, 4]
     (only,) = sections(io.BytesIO(PRINTED_LOG.encode()))
     assert (only.name, only.start, only.end) == ("", 0, len(PRINTED_LOG))
 
@@ -128,8 +128,8 @@ def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.Monkey
         assert is_dump_log(before + named)
         for size in (1, 5, 17, 4 << 20):
             monkeypatch.setattr(dump_log, "_PIECE_BYTES", size)
-            *nameless, one = sections(io.BytesIO(before + named))
-            assert one == ("/a/1.log", len(before), len(before + named))
+            *nameless, section = sections(io.BytesIO(before + named))
+            assert section == ("/a/1.log", len(before), len(before + named))
             assert nameless == ([("", 0, len(before))] if before == PRINTED_LOG.encode() else [])
 
 

@@ -97,9 +97,13 @@ async def test_following_is_said_after_everything_before_it() -> None:
     await play(outputs, sink)
     spans = [(e.first_offset, e.last_offset) for e in sink.of(LogCommit)]
     assert spans == [(0, 0), (2, 2)]
-    said = sink.of(SourceStatus)
-    assert said[-1] is sink.events[-1]
-    assert (said[-1].state, said[-1].offset, said[-1].seen_ms) == (SourceState.FOLLOWING, 3, 99)
+    statuses = sink.of(SourceStatus)
+    assert statuses[-1] is sink.events[-1]
+    assert (statuses[-1].state, statuses[-1].offset, statuses[-1].seen_ms) == (
+        SourceState.FOLLOWING,
+        3,
+        99,
+    )
 
 
 async def test_a_bus_that_takes_nothing_stops_the_reading() -> None:

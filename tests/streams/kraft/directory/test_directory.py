@@ -297,8 +297,8 @@ def test_nothing_is_released_before_its_time(steps: Sequence[int]) -> None:
         log += entry(offset, 1 + offset // 7, now)
     rule = CommitRule(settle_ms=1000)
     batches = scan_batches(log).batches
-    for one in batches:
-        rule.observe(one)
+    for batch in batches:
+        rule.observe(batch)
     watermark = rule.high_watermark(batches, -1)
     if watermark > 0:
         epoch = batches[watermark - 1].leader_epoch

@@ -140,12 +140,12 @@ class Script:
         """Play all rows; the first that differs fails with its text."""
         for row in filter(None, (line.strip() for line in table.splitlines())):
             question, answer, expected = (part.strip() for part in row.split("|"))
-            ask = self.next_request()
-            assert spell_request(ask) == question, row
-            outputs = [spell_output(output) for output in self.reply(answer, ask)]
+            request = self.next_request()
+            assert spell_request(request) == question, row
+            outputs = [spell_output(output) for output in self.reply(answer, request)]
             wanted = [part.strip() for part in expected.split(",") if part.strip()]
-            said = [part for part in wanted if not self._holds(part, row)]
-            assert outputs == said, row
+            lines = [part for part in wanted if not self._holds(part, row)]
+            assert outputs == lines, row
 
     def _holds(self, part: str, row: str) -> bool:
         word, _, rest = part.partition(" ")

@@ -153,9 +153,9 @@ def test_from_4_1_on_the_leader_says_when_the_watermark_moves() -> None:
         a 1@5 e5 w500 | ok v=18 leader=1@5 hw=1                    | commit 0-0, following
         """
     )
-    ask = run.next_request()
-    assert isinstance(ask, FetchRequest)
-    assert ask.high_watermark == 1
+    request = run.next_request()
+    assert isinstance(request, FetchRequest)
+    assert request.high_watermark == 1
     assert run.waited_ms == 0
 
 
@@ -176,10 +176,10 @@ def test_a_batch_larger_than_the_answer_is_asked_for_with_more() -> None:
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
     asked = []
     for _ in range(3):
-        ask = run.next_request()
-        assert isinstance(ask, FetchRequest)
-        asked.append(ask.max_bytes)
-        run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", ask)
+        request = run.next_request()
+        assert isinstance(request, FetchRequest)
+        asked.append(request.max_bytes)
+        run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", request)
     assert asked == [100, 800, 5000]
     assert run.observer.stall_reason is not None
     assert "no whole batch follows offset 0" in run.observer.stall_reason.message
@@ -283,9 +283,9 @@ def test_one_controller_that_is_behind_proves_nothing() -> None:
     """While another controller cannot be asked, an older epoch is not believed, however long."""
     run = script("10@5", bootstrap="ab")
     while run.now_ms < 100_000:
-        ask = run.next_request()
-        answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if ask.to.host == "a" else "gone"
-        assert run.reply(answer, ask) == []
+        request = run.next_request()
+        answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if request.to.host == "a" else "gone"
+        assert run.reply(answer, request) == []
     assert run.observer.next_position == OffsetAndEpoch(10, 5)
 
 

@@ -151,10 +151,10 @@ class Connection:
 
     def send(self) -> bool:
         """The client sends what it wants to ask next, if anything."""
-        ask = self.observer.next_request()
-        if ask is None:
+        request = self.observer.next_request()
+        if request is None:
             return False
-        self.requests.append(ask)
+        self.requests.append(request)
         return True
 
     def apply(self) -> None:
@@ -187,12 +187,12 @@ class Connection:
         """The server takes the next request."""
         if not self.requests:
             return
-        ask = self.requests.popleft()
-        if ask.operation is ReadOperation.SYNC:
+        request = self.requests.popleft()
+        if request.operation is ReadOperation.SYNC:
             while self.applied < self.ensemble.zxid:
                 self.apply()
-        outcome = self._outcome(ask, self.ensemble.states[self.applied])
-        self.wire.append(ReadDone(ask.token, outcome, self.applied))
+        outcome = self._outcome(request, self.ensemble.states[self.applied])
+        self.wire.append(ReadDone(request.token, outcome, self.applied))
 
     def _outcome(self, ask: ReadRequest, nodes: dict[str, Node]) -> ReadResult:
         path = ask.target.path

@@ -84,11 +84,11 @@ def test_the_order_after_a_connection():
     scene = WatchedEnsemble()
     asked = []
     for _ in range(3):
-        ask = scene.request()
-        asked.append((ask.operation, ask.target.path))
+        request = scene.request()
+        asked.append((request.operation, request.target.path))
         if len(asked) < 3:
             assert scene.observer.next_request() is None
-        scene.connection.requests.append(ask)
+        scene.connection.requests.append(request)
         scene.connection.serve()
         assert scene.connection.deliver(0) == []
     assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
@@ -281,11 +281,11 @@ def test_a_read_that_fails_is_tried_again():
     scene.run(4)
     failing = None
     while failing is None:
-        ask = scene.observer.next_request()
-        if ask is not None and ask.target.path == "/feature":
-            failing = ask
-        elif ask is not None:
-            scene.connection.requests.append(ask)
+        request = scene.observer.next_request()
+        if request is not None and request.target.path == "/feature":
+            failing = request
+        elif request is not None:
+            scene.connection.requests.append(request)
             scene.connection.serve()
         scene.auditor.apply(scene.connection.deliver(0))
     assert scene.observer.on_response(failing.token, ReadFailed("ThrottledOp"), 0, 0, 0) == []
@@ -375,10 +375,10 @@ def test_partitions_come_and_go_with_their_topics():
 def test_what_comes_from_an_old_connection_is_void():
     """Neither its answers nor its watches count."""
     scene = WatchedEnsemble()
-    ask = scene.request()
+    request = scene.request()
     generation = scene.observer.generation
     scene.observer.on_disconnected("away", 0)
-    assert scene.observer.on_response(ask.token, ZnodeAbsent(), 9**9, 0, 0) == []
+    assert scene.observer.on_response(request.token, ZnodeAbsent(), 9**9, 0, 0) == []
     scene.connect()
     scene.settle()
     scene.observer.on_watch(generation, WatchTarget("/feature", TargetKind.DATA))
