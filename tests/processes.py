@@ -123,3 +123,13 @@ def killed_at_random(
     finally:
         stop.set()
         thread.join()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        os.kill(pid, 0)
+        status = Path(f"/proc/{pid}/stat")
+        return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -14,8 +14,8 @@ from typer.main import get_command
 from featurewatch.cli.main import app
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.topics import ALL
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 MAX_LINES = 500
 LONG: dict[str, str] = {"LICENSE": "a legal text"}
@@ -106,6 +106,27 @@ def test_every_test_says_what_it_shows() -> None:
     assert silent == []
 
 
+def _imported(text: str) -> Iterator[str]:
+    """The dotted names that a module imports, at its top or below."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several test modules use is in a module of its own, which holds no tests."""
+    imports = [
+        f"{name}: {imported}"
+        for name, text in _texts()
+        if name.startswith("tests/") and name.endswith(".py")
+        for imported in _imported(text)
+        if imported.startswith("tests.") and ".test_" in imported
+    ]
+    assert imports == []
+
+
 def _rows(heading: str) -> list[tuple[str, str]]:
     """The first two columns of the README's table with this heading."""
     _, _, after = README.partition(heading)
@@ -135,7 +156,7 @@ def test_the_readme_lists_the_commands() -> None:
         assert program == "featurewatch"
         command = group.commands[name]
         named.append(name)
-        flags = {flag for each in command.params for flag in each.opts}
+        flags = {flag for param in command.params for flag in param.opts}
         parts = set(getattr(command, "commands", ()))
         assert set(rest) <= flags | parts, usage
     assert sorted(named) == sorted(group.commands)

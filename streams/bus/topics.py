@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it has no __all__
+from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewTopic,

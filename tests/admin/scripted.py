@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
+from kio.schema.errors import ErrorCode
+
 from featurewatch.reference.machines.directory import Endpoint
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire import responses
@@ -92,7 +94,7 @@ class ScriptedCluster:
 
     async def _start(self) -> None:
         for node_id, node in self.nodes.items():
-            server = WireServer(self._speech, self._answering(node))
+            server = WireServer(self._speech, self._responder(node))
             await server.start()
             self._servers[node_id] = server
 
@@ -100,8 +102,8 @@ class ScriptedCluster:
         for server in self._servers.values():
             await server.close()
 
-    def _answering(self, node: Node) -> Any:
-        async def answer(call: WireRequest) -> Any:
+    def _responder(self, node: Node) -> Any:
+        async def respond(call: WireRequest) -> Any:
             node.asked += 1
             if call.key == API_VERSIONS:
                 return _offering(call, node, self._speech)
@@ -112,22 +114,26 @@ class ScriptedCluster:
                 tell = responses.metadata if call.key == METADATA else responses.describe_cluster
                 return tell(call, view)
             node.updates.append(call)
-            told = node.script(call)
-            return None if told is None else responses.update_features(call, self._speech, told)
+            response = node.script(call)
+            return (
+                None
+                if response is None
+                else responses.update_features(call, self._speech, response)
+            )
 
-        return answer
+        return respond
 
 
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
-        return responses.api_versions_error(responses.ErrorCode.unsupported_version)
+        return responses.api_versions_error(ErrorCode.unsupported_version)
     told = responses.api_versions(call, speech, node.features)
     keys = []
-    for each in told.api_keys:
-        if each.api_key != 57:
-            if node.lists or each.api_key != DESCRIBE_CLUSTER:
-                keys.append(each)
+    for api_key in told.api_keys:
+        if api_key.api_key != 57:
+            if node.lists or api_key.api_key != DESCRIBE_CLUSTER:
+                keys.append(api_key)
         elif node.versions is not None:
             low, high = node.versions
-            keys.append(replace(each, min_version=low, max_version=high))
+            keys.append(replace(api_key, min_version=low, max_version=high))
     return replace(told, api_keys=tuple(keys))

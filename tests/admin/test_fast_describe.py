@@ -30,14 +30,14 @@ def test_it_says_what_the_client_says(
     """Whatever a node supports and has finalized, and where it has no epoch."""
     with ScriptedCluster(Node(features=FeaturesResponse(supported, finalized, epoch))) as cluster:
 
-        async def asked() -> FeatureMetadata:
+        async def describe() -> FeatureMetadata:
             async with FeatureAdmin(Bootstrap((cluster.address(),))) as admin:
                 return await admin.describe()
 
-        assert fast_describe(cluster.address(), None, 10) == asyncio.run(asked())
+        assert fast_describe(cluster.address(), None, 10) == asyncio.run(describe())
 
 
-def answering(content: bytes) -> Address:
+def serving(content: bytes) -> Address:
     """A listener that says this to one client, and closes."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -57,12 +57,12 @@ def answering(content: bytes) -> Address:
 def test_it_knows_nothing_of_what_it_cannot_read(content: bytes, framed: bool) -> None:
     """Any bytes, in a frame or not: no exception, and nothing made up of features."""
     head = len(content).to_bytes(4, "big") if framed else b""
-    found = fast_describe(answering(head + content), None, 5)
-    assert found is None or found.epoch is None or found.epoch >= 0
+    metadata = fast_describe(serving(head + content), None, 5)
+    assert metadata is None or metadata.epoch is None or metadata.epoch >= 0
 
 
 def test_an_older_node_and_none_at_all_are_left_to_the_client() -> None:
     """The first answers version 4 with an error in the form of version 0; the second not at all."""
     old = (1).to_bytes(4, "big") + (35).to_bytes(2, "big") + (0).to_bytes(4, "big")
-    assert fast_describe(answering(len(old).to_bytes(4, "big") + old), None, 5) is None
+    assert fast_describe(serving(len(old).to_bytes(4, "big") + old), None, 5) is None
     assert fast_describe(Address("127.0.0.1", 1), None, 5) is None

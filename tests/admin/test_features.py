@@ -75,8 +75,8 @@ def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, 
     assert type(call.body).__dataclass_fields__["timeout"].default.total_seconds() == 60
     assert call.body.validate_only is dry_run
     assert [
-        (each.feature, each.max_version_level, each.upgrade_type)
-        for each in call.body.feature_updates
+        (feature_update.feature, feature_update.max_version_level, feature_update.upgrade_type)
+        for feature_update in call.body.feature_updates
     ] == [("group.version", 2, code), ("metadata.version", 21, code)]
 
 
@@ -84,7 +84,7 @@ def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
     """A broker that offers version 2 may forward to a controller that does not: 1 is sent; where
     there is no other, 2 is, and its answer without results counts for every feature."""
     with ScriptedCluster(Node(versions=(2, 2))) as cluster:
-        assert [one.feature for one in changed(cluster).results] == ["group.version"]
+        assert [result.feature for result in changed(cluster).results] == ["group.version"]
         assert cluster.nodes[1].updates[0].version == 2
     with ScriptedCluster(Node(versions=(0, 2))) as cluster:
         changed(cluster)
@@ -98,7 +98,7 @@ def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
         changed(cluster, RAISE)
         changed(cluster, lower)
         bodies = [call.body.feature_updates[0] for call in cluster.nodes[1].updates]
-        assert [each.allow_downgrade for each in bodies] == [False, True]
+        assert [body.allow_downgrade for body in bodies] == [False, True]
         with pytest.raises(RequestError, match="takes no dry run"):
             changed(cluster, dry_run=True)
         assert len(cluster.nodes[1].updates) == 2
@@ -230,8 +230,8 @@ def test_describe_is_a_record_of_what_one_node_says() -> None:
 
         async def work() -> None:
             async with FeatureAdmin(bootstrap) as admin:
-                told = await admin.describe()
-                assert told == FeatureMetadata(SUPPORTED, FINALIZED, 7, cluster.address(1))  # type: ignore[arg-type]
+                metadata = await admin.describe()
+                assert metadata == FeatureMetadata(SUPPORTED, FINALIZED, 7, cluster.address(1))  # type: ignore[arg-type]
                 assert (await admin.describe(controller=True)).node == cluster.address(2)
                 assert (await admin.describe(node_id=NodeId(2))).node == cluster.address(2)
                 with pytest.raises(
@@ -239,8 +239,8 @@ def test_describe_is_a_record_of_what_one_node_says() -> None:
                 ):
                     await admin.describe(node_id=NodeId(9))
                 answers = await admin.describe_all()
-                assert [one.node_id for one in answers] == [1, 2, 3]
-                assert [one.error is None for one in answers] == [True, True, False]
+                assert [answer.node_id for answer in answers] == [1, 2, 3]
+                assert [answer.error is None for answer in answers] == [True, True, False]
                 assert "nobody listens at" in str(answers[2].error)
 
         asyncio.run(work())

@@ -57,20 +57,20 @@ def test_the_older_question_is_answered() -> None:
     """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
     (M-29)."""
     kinds = [FeatureUpdate(NAME, LEVEL, kind) for kind in KINDS]
-    assert [one.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for one in kinds] == [
+    assert [update.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for update in kinds] == [
         False,
         True,
         False,
     ]
-    assert [one.allows_downgrade() for one in kinds] == [False, True, True]
+    assert [update.allows_downgrade() for update in kinds] == [False, True, True]
 
 
 def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
     """The texts of Kafka's clients where the server sends none."""
-    (one,) = uniform_result([NAME], 31, None).results
-    assert one.text == "Cluster authorization failed."
-    (one,) = uniform_result([NAME], 999, None).results
-    assert one.text == "The server answered with error 999."
+    (result,) = uniform_result([NAME], 31, None).results
+    assert result.text == "Cluster authorization failed."
+    (result,) = uniform_result([NAME], 999, None).results
+    assert result.text == "The server answered with error 999."
 
 
 def metadata(
@@ -84,7 +84,7 @@ def metadata(
     return FeatureMetadata(ranges, levels, 1, Address("a", 1))
 
 
-def answers(*told: FeatureMetadata) -> list[NodeDescription]:
+def descriptions(*told: FeatureMetadata) -> list[NodeDescription]:
     """Of as many brokers."""
     return [NodeDescription(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
 
@@ -95,7 +95,7 @@ def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
     one = metadata(metadata__version=(7, 30), group__version=(0, 1), a=(0, 3))
     two = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
     known = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
-    chosen = highest_common(known, answers(one, two))
+    chosen = highest_common(known, descriptions(one, two))
     assert chosen.updates == (FeatureUpdate(FeatureName("metadata.version"), FeatureLevel(25)),)
     assert chosen.remarks == ("a is at 3, and some node supports no more than 2",)
 
@@ -104,7 +104,7 @@ def test_a_feature_that_a_node_lacks_has_no_latest_level() -> None:
     """It counts as 0 to 0; ranges that have nothing in common, too."""
     one = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
     two = metadata(b=(0, 1), c=(1, 2))
-    chosen = highest_common(metadata(), answers(one, two))
+    chosen = highest_common(metadata(), descriptions(one, two))
     assert chosen.updates == (FeatureUpdate(FeatureName("c"), FeatureLevel(1)),)
     assert [remark.split()[0] for remark in chosen.remarks] == ["a", "b"]
 
@@ -114,8 +114,8 @@ def test_kraft_version_is_raised_only_where_it_can_be() -> None:
     old = metadata(metadata__version=(1, 21), kraft__version=(0, 1))
     new = metadata(metadata__version=(7, 30), kraft__version=(0, 1))
     now = {"metadata.version": 21}
-    assert highest_common(metadata(now), answers(old, new)).updates == ()
-    raised = highest_common(metadata({"metadata.version": 30}), answers(new, new)).updates
+    assert highest_common(metadata(now), descriptions(old, new)).updates == ()
+    raised = highest_common(metadata({"metadata.version": 30}), descriptions(new, new)).updates
     assert raised == (FeatureUpdate(FeatureName("kraft.version"), FeatureLevel(1)),)
 
 

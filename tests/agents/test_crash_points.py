@@ -23,10 +23,10 @@ from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snaps
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.crashing import LEVEL, POINTS
 from tests.agents.events import following, levels, registration
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.stack
 
-ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60
 
 
@@ -85,7 +85,7 @@ def _check(bus: BusSettings) -> None:
         assert by_key[change.id] == (change.after, change.revision)
     told = Counter(change.id for change in changes if change.after == LEVEL)
     assert told.total() >= 2, "no crash led to a second telling: the points were not reached"
-    digests = {(each.revision, each.digest) for each in snapshots}
+    digests = {(snapshot.revision, snapshot.digest) for snapshot in snapshots}
     assert sorted(revision for revision, _ in digests) == [1, 2]
     states: dict[str, list[AlertState]] = {}
     for alert in alerts:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,11 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.conformance.dump_log import ours
-from tests.integration.kraft.support import Heard, running, settings_for, until
+from tests.integration.kraft.support import LogSink, running, settings_for, until
 from tests.simulation import records as r
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD
 
 OLD_SOFTWARE, NEW_SOFTWARE = "3.9.1", "4.3.0"
 TOO_HIGH = 25
@@ -51,8 +51,8 @@ UNKNOWN_LEVEL = re.compile(
 """Kafka's own words for a level that its software does not know."""
 
 
-class Watched(Heard):
-    """A sink that hands each event to the monitor at once, and keeps what the monitor says."""
+class MonitoringSink(LogSink):
+    """A sink that hands each event to the monitor at once, and keeps the monitor's outputs."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
@@ -61,13 +61,14 @@ class Watched(Heard):
         self.changes: list[FeatureChange] = []
         self.alerts: list[Alert] = []
 
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        """Take in an event; there is nothing unreadable in these logs."""
-        await super().publish(topic, event)
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+        """Apply an event; there is nothing unreadable in these logs."""
+        delivery = await super().publish(topic, event)
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.take(event)
+        outcome = self.engine.apply(event)
         self.changes += outcome.changes
         self.alerts += outcome.alerts
+        return delivery
 
     @property
     def image(self) -> ClusterImage:
@@ -82,8 +83,8 @@ class Watched(Heard):
 
     def levels(self) -> list[tuple[int, int]]:
         """The changes of metadata.version, before and after."""
-        found = [change for change in self.changes if change.feature == METADATA_VERSION]
-        return [(change.before, change.after) for change in found]
+        changes = [change for change in self.changes if change.feature == METADATA_VERSION]
+        return [(change.before, change.after) for change in changes]
 
     def incarnations(self) -> dict[str, str]:
         """Every registered node's process, by what the log says of it."""
@@ -97,7 +98,9 @@ async def finalize(cluster: Cluster, level: int) -> None:
     await update_features(address, (FeatureUpdate(METADATA_VERSION, FeatureLevel(level)),))
 
 
-def following(cluster: Cluster, watched: Watched) -> AbstractAsyncContextManager[KraftSource]:
+def following(
+    cluster: Cluster, watched: MonitoringSink
+) -> AbstractAsyncContextManager[KraftSource]:
     """A source on the cluster's log that hands its events to the monitor."""
     return running(settings_for(cluster, wanted=DEFAULT_RECORD_TYPES), watched)
 
@@ -105,7 +108,7 @@ def following(cluster: Cluster, watched: Watched) -> AbstractAsyncContextManager
 def on_disk(node: KafkaNode) -> list[tuple[int, str, dict[str, Any]]]:
     """Offset, type and content of each record in a node's copy of the log."""
     (segment,) = node.metadata_log.glob("*.log")
-    return [(each["offset"], each["type"], each["data"]) for each in ours(segment)]
+    return [(record["offset"], record["type"], record["data"]) for record in ours(segment)]
 
 
 def level_records(node: KafkaNode) -> list[int]:
@@ -126,7 +129,7 @@ async def test_a_controller_on_old_software(
     """
     controllers = [NodeSpec(number, NEW_SOFTWARE, Roles.CONTROLLER) for number in (1, 2, 3)]
     cluster = make_cluster(ClusterSpec(controllers, "3.9"))
-    old, watched = cluster.node(3), Watched(cluster)
+    old, watched = cluster.node(3), MonitoringSink(cluster)
     async with following(cluster, watched) as source:
         await until(lambda: watched.following() and len(watched.image.nodes) == 3)
         await asyncio.to_thread(old.stop)
@@ -167,7 +170,7 @@ async def test_the_active_controller_on_old_software(
     an alert, and once it is back on new software the level is what it was.
     """
     cluster = make_cluster(ClusterSpec([NodeSpec(1, NEW_SOFTWARE, Roles.CONTROLLER)], "3.9"))
-    node, watched = cluster.node(1), Watched(cluster)
+    node, watched = cluster.node(1), MonitoringSink(cluster)
     async with following(cluster, watched):
         await until(watched.following)
         await finalize(cluster, TOO_HIGH)
@@ -202,23 +205,26 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
     """Level after level, each node says the new one from the same process as before (F-71)."""
-    watched, asked = Watched(mixed), Heard()
+    watched, sink = MonitoringSink(mixed), LogSink()
     settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
-    asking = asyncio.create_task(ApiVersionsSource(settings, asked).run())
+    asking = asyncio.create_task(ApiVersionsSource(settings, sink).run())
 
-    def said() -> dict[tuple[Role, NodeId], int]:
-        answers = [each for each in asked.events if isinstance(each, NodeAnswer)]
+    def levels_by_node() -> dict[tuple[Role, NodeId], int]:
+        answers = [event for event in sink.events if isinstance(event, NodeAnswer)]
         return {(a.role, a.node_id): a.finalized.get(METADATA_VERSION, 0) for a in answers}
+
+    def all_at(level: int) -> bool:
+        return set(levels_by_node().values()) == {level}
 
     try:
         async with following(mixed, watched):
             await until(watched.following)
             await until(lambda: len(watched.image.nodes) == 3)
-            await until(lambda: list(said().values()) == [19] * 3)
+            await until(lambda: list(levels_by_node().values()) == [19] * 3)
             processes, registered = [n.pid for n in mixed.nodes], watched.incarnations()
             for level in (20, 21):
                 await finalize(mixed, level)
-                await until(lambda level=level: set(said().values()) == {level})
+                await until(partial(all_at, level))
             assert watched.levels() == [(0, 19), (19, 20), (20, 21)]
             assert watched.incarnations() == registered
             assert [node.pid for node in mixed.nodes] == processes
@@ -234,12 +240,12 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
     level while it is registered, and is told as no member once it is not.
     """
     broker, key = mixed.node(11), NodeKey(Role.BROKER, NodeId(11))
-    watched = Watched(mixed)
+    watched = MonitoringSink(mixed)
     async with following(mixed, watched):
         await until(watched.following)
         target = {METADATA_VERSION: FeatureLevel(TOO_HIGH)}
-        (found,) = assess_readiness(watched.image, None, target).blockers
-        assert (found.role, found.node_id) == key
+        (blocker,) = assess_readiness(watched.image, None, target).blockers
+        assert (blocker.role, blocker.node_id) == key
         with LightNodes(mixed.controllers, mixed.cluster_id, 1) as light:
             await asyncio.to_thread(light.unregister, [11])
         await until(lambda: watched.image.nodes.get(key) is None)
@@ -260,12 +266,12 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
 def test_a_broker_that_unregisters_itself() -> None:
     """As the KIP has it: the alert begins with the level and ends with its going (M-47)."""
     engine = Engine()
-    engine.take_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
-    engine.take(r.following(9))
-    began = engine.take(r.commit(10, r.level(MV, TOO_HIGH))).alerts
+    engine.apply_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
+    engine.apply(r.following(9))
+    began = engine.apply(r.commit(10, r.level(MV, TOO_HIGH))).alerts
     assert {(a.rule, a.state, a.subject.get("node")) for a in began} == {
         ("incompatible-node", AlertState.FIRING, 1),
         ("level-above-support", AlertState.FIRING, None),
     }
-    ended = engine.take(r.commit(11, r.unregister(1))).alerts
+    ended = engine.apply(r.commit(11, r.unregister(1))).alerts
     assert {(a.id, a.state) for a in ended} == {(a.id, AlertState.RESOLVED) for a in began}

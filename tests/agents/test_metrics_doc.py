@@ -41,7 +41,7 @@ def _shown(text: str) -> dict[str, tuple[str, frozenset[str]]]:
     for family in text_string_to_metric_families(text):
         if family.samples:
             name = f"{family.name}_total" if family.type == "counter" else family.name
-            labels = {each for sample in family.samples for each in sample.labels} - {"le"}
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
             found[name] = (family.type, frozenset(labels))
     return found
 

@@ -22,8 +22,8 @@ def shown(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels,
     text = generate_latest(meters.registry).decode()
     return {
         family.name.removeprefix("featurewatch_"): {
-            tuple(sorted((k, v) for k, v in one.labels.items() if k != "cluster")): one.value
-            for one in family.samples
+            tuple(sorted((k, v) for k, v in sample.labels.items() if k != "cluster")): sample.value
+            for sample in family.samples
         }
         for family in text_string_to_metric_families(text)
     }
@@ -33,8 +33,8 @@ def rolling() -> Engine:
     """Three brokers, one of them old and long gone."""
     engine = Engine()
     gone = [r.register(7, ranges("3.9"), epoch=7)]
-    engine.take_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), *gone))
-    engine.take(r.following(90, seen_ms=2 * HOUR))
+    engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), *gone))
+    engine.apply(r.following(90, seen_ms=2 * HOUR))
     return engine
 
 
@@ -65,7 +65,7 @@ def test_many_nodes_have_no_series_of_their_own() -> None:
 def test_what_is_not_known_is_not_ready() -> None:
     """Before all is read the state is unknown, and so is every feature."""
     engine = Engine()
-    engine.take_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
+    engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
     found = shown(engine.state)
     assert found["upgrade_state"][("state", "unknown"),] == 1
     assert set(found["upgrade_ready"].values()) == {-1}

@@ -41,7 +41,7 @@ class Desk:
     async def publish(self, _topic: Topic, event: Event | DeadLetter) -> None:
         """Takes an event."""
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.take(event)
+        outcome = self.engine.apply(event)
         self.rules += [f"{'+-'[a.state == 'resolved']}{a.rule}" for a in outcome.alerts]
 
     async def flush(self) -> None:
@@ -55,10 +55,10 @@ class Desk:
     async def until(self, wished: Callable[[Snapshot], bool]) -> Snapshot:
         """The state, once it is as wished."""
         deadline = time.monotonic() + 60
-        while not wished(found := snapshot(self.engine.state.image, 1)):
-            assert time.monotonic() < deadline, (found, self.firing)
+        while not wished(state := snapshot(self.engine.state.image, 1)):
+            assert time.monotonic() < deadline, (state, self.firing)
             await asyncio.sleep(0.02)
-        return found
+        return state
 
 
 @contextlib.asynccontextmanager
@@ -93,33 +93,33 @@ async def test_a_migration_is_seen_from_both_sides(
     cluster = await asyncio.to_thread(make_cluster, spec)
     migration, desk = ClusterMigration(cluster), Desk(ClusterId(cluster.cluster_id))
     async with running(ZookeeperSource(ZookeeperSettings(zookeeper), desk)):
-        found = await desk.until(lambda now: now.ready and now.migration.brokers_in_zookeeper == 1)
-        assert (found.authority, found.epoch, found.controller.node_id) == ("zookeeper", 0, 1)
-        assert (found.controller.kraft_epoch, found.migration.under_way) == (-1, False)
+        state = await desk.until(lambda now: now.ready and now.migration.brokers_in_zookeeper == 1)
+        assert (state.authority, state.epoch, state.controller.node_id) == ("zookeeper", 0, 1)
+        assert (state.controller.kraft_epoch, state.migration.under_way) == (-1, False)
         assert desk.firing == set()
 
         await asyncio.to_thread(migration.add_controllers)
         async with running(log_of(cluster, desk)):
-            found = await desk.until(lambda now: now.ready and now.authority == "kraft")
-            assert (found.migration.state, found.migration.missing) == ("pre-migration", (1,))
+            state = await desk.until(lambda now: now.ready and now.authority == "kraft")
+            assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
             assert desk.firing == {"migration-under-way", "migration-incomplete"}
 
             await asyncio.to_thread(migration.enroll_brokers)
-            found = await desk.until(
+            state = await desk.until(
                 lambda now: now.migration.state == "migration" and now.controller.kraft_epoch > 0
             )
-            assert (found.controller.node_id, found.migration.kraft_controller_id) == (3001, 3001)
-            assert (found.migration.brokers_in_zookeeper, found.migration.missing) == (1, ())
+            assert (state.controller.node_id, state.migration.kraft_controller_id) == (3001, 3001)
+            assert (state.migration.brokers_in_zookeeper, state.migration.missing) == (1, ())
             assert desk.firing == {"migration-under-way"}, desk.engine.state.firing
 
             await asyncio.to_thread(migration.move_brokers)
-            found = await desk.until(lambda now: now.migration.brokers_in_zookeeper == 0)
-            assert (found.migration.under_way, found.ready) == (True, True)
+            state = await desk.until(lambda now: now.migration.brokers_in_zookeeper == 0)
+            assert (state.migration.under_way, state.ready) == (True, True)
 
             await asyncio.to_thread(migration.finish)
-            found = await desk.until(lambda now: now.migration.state == "post-migration")
-            assert not found.migration.under_way
+            state = await desk.until(lambda now: now.migration.state == "post-migration")
+            assert not state.migration.under_way
             assert not {rule for rule in desk.firing if rule.startswith("migration")}
-            told = [one for one in desk.rules if one.endswith("migration-under-way")]
-            assert told.count("-migration-under-way") == 1, desk.rules
-            assert told[-1] == "-migration-under-way", desk.rules
+            lines = [one for one in desk.rules if one.endswith("migration-under-way")]
+            assert lines.count("-migration-under-way") == 1, desk.rules
+            assert lines[-1] == "-migration-under-way", desk.rules

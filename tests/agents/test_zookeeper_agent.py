@@ -27,8 +27,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from tests.simulation import znodes as z
-from tests.simulation.records import CLUSTER, TV
-from tests.tables.test_fold_log import NEW
+from tests.simulation.records import CLUSTER, NEW, TV
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +60,7 @@ async def publish(bus: BusSettings, *events: ZookeeperEvent) -> None:
             await (await publisher.publish(ZOOKEEPER, replace(event, seen_ms=now)))
 
 
-def said(bus: BusSettings, topic: Topic, count: int) -> list[bytes]:
+def values_on(bus: BusSettings, topic: Topic, count: int) -> list[bytes]:
     """The first messages of a topic, once there are so many."""
     found: list[bytes] = []
     deadline = time.monotonic() + 30
@@ -91,12 +90,12 @@ async def test_znodes_become_changes_and_outlive_the_worker(bus: Cluster, tmp_pa
         again = await until(worker, lambda image: image.zookeeper.zxid == 61)
         assert (again.nodes, again.features) == (image.nodes, image.features)
         await until(worker, lambda image: image.sources["zookeeper"].state is SourceState.SILENT)
-    changes = [decode_change(value) for value in said(on_bus, FEATURE_CHANGES, 2)]
-    assert [(each.after, each.epoch, each.provenance["zxid"]) for each in changes] == [
+    changes = [decode_change(value) for value in values_on(on_bus, FEATURE_CHANGES, 2)]
+    assert [(change.after, change.epoch, change.provenance["zxid"]) for change in changes] == [
         (1, 2, 7),
         (2, 3, 8),
     ]
-    alerts = {decode_alert(value).rule for value in said(on_bus, ALERTS, 3)}
+    alerts = {decode_alert(value).rule for value in values_on(on_bus, ALERTS, 3)}
     assert alerts == {"incompatible-node", "level-above-support", "source-stalled"}
 
 

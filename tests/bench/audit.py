@@ -24,7 +24,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.streams.bus import BusSettings, ensure_topics
-from tests.integration.processes import test_kill_upgrade as kills
+from tests.integration.processes.level_flips import flip_levels, wait_until_read
 from tests.pipeline.audit.lakes import START_MS, Topics, fold_gold, heartbeat, with_crashes
 from tests.processes import Process, killed_at_random
 
@@ -61,8 +61,8 @@ def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
                 for process in processes:
                     process.start()
                 with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
-                    kills._flip(cluster, light, seed, FLIPS)
-            kills._wait_until_read(bus, processes)
+                    flip_levels(cluster, light, seed, FLIPS)
+            wait_until_read(bus, processes)
         finally:
             for process in processes:
                 process.kill()

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from featurewatch.deploy.java.jars import Cache, default_cache
 from tests.conformance.feature_control.compare import cases, differences, kinds
-from tests.conformance.feature_control.kafka import ALL_RELEASES, asking
+from tests.conformance.feature_control.kafka import ALL_RELEASES, controller_harness
 
 CASES: Final = 5_000
 """For each release."""
@@ -29,7 +29,7 @@ def run(number: int = CASES) -> Iterator[dict[str, Any]]:
     for release in ALL_RELEASES:
         with (
             tempfile.TemporaryDirectory(prefix="featurewatch-") as directory,
-            asking(release, Cache(default_cache()), Path(directory)) as kafka,
+            controller_harness(release, Cache(default_cache()), Path(directory)) as kafka,
         ):
             compared = cases(kafka, release, range(first, first + number))
         found = differences(compared)

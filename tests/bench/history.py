@@ -21,15 +21,16 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from featurewatch.pipeline.silver.tables import SOURCE_STATES
-from tests.cli.commands import ROOT, environment
+from tests.cli.commands import environment
+from tests.paths import ROOT
 from tests.pipeline.history.lakes import (
     DAY,
     FEATURE,
     HOUR,
     START,
     TABLES,
+    ClusterHistory,
     Rows,
-    Story,
     arrow,
     write,
     year,
@@ -75,7 +76,7 @@ def _when(row: dict[str, Any]) -> datetime:
     return at
 
 
-def _alerts(story: Story, count: int) -> None:
+def _alerts(story: ClusterHistory, count: int) -> None:
     end = story.at
     for number in range(count):
         node = ("broker", 101 + number % 200)

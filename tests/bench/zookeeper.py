@@ -99,7 +99,7 @@ def first_image(brokers: int = 10_000, rounds: int = 7) -> Iterator[dict[str, An
 class _FirstImage:
     """A sink that waits for the last chunk."""
 
-    trouble = None
+    error: str | None = None
 
     def __init__(self) -> None:
         self.whole = asyncio.Event()

@@ -29,10 +29,10 @@ def test_the_id_is_read_from_zookeeper(ensemble: Ensemble) -> None:
 def test_a_chroot_that_does_not_exist_is_named(ensemble: Ensemble, tmp_path: Path) -> None:
     """The source's own reason, and exit code 4: nothing is wrong with the command line."""
     hosts = ensemble.connect_string + chroot()
-    said = featurewatch(tmp_path, "readiness", "--zookeeper", hosts)
-    assert (said.returncode, said.stdout) == (4, "")
-    assert hosts in said.stderr
-    assert "the chroot does not exist: check what stands after the addresses" in said.stderr
+    completed = featurewatch(tmp_path, "readiness", "--zookeeper", hosts)
+    assert (completed.returncode, completed.stdout) == (4, "")
+    assert hosts in completed.stderr
+    assert "the chroot does not exist: check what stands after the addresses" in completed.stderr
 
 
 def test_an_ensemble_that_is_not_there_is_named() -> None:

@@ -37,17 +37,17 @@ def test_every_command_has_help(command: str) -> None:
 def test_help_fills_the_terminal(command: str) -> None:
     """A line ends where the next word would not fit, not where it ends in the source."""
     result = RUNNER.invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"})
-    told = result.output.partition(" Usage:")[2].partition("╭")[0]
-    lines = [line.strip() for line in told.splitlines()]
+    text = result.output.partition(" Usage:")[2].partition("╭")[0]
+    lines = [line.strip() for line in text.splitlines()]
     pairs = [(one, after.split()[0]) for one, after in pairwise(lines) if one and after]
     assert pairs
-    assert all(len(f"{one} {word}") > 78 for one, word in pairs), told
+    assert all(len(f"{one} {word}") > 78 for one, word in pairs), text
 
 
 def test_settings_flags_are_everywhere() -> None:
     """Every command that uses the bus takes --config, --bus and --prefix."""
     for name in OPTIONAL:
-        flags = {flag for each in GROUP.commands[name].params for flag in each.opts}  # type: ignore[attr-defined]
+        flags = {flag for param in GROUP.commands[name].params for flag in param.opts}  # type: ignore[attr-defined]
         assert {"--config", "--bus", "--prefix"} <= flags, name
 
 

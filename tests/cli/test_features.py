@@ -20,16 +20,17 @@ from featurewatch.cli.kafka_tool import parse_level
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.cli.commands import ROOT, environment
-from tests.conformance.features_tool.kafka_features import Ours
+from tests.cli.commands import environment
+from tests.conformance.features_tool.kafka_features import FeaturesCommand
+from tests.paths import ROOT
 
 RAISE = ("upgrade", "--feature", "metadata.version=21")
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
     """The command, in this process."""
-    return Ours(monkeypatch, capsys)
+    return FeaturesCommand(monkeypatch, capsys)
 
 
 class Terminal(io.StringIO):
@@ -47,16 +48,16 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
 def test_a_person_is_asked_and_agrees(
-    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a terminal: what goes from where to where, what it brings and the way back stand on
     stderr, then the change is made and told on stdout."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         assert len(cluster.nodes[1].updates) == 1
-    assert (said.code, said.out) == (0, "metadata.version was upgraded to 21.\n")
-    lines = said.err.splitlines()
+    assert (result.code, result.out) == (0, "metadata.version was upgraded to 21.\n")
+    lines = result.err.splitlines()
     assert lines[0] == "metadata.version: 20 (3.8-IV0) -> 21 (3.9-IV0)"
     assert any(line.startswith("  21 (3.9-IV0) comes: ") for line in lines)
     assert "  the way back: a downgrade to 20 (3.8-IV0), without loss" in lines
@@ -66,22 +67,22 @@ def test_a_person_is_asked_and_agrees(
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", ""])
 def test_any_other_answer_sends_nothing(
-    answer: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No, an empty line, a slip, the end of the input: exit code 1, and the cluster was sent
     nothing."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (1, "")
-    assert said.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith("featurewatch: nothing was sent, nothing is changed\n")
 
 
 class Interrupting(Terminal):
     """Somebody who presses Ctrl-C first, and then types."""
 
-    def readline(self, size: int | None = -1, /) -> str:
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as StringIO itself
         """The signal, and what is typed if it did not end the command."""
         signal.raise_signal(signal.SIGINT)
         return super().readline(size)
@@ -91,17 +92,17 @@ class Interrupting(Terminal):
     "arguments", [RAISE, ("delete", "--dialect", "late", "--features", "a")], ids=str
 )
 def test_ctrl_c_at_the_question_sends_nothing(
-    arguments: tuple[str, ...], ours: Ours, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends as interrupted commands do, and says that nothing is changed; a signal is then
     handled as before."""
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(sys, "stdin", Interrupting("y\n"))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *arguments)
+        result = ours(*by(cluster), *arguments)
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (130, "")
-    assert said.err.endswith("] \nfeaturewatch: nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (130, "")
+    assert result.err.endswith("] \nfeaturewatch: nothing was sent, nothing is changed\n")
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -136,7 +137,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
 
 
 def test_who_says_yes_or_only_tries_is_not_asked(
-    ours: Ours, monkeypatch: pytest.MonkeyPatch
+    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
     with ScriptedCluster(Node()) as cluster:
@@ -167,64 +168,66 @@ def test_the_way_back_is_told_before(
     now: int,
     wanted: int,
     way_back: str,
-    ours: Ours,
+    ours: FeaturesCommand,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What can be undone, how far, and what cannot."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     features = FeaturesResponse({feature: (0, 99)}, {feature: now} if now else {}, 3)
     with ScriptedCluster(Node(features=features)) as cluster:
-        said = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
-    assert way_back in said.err
+        result = ours(*by(cluster), "upgrade", "--feature", f"{feature}={wanted}")
+    assert way_back in result.err
 
 
-def test_deletion_says_what_it_is_for(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_says_what_it_is_for(
+    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Garbage collection: said before anything is asked or sent (F-52)."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "delete", "--features", "metadata.version")
+        result = ours(*by(cluster), "delete", "--features", "metadata.version")
         assert cluster.nodes[1].updates == []
-        assert said.err.startswith("featurewatch: deletion is for garbage collection")
-        assert said.err.index("garbage") < said.err.index("Go on?")
+        assert result.err.startswith("featurewatch: deletion is for garbage collection")
+        assert result.err.index("garbage") < result.err.index("Go on?")
         done = ours(*by(cluster), "delete", "--feature", "metadata.version", "--yes")
         assert done.out == "metadata.version was deleted.\n"
 
 
-def test_an_unknown_outcome_is_exit_code_4(ours: Ours) -> None:
+def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
     """The connection breaks after the change was sent: it is said that nobody knows, and by which
     command it is found out (F-45)."""
     with ScriptedCluster(Node(script=lambda _: None)) as cluster:
-        said = ours(*by(cluster), *RAISE)
+        result = ours(*by(cluster), *RAISE)
         address = cluster.address()
-    assert (said.code, said.out, said.err.count("\n")) == (4, "", 1)
-    assert "whether the change was applied is unknown" in said.err
-    assert f"featurewatch features describe --bootstrap-server {address}" in said.err
+    assert (result.code, result.out, result.err.count("\n")) == (4, "", 1)
+    assert "whether the change was applied is unknown" in result.err
+    assert f"featurewatch features describe --bootstrap-server {address}" in result.err
 
 
-def test_enable_latest_takes_what_all_nodes_support(ours: Ours) -> None:
+def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
     more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
     with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
-        said = ours(*by(cluster), "enable-latest", "--dry-run")
+        result = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
     (asked,) = call.body.feature_updates
     assert (asked.feature, asked.max_version_level) == ("metadata.version", 21)
-    assert said.code == 0
-    assert "the controllers were not asked" in said.err
+    assert result.code == 0
+    assert "the controllers were not asked" in result.err
 
 
-def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: Ours) -> None:
+def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: FeaturesCommand) -> None:
     """What it supports is unknown: exit code 4, the node is named, the cluster is unchanged."""
     with ScriptedCluster(Node(), Node()) as cluster:
         cluster.stop(2)
-        said = ours(*by(cluster), "enable-latest")
+        result = ours(*by(cluster), "enable-latest")
         assert cluster.nodes[1].updates == []
-    assert (said.code, said.out) == (4, "")
-    assert "what broker 2 supports is unknown: nobody listens at" in said.err
-    assert "nothing was sent, nothing is changed" in said.err
+    assert (result.code, result.out) == (4, "")
+    assert "what broker 2 supports is unknown: nobody listens at" in result.err
+    assert "nothing was sent, nothing is changed" in result.err
 
 
-def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
+def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
         before = ours(*by(cluster), "describe")
@@ -234,7 +237,7 @@ def test_options_stand_before_the_command_or_after_it(ours: Ours) -> None:
 
 
 def test_the_shortcut_says_what_the_command_says(
-    ours: Ours, capsys: pytest.CaptureFixture[str]
+    ours: FeaturesCommand, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """describe of one broker, in either order, is printed at once and the same; anything more, a
     node that is not there, and what is no address are left to the command line, unprinted."""
@@ -257,18 +260,18 @@ def test_the_shortcut_says_what_the_command_says(
     assert capsys.readouterr().out == ""
 
 
-def test_every_command_has_help(ours: Ours) -> None:
+def test_every_command_has_help(ours: FeaturesCommand) -> None:
     """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
     change something but describe (M-17, M-19)."""
     listed = ours("--help").out
     assert listed == ours("-h").out
     for command in ("describe", "upgrade", "downgrade", "disable", "delete", "enable-latest"):
         assert command in listed
-        said = ours(command, "--help")
-        assert said == ours(command, "-h")
-        assert said.code == 0
-        assert "--bootstrap-server" in said.out
-        assert ("--dry-run" in said.out) is (command != "describe")
+        result = ours(command, "--help")
+        assert result == ours(command, "-h")
+        assert result.code == 0
+        assert "--bootstrap-server" in result.out
+        assert ("--dry-run" in result.out) is (command != "describe")
 
 
 WRONG = (
@@ -295,45 +298,45 @@ WRONG = (
 
 @pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
 def test_wrong_usage_is_told_before_anything_is_sent(
-    arguments: tuple[str, ...], says: str, ours: Ours
+    arguments: tuple[str, ...], says: str, ours: FeaturesCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
-    said = ours(*arguments)
-    assert (said.code, said.out) == (2, "")
-    assert says in said.err
+    result = ours(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert says in result.err
 
 
-def test_a_number_that_is_too_long_is_no_short(ours: Ours) -> None:
+def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     """However long: Java's words, and nothing is sent; zeros before it do not count."""
     with ScriptedCluster(Node()) as cluster:
-        said = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
-        assert (said.code, "as a short" in said.err) == (1, True)
+        result = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
+        assert (result.code, "as a short" in result.err) == (1, True)
         assert cluster.nodes[1].asked == 0
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
-def test_a_cluster_that_is_not_there(ours: Ours) -> None:
+def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
     """The address and the reason, in one line; exit code 1."""
     with ScriptedCluster(Node()) as cluster:
         address = cluster.address()
         cluster.stop(1)
         for step in (("describe",), RAISE):
-            said = ours("--bootstrap-server", str(address), *step)
-            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-            assert f"nobody listens at {address}" in said.err
+            result = ours("--bootstrap-server", str(address), *step)
+            assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+            assert f"nobody listens at {address}" in result.err
 
 
-def test_a_node_that_says_nothing(ours: Ours) -> None:
+def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
     """It accepts connections and does not answer: one line when the time is up, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         for step in (("describe",), RAISE):
-            said = ours("--bootstrap-server", address, "--timeout", "0.2", *step)
-            assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-            assert f"{address} did not answer for 0.2 s" in said.err
+            result = ours("--bootstrap-server", address, "--timeout", "0.2", *step)
+            assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+            assert f"{address} did not answer for 0.2 s" in result.err
 
 
-def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
+def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> None:
     """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
     said; it ends as interrupted commands do (F-45)."""
 
@@ -342,9 +345,9 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
         return None
 
     with ScriptedCluster(Node(script=interrupt)) as cluster:
-        said = ours(*by(cluster), *RAISE)
-    assert (said.code, said.out) == (130, "")
-    assert "see whether anything was changed: featurewatch features describe" in said.err
+        result = ours(*by(cluster), *RAISE)
+    assert (result.code, result.out) == (130, "")
+    assert "see whether anything was changed: featurewatch features describe" in result.err
 
 
 @pytest.mark.parametrize("dialect", ["early", "late"])
@@ -358,16 +361,16 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: Ours) -> None:
     ids=str,
 )
 def test_released_kafka_is_asked_nothing_by_a_draft(
-    dialect: str, arguments: tuple[str, ...], ours: Ours
+    dialect: str, arguments: tuple[str, ...], ours: FeaturesCommand
 ) -> None:
     """It would seem to have no features, and take a deletion for client quotas: one line with the
     option to give, exit code 1."""
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), *arguments, "--dialect", dialect)
+        result = ours(*by(cluster), *arguments, "--dialect", dialect)
         assert cluster.nodes[1].updates == []
         address = cluster.address()
-    assert (said.code, said.out) == (1, "")
-    assert said.err.splitlines()[-1] == (
+    assert (result.code, result.out) == (1, "")
+    assert result.err.splitlines()[-1] == (
         f"featurewatch: {address} speaks as released Kafka does, and no draft of KIP-584: "
         "give --dialect released"
     )
@@ -382,24 +385,24 @@ def test_released_kafka_is_asked_nothing_by_a_draft(
     ],
 )
 def test_a_drafts_node_without_features_is_one(
-    dialect: str, speech: ApiDialect, ours: Ours
+    dialect: str, speech: ApiDialect, ours: FeaturesCommand
 ) -> None:
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
-        said = ours(*by(cluster), "describe", "--dialect", dialect)
-    told = json.loads(said.out)
-    assert (said.code, said.err) == (0, "")
+        result = ours(*by(cluster), "describe", "--dialect", dialect)
+    told = json.loads(result.out)
+    assert (result.code, result.err) == (0, "")
     assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
 
 
-def test_a_refusal_as_json(ours: Ours) -> None:
+def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
     """The document says FAILED, with the controller's number and text for each feature, and what
     is finalized all the same."""
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
     with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
-        said = ours(*by(cluster), "--json", *RAISE)
-    told: dict[str, Any] = json.loads(said.out)
-    assert (said.code, said.err, told["status"]) == (1, "", "FAILED")
+        result = ours(*by(cluster), "--json", *RAISE)
+    told: dict[str, Any] = json.loads(result.out)
+    assert (result.code, result.err, told["status"]) == (1, "", "FAILED")
     assert told["results"] == [
         {"feature": "metadata.version", "level": 21, "error": 95, "message": "no"}
     ]
@@ -442,7 +445,7 @@ d = C:\\dir
     ],
 )
 def test_a_key_or_a_value_that_is_wrong_is_named(
-    line: str, says: str, tmp_path: Path, ours: Ours
+    line: str, says: str, tmp_path: Path, ours: FeaturesCommand
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
@@ -452,21 +455,21 @@ def test_a_key_or_a_value_that_is_wrong_is_named(
     assert says in str(told.value)
     assert str(told.value).startswith(str(file))
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "--command-config", str(file), *RAISE)
+        result = ours(*by(cluster), "--command-config", str(file), *RAISE)
         assert cluster.nodes[1].asked == 0
-    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert (result.code, result.err.count("\n")) == (2, 1)
 
 
-def test_a_key_without_effect_is_told(tmp_path: Path, ours: Ours) -> None:
+def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> None:
     """Others' settings and those that only Java can use: a line each, and the answer all the
     same."""
     file = tmp_path / "client.properties"
     file.write_text("group.id=g\nssl.engine.factory.class=a.B\n")
     with ScriptedCluster(Node()) as cluster:
-        said = ours(*by(cluster), "--command-config", str(file), "describe")
-    assert said.code == 0
-    assert said.out.count("Feature: ") == 2
-    assert [line.split()[2] for line in said.err.splitlines()] == [
+        result = ours(*by(cluster), "--command-config", str(file), "describe")
+    assert result.code == 0
+    assert result.out.count("Feature: ") == 2
+    assert [line.split()[2] for line in result.err.splitlines()] == [
         "group.id",
         "ssl.engine.factory.class",
     ]

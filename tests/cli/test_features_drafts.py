@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
 from featurewatch.reference.machines.encoding import encode_features
-from tests.conformance.features_tool.kafka_features import Ours, Said
+from tests.conformance.features_tool.kafka_features import CommandResult, FeaturesCommand
 from tests.reference.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -28,11 +28,15 @@ EARLY = {GROUP: (1, 2), TRANSACTION: (0, 5), OFFSETS: (0, 0)}
 LATE = {GROUP: (1, 2), TRANSACTION: (1, 5), OFFSETS: (1, 1)}
 
 
-class Scene:
+class DraftCluster:
     """A cluster in one draft at the levels of the example, and a person who uses the command."""
 
     def __init__(
-        self, nodes: dict[int, str], dialect: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+        self,
+        nodes: dict[int, str],
+        dialect: str,
+        ours: FeaturesCommand,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         self.nodes = nodes
         self._dialect = dialect
@@ -44,7 +48,7 @@ class Scene:
         """Whom the command found; a node that was not asked must have named it."""
         (self.other,) = set(nodes.values()) - {self.controller}
 
-    def __call__(self, *arguments: str, typed: str = "") -> Said:
+    def __call__(self, *arguments: str, typed: str = "") -> CommandResult:
         """Runs a sub-command through the node that is not the controller, and types answers."""
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         command, *others = arguments
@@ -65,7 +69,7 @@ def running(
     ensemble: Ensemble,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """Starts a cluster of two."""
     chroot = f"/features-{name}-{time.time_ns()}"
     client = KazooClient(ensemble.connect_string)
@@ -80,13 +84,13 @@ def running(
     with reference_process(
         ensemble.connect_string + chroot, *arguments, features=features
     ) as process:
-        yield Scene(process.ready(), name, Ours(monkeypatch, capsys), monkeypatch)
+        yield DraftCluster(process.ready(), name, FeaturesCommand(monkeypatch, capsys), monkeypatch)
 
 
 @pytest.fixture
 def early(
     ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """A cluster in the early draft."""
     yield from running(EARLY_DRAFT, "early", EARLY, ensemble, monkeypatch, capsys)
 
@@ -94,7 +98,7 @@ def early(
 @pytest.fixture
 def late(
     ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Scene]:
+) -> Iterator[DraftCluster]:
     """A cluster in the later draft."""
     yield from running(LATER_DRAFT, "late", LATE, ensemble, monkeypatch, capsys)
 
@@ -127,7 +131,7 @@ EARLY_KEYS = ("minVersion", "maxVersion", "version")
 LATE_KEYS = ("min_version", "max_version", "version_level")
 
 
-def test_the_early_drafts_example(early: Scene) -> None:
+def test_the_early_drafts_example(early: DraftCluster) -> None:
     """From describe over update to disable: each prints the document, with the keys of the draft;
     upgrades and downgrades are confirmed separately, deletions too, by numbered lists, and the
     change goes to the controller, which the bootstrap server names; the epoch goes from 0 to 1 to 2
@@ -138,15 +142,15 @@ def test_the_early_drafts_example(early: Scene) -> None:
     asked = json.loads(early("describe", "--controller").out)
     assert asked == document(EARLY, LEVELS, 0, early.controller, EARLY_KEYS)
 
-    said = early(
+    result = early(
         *("update", "--feature-upgrade", f"{GROUP}:2", "--feature-upgrade", f"{OFFSETS}:0"),
         *("--feature-force-downgrade", f"{TRANSACTION}:3"),
         typed="Y\nY\n",
     )
     levels = {GROUP: 2, TRANSACTION: 3, OFFSETS: 0}
-    assert said.code == 0, said
-    assert json.loads(said.out) == document(EARLY, levels, 1, early.controller, EARLY_KEYS)
-    assert said.err.splitlines() == [
+    assert result.code == 0, result
+    assert json.loads(result.out) == document(EARLY, levels, 1, early.controller, EARLY_KEYS)
+    assert result.err.splitlines() == [
         "Please confirm before finalizing the upgrade of the following features:",
         f"1. {GROUP} from v1 (existing) to v2 (new)",
         f"2. {OFFSETS} from none (existing) to v0 (new)",
@@ -158,9 +162,9 @@ def test_the_early_drafts_example(early: Scene) -> None:
         "[Y/n]? ",
     ]
 
-    said = early("disable", "--features", f"{GROUP},{TRANSACTION}", typed="y\n")
-    assert json.loads(said.out) == document(EARLY, {OFFSETS: 0}, 2, early.controller, EARLY_KEYS)
-    warning, *asked_lines = said.err.splitlines()
+    result = early("disable", "--features", f"{GROUP},{TRANSACTION}", typed="y\n")
+    assert json.loads(result.out) == document(EARLY, {OFFSETS: 0}, 2, early.controller, EARLY_KEYS)
+    warning, *asked_lines = result.err.splitlines()
     # What deletion is for stands before the question.
     assert warning.startswith("featurewatch: deletion is for garbage collection")
     assert asked_lines == [
@@ -173,65 +177,65 @@ def test_the_early_drafts_example(early: Scene) -> None:
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "", "Y\nn\n"])
-def test_the_early_draft_sends_nothing_without_two_yeses(early: Scene, typed: str) -> None:
+def test_the_early_draft_sends_nothing_without_two_yeses(early: DraftCluster, typed: str) -> None:
     """No, nothing, the end of the input, or a no to the second question: exit code 1, and the epoch
     is as it was (F-85)."""
     before = early.finalized()
-    said = early(
+    result = early(
         *("update", "--feature-upgrade", f"{GROUP}:2"),
         *("--feature-force-downgrade", f"{TRANSACTION}:3"),
         typed=typed,
     )
-    assert (said.code, said.out) == (1, "")
-    assert said.err.endswith("nothing was sent, nothing is changed\n")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith("nothing was sent, nothing is changed\n")
     assert early("delete", "--features", GROUP, typed="n\n").code == 1
     assert early.finalized() == before == (0, LEVELS)
 
 
-def test_the_early_drafts_struck_out_flags_and_failures(early: Scene) -> None:
+def test_the_early_drafts_struck_out_flags_and_failures(early: DraftCluster) -> None:
     """--features with a comma list and one --force-downgrade; a failure is the first failed item's,
     or a deletion's, in one line, and changes nothing (F-52, F-74, F-75, F-80)."""
     both = f"{GROUP}:1,{TRANSACTION}:3"
     assert early("update", "--features", both, "--force-downgrade", "--yes").code == 0
     before = early.finalized()
     assert before == (1, {GROUP: 1, TRANSACTION: 3})
-    said = early("update", "--feature-upgrade", f"{GROUP}:9", "--yes")
-    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-    assert GROUP in said.err
-    said = early("delete", "--features", "unheard", "--yes")
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("featurewatch: deletion is for garbage collection")
+    result = early("update", "--feature-upgrade", f"{GROUP}:9", "--yes")
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert GROUP in result.err
+    result = early("delete", "--features", "unheard", "--yes")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("featurewatch: deletion is for garbage collection")
     assert early.finalized() == before
 
 
-def test_the_later_drafts_example(late: Scene) -> None:
+def test_the_later_drafts_example(late: DraftCluster) -> None:
     """The same with the later draft's flags and keys: only downgrades and deletions ask, the epochs
     are 1 and 2; then enable-latest sets every feature to the controller's maximum, in one request
     and without a question (F-74, F-77, F-78, F-79, F-81, F-83, F-84, F-86, F-87, F-89)."""
     assert json.loads(late("describe").out) == document(LATE, LEVELS, 0, late.other, LATE_KEYS)
-    said = late(
+    result = late(
         *("update", "--upgrade", f"{GROUP}:2,{OFFSETS}:1"),
         *("--allow-downgrade", f"{TRANSACTION}:3"),
         typed="Y\n",
     )
     levels = {GROUP: 2, TRANSACTION: 3, OFFSETS: 1}
-    assert said.code == 0, said
-    assert json.loads(said.out) == document(LATE, levels, 1, late.controller, LATE_KEYS)
-    assert said.err.splitlines() == [
+    assert result.code == 0, result
+    assert json.loads(result.out) == document(LATE, levels, 1, late.controller, LATE_KEYS)
+    assert result.err.splitlines() == [
         "Please confirm before downgrading the following features:",
         f"1. {TRANSACTION} from v4 (existing) to v3 (new)",
         "",
         "[Y/n]? ",
     ]
-    said = late("delete", "--features", f"{GROUP},{TRANSACTION}", typed="Y\n")
-    assert json.loads(said.out) == document(LATE, {OFFSETS: 1}, 2, late.controller, LATE_KEYS)
-    assert "Please confirm deletion of the following finalized features:" in said.err
+    result = late("delete", "--features", f"{GROUP},{TRANSACTION}", typed="Y\n")
+    assert json.loads(result.out) == document(LATE, {OFFSETS: 1}, 2, late.controller, LATE_KEYS)
+    assert "Please confirm deletion of the following finalized features:" in result.err
 
     # Two features come back, one that is at its maximum already is in the way of the third draft's
     # rule that a level changes: so it is taken away first.
     assert late("delete", "--features", OFFSETS, "--yes").code == 0
-    said = late("enable-latest")
-    assert (said.code, said.err) == (0, ""), said
+    result = late("enable-latest")
+    assert (result.code, result.err) == (0, ""), result
     newest = {name: high for name, (_, high) in LATE.items()}
     assert late.finalized() == (4, newest)
     refused = late("update", "--upgrade", f"{TRANSACTION}:9")
@@ -239,14 +243,16 @@ def test_the_later_drafts_example(late: Scene) -> None:
     assert TRANSACTION in refused.err
 
 
-def test_a_cluster_that_speaks_a_draft_is_told_apart(late: Scene, ours: Ours) -> None:
+def test_a_cluster_that_speaks_a_draft_is_told_apart(
+    late: DraftCluster, ours: FeaturesCommand
+) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
-    said = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
-    assert (said.code, said.err.count("\n")) == (1, 1)
-    assert "give --dialect" in said.err
+    result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert "give --dialect" in result.err
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
     """The command without a draft."""
-    return Ours(monkeypatch, capsys)
+    return FeaturesCommand(monkeypatch, capsys)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from featurewatch.cli.commands.readiness import command
 from featurewatch.cli.commands.readiness.rendering import view
@@ -40,9 +39,9 @@ DONE = (*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"))
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run_readiness(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises; the image is of just now."""
-    monkeypatch.setattr(command.time, "time", lambda: 1.0)
+    monkeypatch.setattr(time, "time", lambda: 1.0)
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
         def read(_: ClusterSection) -> ClusterImage:
@@ -57,10 +56,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 def test_the_answer_comes_first_and_then_who_stands_in_the_way(
-    said: Callable[..., Result],
+    run_readiness: Callable[..., Result],
 ) -> None:
     """Verdict, Kafka's first refusal, all nodes by what is to be done, levels, the way back."""
-    result = said(*AT, "--target", "4.3")
+    result = run_readiness(*AT, "--target", "4.3")
     assert result.exit_code == 3
     lines = [line.rstrip() for line in result.output.splitlines()]
     assert lines[0].startswith(f"NOT READY for Kafka 4.3  cluster {CLUSTER}, mixed")
@@ -76,19 +75,21 @@ def test_the_answer_comes_first_and_then_who_stands_in_the_way(
     assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
 
 
-def test_the_exit_code_is_the_verdict(said: Callable[..., Result]) -> None:
+def test_the_exit_code_is_the_verdict(run_readiness: Callable[..., Result]) -> None:
     """0 ready, 3 not, 4 unknown; without a target it is the newest release that runs."""
-    ready = said(*AT, seen=image(*DONE))
+    ready = run_readiness(*AT, seen=image(*DONE))
     assert (ready.exit_code, ready.output.splitlines()[0][:20]) == (0, "READY for Kafka 4.3 ")
-    assert said(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
-    unseen = said(*AT, seen=ClusterNotReadError("kafka:9093 does not answer"))
+    assert (
+        run_readiness(*AT, seen=image(*controllers("4.3"), *nodes("4.3"), level=14)).exit_code == 4
+    )
+    unseen = run_readiness(*AT, seen=ClusterNotReadError("kafka:9093 does not answer"))
     assert (unseen.exit_code, unseen.stdout) == (4, "")
     assert "does not answer" in unseen.stderr
 
 
-def test_json_is_one_document_with_every_node(said: Callable[..., Result]) -> None:
+def test_json_is_one_document_with_every_node(run_readiness: Callable[..., Result]) -> None:
     """Verdict, features, blockers with ranges and remedies, Kafka's words."""
-    found = json.loads(said(*AT, "-t", "4.3.0", "--json").stdout)
+    found = json.loads(run_readiness(*AT, "-t", "4.3.0", "--json").stdout)
     assert (found["verdict"], found["target"], found["cluster"]) == ("no", "4.3", CLUSTER)
     assert {(one["role"], one["node_id"]) for one in found["blockers"]} == {
         *(("broker", node) for node in (2, 3, 7)),
@@ -99,15 +100,17 @@ def test_json_is_one_document_with_every_node(said: Callable[..., Result]) -> No
     assert {one["feature"]: one["target"] for one in found["features"]}["metadata.version"] == 30
 
 
-def test_single_levels(said: Callable[..., Result]) -> None:
+def test_single_levels(run_readiness: Callable[..., Result]) -> None:
     """By number, by name, by release; alone or instead of the release's."""
     for text in ("metadata.version=21", "metadata.version=3.9-IV0", "metadata.version=3.9"):
-        found = json.loads(said(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout)
+        found = json.loads(
+            run_readiness(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout
+        )
         assert {one["feature"]: one["target"] for one in found["features"] if one["target"]} == {
             "metadata.version": 21
         }
     found = json.loads(
-        said(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
+        run_readiness(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
     )
     targets = {one["feature"]: one["target"] for one in found["features"]}
     assert (targets["kraft.version"], targets["metadata.version"]) == (0, 30)
@@ -125,10 +128,10 @@ def test_single_levels(said: Callable[..., Result]) -> None:
     ],
 )
 def test_what_cannot_be_asked(
-    said: Callable[..., Result], arguments: tuple[str, ...], words: str
+    run_readiness: Callable[..., Result], arguments: tuple[str, ...], words: str
 ) -> None:
     """It is wrong usage, said in one line."""
-    result = said(*AT, *arguments)
+    result = run_readiness(*AT, *arguments)
     assert isinstance(result.exception, UsageError)
     assert words in str(result.exception)
 
@@ -136,7 +139,7 @@ def test_what_cannot_be_asked(
 def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
     """The state of a worker that took these in, and the rows that it keeps."""
     engine = Engine()
-    engine.take_all(events)
+    engine.apply_all(events)
     return engine.state, engine.rows
 
 
@@ -145,9 +148,9 @@ def test_files_of_which_one_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     (file := tmp_path / "meta.properties").mkdir()
     for asked in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
-        said = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
-        assert isinstance(said.exception, UsageError), said.exception
-        assert str(said.exception) == f"{file} cannot be read: Is a directory"
+        result = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
+        assert isinstance(result.exception, UsageError), result.exception
+        assert str(result.exception) == f"{file} cannot be read: Is a directory"
 
 
 def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,13 +168,13 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.offline
     )
-    found = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
-    assert found.exit_code == 0
-    assert json.loads(found.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
+    result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["ghosts"] == [{"role": "broker", "node_id": 2}]
     other = CliRunner().invoke(app, ["readiness", "--cluster", "other"])
     assert (other.exit_code, "nothing is known of the cluster other" in other.stderr) == (4, True)
     bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
-    monkeypatch.setattr(command.time, "time", lambda: now_ms / 1000 + 3600)
+    monkeypatch.setattr(time, "time", lambda: now_ms / 1000 + 3600)
     stale = CliRunner().invoke(app, ["readiness", "--target", "4.3"])
     assert (stale.exit_code, "does a worker run?" in stale.stdout) == (4, True)
 
@@ -182,11 +185,11 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
         r.register(node, ranges(("3.7", "3.8", "3.9")[node % 3]), fenced=node % 7 == 0, epoch=node)
         for node in range(2000)
     ]
-    found = assess_readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
-    assert len(found.blockers) == 2000
+    report = assess_readiness(image(*controllers(*["4.3"] * 3), *many, level=19), release_of("4.3"))
+    assert len(report.blockers) == 2000
     shown = console()
     with shown.capture() as captured:
-        shown.print(view(found))
+        shown.print(view(report))
     lines = captured.get().splitlines()
     assert len(lines) < 70
     assert sum("✗ brokers" in line for line in lines) == 6

@@ -15,18 +15,15 @@ from featurewatch.controller.readiness import applied_by_all, assess_readiness
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.streams.events import (
-    DeadLetter,
-    Event,
     LogCommit,
     RecordJson,
-    SourceState,
-    SourceStatus,
 )
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source import wall_clock_ms
-from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from tests.cli.commands import featurewatch
+from tests.integration.kraft.support import until
+from tests.streams.recording_sink import RecordingSink
 
 pytestmark = pytest.mark.stack
 
@@ -55,13 +52,13 @@ def test_brokers_that_cannot_be_asked_leave_the_answer_open(
     quorum_391: Cluster, tmp_path: Path
 ) -> None:
     """The quorum's quiet log has a record twice a second, which is no reason to wait on."""
-    said = featurewatch(
+    completed = featurewatch(
         tmp_path,
         *("readiness", "--target", "3.9", "--json"),
         *("--bootstrap-controller", quorum_391.controllers, "--bootstrap-server", "127.0.0.1:1"),
     )
-    assert said.returncode == 4
-    assert "nodes could not be asked: nobody listens at 127.0.0.1:1" in said.stdout
+    assert completed.returncode == 4
+    assert "nodes could not be asked: nobody listens at 127.0.0.1:1" in completed.stdout
 
 
 def test_files_do_not_tell_whether_a_controller_is_active(
@@ -69,31 +66,15 @@ def test_files_do_not_tell_whether_a_controller_is_active(
 ) -> None:
     """It is said beside the verdict; a misspelt key of a login is refused before all else."""
     at = ("readiness", "--target", "3.9", "--log-directory", str(quorum_391.nodes[0].data))
-    said = featurewatch(tmp_path, *at)
-    assert (said.returncode, "It was read from files" in said.stdout) == (0, True)
+    completed = featurewatch(tmp_path, *at)
+    assert (completed.returncode, "It was read from files" in completed.stdout) == (0, True)
     login = tmp_path / "login.properties"
     login.write_text("security.protocl=SSL\n")
-    said = featurewatch(tmp_path, *at, "--command-config", str(login))
-    assert (said.returncode, "did you mean security.protocol?" in said.stderr) == (2, True)
-
-
-class _Heard:
-    """A sink that keeps what a source says."""
-
-    error: str | None = None
-
-    def __init__(self) -> None:
-        self.records: list[RecordJson] = []
-        self.following = asyncio.Event()
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        if isinstance(event, LogCommit):
-            self.records.extend(event.records)
-        if isinstance(event, SourceStatus) and event.state is SourceState.FOLLOWING:
-            self.following.set()
-
-    async def flush(self) -> None:
-        """There is nothing to wait for."""
+    completed = featurewatch(tmp_path, *at, "--command-config", str(login))
+    assert (completed.returncode, "did you mean security.protocol?" in completed.stderr) == (
+        2,
+        True,
+    )
 
 
 def records_of(directory: Path, cluster: str) -> list[RecordJson]:
@@ -103,17 +84,17 @@ def records_of(directory: Path, cluster: str) -> list[RecordJson]:
         return None
 
     async def read() -> list[RecordJson]:
-        heard = _Heard()
+        sink = RecordingSink()
         settings = KraftSettings(
             ClusterId(cluster), log_directory=directory, log_directory_settle_ms=0
         )
-        task = asyncio.ensure_future(KraftSource(settings, heard, nothing).run())
+        task = asyncio.ensure_future(KraftSource(settings, sink, nothing).run())
         try:
-            await asyncio.wait_for(heard.following.wait(), 30)
+            await until(sink.following)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        return heard.records
+        return [record for commit in sink.of(LogCommit) for record in commit.records]
 
     return asyncio.run(read())
 
@@ -137,11 +118,11 @@ def test_the_first_level_comes_from_formatting_and_no_other_setting_counts(
     assert dict(image.features.levels) == {METADATA_VERSION: 19}
     running.stop()
     records = records_of(node.data, running.cluster_id)
-    levels = [one for one in records if one["type"] == "FEATURE_LEVEL_RECORD"]
-    assert [one["data"] for one in levels] == [{"name": METADATA_VERSION, "featureLevel": 19}]
+    levels = [record for record in records if record["type"] == "FEATURE_LEVEL_RECORD"]
+    assert [level["data"] for level in levels] == [{"name": METADATA_VERSION, "featureLevel": 19}]
     assert levels[0]["offset"] < 5
-    starts = [one for one in records if one["type"] == "REGISTER_BROKER_RECORD"]
-    wanted = release_of("3.9").gate(19, "registerBrokerRecordVersion")
-    assert wanted != release_of("3.9").gate(9, "registerBrokerRecordVersion")
-    assert [one["version"] for one in starts] == [wanted] * 2
-    assert all(one["data"]["logDirs"] for one in starts)
+    starts = [record for record in records if record["type"] == "REGISTER_BROKER_RECORD"]
+    gate = release_of("3.9").gate(19, "registerBrokerRecordVersion")
+    assert gate != release_of("3.9").gate(9, "registerBrokerRecordVersion")
+    assert [start["version"] for start in starts] == [gate] * 2
+    assert all(start["data"]["logDirs"] for start in starts)

@@ -13,8 +13,7 @@ from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.streams.bus import BusSettings
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +49,10 @@ def test_the_file_may_be_named_by_the_environment(
 def test_many_clusters_in_one_file(tmp_path: Path) -> None:
     """Clusters are a list; one that is given by flags takes its place."""
     file = _file(tmp_path, "clusters: [{controllers: 'a:1'}, {servers: 'b:1, c:1'}]")
-    assert [each.controllers or each.servers for each in load(file).clusters] == ["a:1", "b:1,c:1"]
+    assert [cluster.controllers or cluster.servers for cluster in load(file).clusters] == [
+        "a:1",
+        "b:1,c:1",
+    ]
     assert len(load(file, clusters=[{"servers": "d:1"}]).clusters) == 1
 
 

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from featurewatch.cli.commands import storage
 from featurewatch.cli.commands.storage import passed_on
@@ -20,9 +19,8 @@ from featurewatch.deploy.kafka.server_properties import (
 )
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
-from tests.streams.kraft.directory.test_directory import Directory, leader_change
-from tests.streams.kraft.encoding import data_batch, record_of
-from tests.streams.kraft.test_snapshot import parts
+from tests.streams.kraft.directory.log_directory import LogDirectory, leader_change
+from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 META = f"#Mon Nov 21\nversion=1\ncluster.id={CLUSTER}\nnode.id=7\ndirectory.id=AbC\\=\n"
@@ -40,7 +38,7 @@ def formatted(tmp_path: Path) -> Path:
     directory = tmp_path / "data"
     directory.mkdir()
     (directory / "meta.properties").write_text(META)
-    content = parts([level(19), level(2, "transaction.version")])
+    content = snapshot_batches([level(19), level(2, "transaction.version")])
     (directory / "bootstrap.checkpoint").write_bytes(b"".join(content))
     return directory
 
@@ -71,7 +69,7 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
 
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
     """Of three voters the last records are not known to be: both levels are told."""
-    log = Directory(formatted / "other")
+    log = LogDirectory(formatted / "other")
     at_ms = 1_700_000_000_000
     log.append(
         0,
@@ -93,7 +91,7 @@ def test_a_log_of_which_nothing_is_committed(
 ) -> None:
     """Right after the first start of three voters: what is there is told, and that it may go."""
     monkeypatch.setattr(storage, "_FILES_S", 0.5)
-    log = Directory(formatted / "other")
+    log = LogDirectory(formatted / "other")
     log.append(0, leader_change(0, 1, 1_700_000_000_000), data_batch([level(20)], 1))
     log.log.rename(formatted / "__cluster_metadata-0")
     lines = info(str(formatted)).output.splitlines()
@@ -135,8 +133,8 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
         ("meta.properties", b"version=1\ncluster.id=c\nnode.id=x\n", "'x' is no node id"),
         ("bootstrap.checkpoint", b"nonsense" * 20, "bootstrap.checkpoint is damaged"),
         ("bootstrap.checkpoint", b"", "it is cut off before its footer"),
-        ("bootstrap.checkpoint", b"".join(parts([level(19)]))[:-1], "it is cut off"),
-        ("bootstrap.checkpoint", b"".join(parts([b"\x01\x0c\x00\x63"])), "is damaged"),
+        ("bootstrap.checkpoint", b"".join(snapshot_batches([level(19)]))[:-1], "it is cut off"),
+        ("bootstrap.checkpoint", b"".join(snapshot_batches([b"\x01\x0c\x00\x63"])), "is damaged"),
     ],
 )
 def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, said: str) -> None:

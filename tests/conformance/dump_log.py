@@ -68,10 +68,10 @@ def _printed(text: str) -> Iterator[Record]:
 
 def ours(file: Path) -> list[Record]:
     """The same records as this project's decoder reads them."""
-    found = scan_batches(file.read_bytes())
-    assert not found.error
+    scan = scan_batches(file.read_bytes())
+    assert not scan.error
     decoder = RecordDecoder(ALL_RECORDS)
-    return [record for batch in found.batches for record in decoder.decode(batch).records]
+    return [record for batch in scan.batches for record in decoder.decode(batch).records]
 
 
 def differences(kafka: list[Record], mine: list[Record]) -> list[tuple[Any, Any]]:

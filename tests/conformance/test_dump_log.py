@@ -35,6 +35,8 @@ from kio.schema.alter_partition_reassignments.v0.request import (
 from kio.schema.alter_partition_reassignments.v0.response import (
     AlterPartitionReassignmentsResponse,
 )
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import f64, i32
 
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import Cluster
@@ -86,7 +88,7 @@ def test_every_version_of_every_type_reads_as_kafka_reads_it(
         "endpoints": [{"name": "CONTROLLER", "host": "h", "port": 65535}],
         "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
     }
-    controls = [
+    controls: list[tuple[int, dict[str, Any]]] = [
         (2, {"version": 0, "leaderId": 1, "voters": [voter], "grantingVoters": [voter]}),
         (3, {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}),
         (5, {"version": 0, "kRaftVersion": 1}),
@@ -134,7 +136,7 @@ def _quota(broker: BlockingConnection, user: str) -> None:
         entries=(
             EntryData(
                 entity=(EntityData(entity_type="user", entity_name=user),),
-                ops=(OpData(key="request_percentage", value=12.75, remove=False),),
+                ops=(OpData(key="request_percentage", value=f64(12.75), remove=False),),
             ),
         ),
         validate_only=False,
@@ -147,9 +149,14 @@ def _reassign(broker: BlockingConnection, topic: str) -> None:
     request: Any = AlterPartitionReassignmentsRequest(
         topics=(
             ReassignableTopic(
-                name=topic,
+                name=TopicName(topic),
                 # A third replica: whichever two it has, this is a change.
-                partitions=(ReassignablePartition(partition_index=0, replicas=(3, 1, 2)),),
+                partitions=(
+                    ReassignablePartition(
+                        partition_index=i32(0),
+                        replicas=(BrokerId(3), BrokerId(1), BrokerId(2)),
+                    ),
+                ),
             ),
         )
     )
@@ -207,8 +214,8 @@ def test_snapshots_of_a_real_cluster_read_as_kafka_reads_them(
     while not any(parse_name(path.name)[0] > 0 for path in snapshots):
         assert time.monotonic() < deadline, "no snapshot was made"
         time.sleep(0.2)
-        found = [*directory.glob("*.checkpoint"), *directory.parent.glob("*.checkpoint")]
-        snapshots = sorted(found, key=lambda path: path.name)
+        paths = [*directory.glob("*.checkpoint"), *directory.parent.glob("*.checkpoint")]
+        snapshots = sorted(paths, key=lambda path: path.name)
     kinds = set()
     for number, snapshot in enumerate(snapshots):
         copy = tmp_path / str(number) / snapshot.name

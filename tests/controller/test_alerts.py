@@ -6,30 +6,33 @@ from featurewatch.streams.outputs import AlertState, Severity
 from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def watching(*records: object) -> Engine:
     """An engine that has caught up with these records."""
     engine = Engine()
-    engine.take_all([r.commit(10, *records), r.following(10)])  # type: ignore[arg-type]
+    engine.apply_all([r.commit(10, *records), r.following(10)])  # type: ignore[arg-type]
     return engine
 
 
 def test_an_alert_begins_goes_on_and_ends() -> None:
     """It keeps its beginning; going on unchanged says nothing (F-33, M-42)."""
     engine = watching(r.level(MV, 25))
-    began = engine.take(r.commit(20, r.register(1, OLD)))
-    one = next(a for a in began.alerts if a.rule == "incompatible-node")
-    assert (one.state, one.since_ms, one.severity) == (AlertState.FIRING, 200, Severity.WARNING)
-    assert "start it on a release that supports level 25" in one.summary
-    assert engine.take(r.commit(30, r.register(2, NEW))).alerts == ()
-    changed = engine.take(r.commit(40, r.unfence(1))).alerts
+    began = engine.apply(r.commit(20, r.register(1, OLD)))
+    alert = next(a for a in began.alerts if a.rule == "incompatible-node")
+    assert (alert.state, alert.since_ms, alert.severity) == (
+        AlertState.FIRING,
+        200,
+        Severity.WARNING,
+    )
+    assert "start it on a release that supports level 25" in alert.summary
+    assert engine.apply(r.commit(30, r.register(2, NEW))).alerts == ()
+    changed = engine.apply(r.commit(40, r.unfence(1))).alerts
     assert [(a.id, a.severity, a.since_ms, a.at_ms) for a in changed] == [
-        (one.id, Severity.CRITICAL, 200, 400)
+        (alert.id, Severity.CRITICAL, 200, 400)
     ]
-    ended = engine.take(r.commit(50, r.register(1, NEW))).alerts
+    ended = engine.apply(r.commit(50, r.register(1, NEW))).alerts
     assert {(a.rule, a.state, a.since_ms, a.at_ms) for a in ended} == {
         ("incompatible-node", AlertState.RESOLVED, 200, 500),
         ("level-above-support", AlertState.RESOLVED, 200, 500),
@@ -48,10 +51,10 @@ def test_the_remedy_says_which_way() -> None:
 def test_unknown_is_not_healthy() -> None:
     """An answer that may leave features out is a warning, never silence."""
     engine = Engine()
-    engine.take(r.following(0, source="api-versions", seen_ms=1))
-    said = engine.take(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
-    assert [(a.rule, a.severity) for a in said] == [("missing-feature", Severity.WARNING)]
-    assert "ApiVersions version 4" in said[0].summary
+    engine.apply(r.following(0, source="api-versions", seen_ms=1))
+    alerts = engine.apply(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
+    assert [(a.rule, a.severity) for a in alerts] == [("missing-feature", Severity.WARNING)]
+    assert "ApiVersions version 4" in alerts[0].summary
 
 
 def test_a_reversed_range_is_an_alert_of_its_own() -> None:
@@ -64,43 +67,43 @@ def test_a_reversed_range_is_an_alert_of_its_own() -> None:
 def test_nothing_is_said_of_nodes_before_the_end_is_reached() -> None:
     """Then all of it is, once (F-40: a level is announced whether or not nodes support it)."""
     engine = Engine()
-    engine.take(r.catching_up(0, seen_ms=1))
-    early = engine.take(r.commit(10, r.level(MV, 25), r.register(1, OLD)))
+    engine.apply(r.catching_up(0, seen_ms=1))
+    early = engine.apply(r.commit(10, r.level(MV, 25), r.register(1, OLD)))
     assert early.alerts == ()
     assert len(early.changes) == 1
-    assert {a.rule for a in engine.take(r.following(10)).alerts} == {
+    assert {a.rule for a in engine.apply(r.following(10)).alerts} == {
         "incompatible-node",
         "level-above-support",
     }
-    assert engine.take(r.following(10, seen_ms=999)).alerts == ()
+    assert engine.apply(r.following(10, seen_ms=999)).alerts == ()
 
 
 def test_a_restart_of_the_source_says_nothing() -> None:
     """Catching up and following again is no change where nothing changed."""
     engine = watching(r.level(MV, 25), r.register(1, OLD))
     for event in (r.catching_up(10, seen_ms=500), r.following(10, seen_ms=501)):
-        outcome = engine.take(event)
+        outcome = engine.apply(event)
         assert (outcome.changes, outcome.alerts, outcome.snapshot) == ((), (), None)
 
 
 def test_a_source_that_stalls() -> None:
     """It fires at once, and ends when it follows again."""
     engine = watching(r.level(MV, 21))
-    fired = engine.take(r.status(SourceState.STALLED, 10, seen_ms=500)).alerts
+    fired = engine.apply(r.status(SourceState.STALLED, 10, seen_ms=500)).alerts
     assert [(a.rule, a.subject) for a in fired] == [("source-stalled", {"source": "kraft"})]
-    (ended,) = engine.take(r.following(10, seen_ms=900)).alerts
+    (ended,) = engine.apply(r.following(10, seen_ms=900)).alerts
     assert (ended.state, ended.since_ms) == (AlertState.RESOLVED, 500)
 
 
 def test_a_log_that_went_backwards_is_said_once() -> None:
     """Not again with each record that is read anew; it ends where the log is longer again."""
     engine = watching(r.level(MV, 21))
-    fired = engine.take(r.gap(3, 10, reset=True, seen_ms=200)).alerts
+    fired = engine.apply(r.gap(3, 10, reset=True, seen_ms=200)).alerts
     assert [a.rule for a in fired] == ["epoch-regression", "log-gap"]
     for last in range(1, 9):
-        assert engine.take(r.commit(last, r.level(MV, 21))).alerts == ()
-    assert [a.rule for a in engine.take(r.following(8, seen_ms=300)).alerts] == ["log-gap"]
-    (ended,) = engine.take(r.commit(12, r.register(1, OLD))).alerts
+        assert engine.apply(r.commit(last, r.level(MV, 21))).alerts == ()
+    assert [a.rule for a in engine.apply(r.following(8, seen_ms=300)).alerts] == ["log-gap"]
+    (ended,) = engine.apply(r.commit(12, r.register(1, OLD))).alerts
     assert (ended.rule, ended.state) == ("epoch-regression", AlertState.RESOLVED)
 
 
@@ -123,8 +126,8 @@ def test_a_message_that_cannot_be_read() -> None:
 def test_disagreement_and_agreement() -> None:
     """Nodes that see different levels are named until they agree."""
     engine = watching(r.level(MV, 21))
-    (fired,) = engine.take(r.disagreement(MV, 2, 500)).alerts
+    (fired,) = engine.apply(r.disagreement(MV, 2, 500)).alerts
     assert (fired.rule, fired.subject) == ("nodes-disagree", {"feature": MV})
     assert "broker-1" in fired.summary
-    (ended,) = engine.take(r.disagreement(MV, 0, 600)).alerts
+    (ended,) = engine.apply(r.disagreement(MV, 0, 600)).alerts
     assert ended.state is AlertState.RESOLVED

@@ -13,8 +13,8 @@ from featurewatch.controller.rules import needs_evaluation
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Role
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 
@@ -62,8 +62,8 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]
     )  # fmt: skip
-    found = assess_readiness(image, None, {MV: FeatureLevel(25)}).blockers
-    assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in found] == [
+    blockers = assess_readiness(image, None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.node_id, b.condition, b.levels[0].range, b.verdict) for b in blockers] == [
         (1, NodeCondition.RUNNING, (1, 21), NO),
         (3, NodeCondition.FENCED, (1, 21), NO),
     ]
@@ -77,8 +77,8 @@ def test_controllers_are_asked_from_level_15_on() -> None:
         r.commit(1, r.leader_change(1, (1, 2))),
         r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
     ]
-    found = assess_readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
-    assert [(b.role, b.node_id, b.condition, b.verdict) for b in found] == [
+    blockers = assess_readiness(fold_all(events), None, {MV: FeatureLevel(25)}).blockers
+    assert [(b.role, b.node_id, b.condition, b.verdict) for b in blockers] == [
         (Role.CONTROLLER, 1, NodeCondition.RUNNING, NO),
         (Role.CONTROLLER, 2, NodeCondition.UNREGISTERED, UNKNOWN),
     ]

@@ -7,8 +7,7 @@ from featurewatch.streams.outputs import ChangeKind
 from featurewatch.streams.types import Role
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def test_the_kinds_of_change() -> None:
@@ -16,10 +15,10 @@ def test_the_kinds_of_change() -> None:
     engine = Engine()
     found = []
     for offset, value in enumerate((1, 2, 1, 0), start=1):
-        (one,) = engine.take(r.commit(offset, r.level(TV, value))).changes
-        assert one.provenance == {"offset": offset, "leader_epoch": 1, "append_ms": offset * 10}
-        assert (one.epoch, one.revision, one.from_snapshot) == (offset, offset, False)
-        found.append((one.kind, one.before, one.after))
+        (change,) = engine.apply(r.commit(offset, r.level(TV, value))).changes
+        assert change.provenance == {"offset": offset, "leader_epoch": 1, "append_ms": offset * 10}
+        assert (change.epoch, change.revision, change.from_snapshot) == (offset, offset, False)
+        found.append((change.kind, change.before, change.after))
     assert found == [
         (ChangeKind.FINALIZED, 0, 1),
         (ChangeKind.UPGRADED, 1, 2),
@@ -31,17 +30,17 @@ def test_the_kinds_of_change() -> None:
 def test_what_a_snapshot_of_the_log_changes_is_marked() -> None:
     """It was found by comparing; what is equal is no change (M-65)."""
     engine = Engine()
-    engine.take(r.commit(1, r.level(MV, 21), r.level(TV, 1)))
-    outcome = engine.take(r.chunk(9, 0, r.level(MV, 21), r.level(TV, 2), last=True))
+    engine.apply(r.commit(1, r.level(MV, 21), r.level(TV, 1)))
+    outcome = engine.apply(r.chunk(9, 0, r.level(MV, 21), r.level(TV, 2), last=True))
     assert [(c.feature, c.from_snapshot) for c in outcome.changes] == [(TV, True)]
-    assert engine.take(r.chunk(20, 0, r.level(MV, 21), r.level(TV, 2), last=True)).changes == ()
+    assert engine.apply(r.chunk(20, 0, r.level(MV, 21), r.level(TV, 2), last=True)).changes == ()
 
 
 def test_a_snapshot_groups_nodes_that_are_alike() -> None:
     """Two releases are two classes with their ids, however many nodes there are."""
     engine = Engine()
     nodes = [r.register(i, OLD if i % 2 else NEW, fenced=i == 3) for i in range(20)]
-    taken = engine.take(r.commit(90, r.level(MV, 25), *nodes)).snapshot
+    taken = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
     assert taken is not None
     assert [(c.role, len(c.nodes), c.fenced) for c in taken.classes] == [
         (Role.BROKER, 10, ()),
@@ -53,22 +52,22 @@ def test_a_snapshot_groups_nodes_that_are_alike() -> None:
 def test_a_digest_covers_what_is_said_and_not_when() -> None:
     """Equal content has one digest; a level, a node or a fencing makes another."""
     engine = Engine()
-    engine.take(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
+    engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
     image = engine.state.image
     one = snapshot(image, 1).digest
     assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == one
     assert snapshot(Engine(engine.rows).state.image, 3).digest == one
     for record in (r.unfence(1), r.register(1, NEW), r.unregister(2), r.level(MV, 20)):
         other = Engine(engine.rows)
-        other.take(r.commit(9, record))
+        other.apply(r.commit(9, record))
         assert snapshot(other.state.image, 1).digest != one
 
 
 def test_an_event_again_says_nothing() -> None:
     """Neither changes nor alerts nor a snapshot; the state is the same object."""
     engine = Engine()
-    engine.take_all([r.following(0, seen_ms=1), r.commit(5, r.level(MV, 25), r.register(1, OLD))])
+    engine.apply_all([r.following(0, seen_ms=1), r.commit(5, r.level(MV, 25), r.register(1, OLD))])
     before = engine.state
-    outcome = engine.take(r.commit(5, r.level(MV, 25), r.register(1, OLD)))
+    outcome = engine.apply(r.commit(5, r.level(MV, 25), r.register(1, OLD)))
     assert outcome.state is before
     assert (outcome.changes, outcome.alerts, outcome.snapshot) == ((), (), None)

@@ -6,18 +6,18 @@ import pytest
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.outputs import decode_snapshot, encode_output
 from featurewatch.streams.outputs import Alert, Migration, Severity, Snapshot, ZookeeperController
+from featurewatch.streams.types import NodeId
 from featurewatch.streams.znodes import Znode
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def watching(*found: Znode) -> Engine:
     """An engine that has read all there is."""
     engine = Engine()
-    engine.take_all([*z.reading("s1", found, 50), z.following()])
+    engine.apply_all([*z.reading("s1", found, 50), z.following()])
     return engine
 
 
@@ -30,14 +30,14 @@ def firing(engine: Engine) -> dict[str, Alert]:
 def migrating(brokers: int) -> Engine:
     """A log in the state *pre-migration*, and brokers in ZooKeeper that it does not know."""
     engine = watching(*(z.broker(i, {}, 10 + i) for i in range(brokers)))
-    engine.take_all([r.commit(3, r.level(MV, 21), r.migration_state(2)), r.following(3)])
+    engine.apply_all([r.commit(3, r.level(MV, 21), r.migration_state(2)), r.following(3)])
     return engine
 
 
 def test_versions_that_nobody_saw() -> None:
     """Their number and place, once; the alert's id is the znode's path."""
     engine = watching(z.features({}, 5, 2))
-    (alert,) = engine.take(z.change(z.features({TV: 1}, 5, 6), 60, missed=3)).alerts
+    (alert,) = engine.apply(z.change(z.features({TV: 1}, 5, 6), 60, missed=3)).alerts
     assert alert.id == f"{r.CLUSTER}/znode-missed/znode/feature"
     assert (alert.subject, alert.severity) == ({"znode": "/feature"}, Severity.WARNING)
     assert alert.evidence == {"missed": 3, "version": 6}
@@ -79,7 +79,7 @@ def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
 def test_an_epoch_that_went_backwards(event: object, said: str) -> None:
     """The highest epoch, and which of the two ways it was; not each step on the way back."""
     engine = watching(z.features({TV: 2}, 5, 7))
-    engine.take(event)  # type: ignore[arg-type]
+    engine.apply(event)  # type: ignore[arg-type]
     alert = firing(engine)["znode-regression/znode/feature"]
     assert (alert.severity, alert.evidence) == (Severity.CRITICAL, {"was": 7})
     assert said in alert.summary
@@ -88,7 +88,7 @@ def test_an_epoch_that_went_backwards(event: object, said: str) -> None:
 def test_disabling_names_what_went() -> None:
     """The levels that were finalized until then."""
     engine = watching(z.features({TV: 2, MV: 7}, 5, 7))
-    engine.take(z.change(z.features({}, 5, 8, enabled=False), 60))
+    engine.apply(z.change(z.features({}, 5, 8, enabled=False), 60))
     alert = firing(engine)["features-disabled/znode/feature"]
     assert alert.evidence == {"erased": {MV: 7, TV: 2}}
     assert f"removed {MV} 7, {TV} 2" in alert.summary
@@ -102,11 +102,11 @@ def test_a_migration_warns_of_metadata_version() -> None:
     assert (warning.severity, warning.subject) == (Severity.WARNING, {})
     assert warning.evidence == {"state": "pre-migration"}
     assert found["migration-incomplete/migration"].evidence == {"missing": 3, "nodes": [0, 1, 2]}
-    engine.take(r.commit(9, *(r.register(i, OLD, migrating=True) for i in (0, 2))))
+    engine.apply(r.commit(9, *(r.register(i, OLD, migrating=True) for i in (0, 2))))
     assert firing(engine)["migration-incomplete/migration"].evidence["nodes"] == [1]
-    engine.take(r.commit(10, r.register(1, OLD)))  # a KRaft broker of the same id is another
+    engine.apply(r.commit(10, r.register(1, OLD)))  # a KRaft broker of the same id is another
     assert firing(engine)["migration-incomplete/migration"].evidence["nodes"] == [1]
-    engine.take(r.commit(11, r.migration_state(3)))
+    engine.apply(r.commit(11, r.migration_state(3)))
     assert firing(engine) == {}
 
 
@@ -116,15 +116,17 @@ def test_many_missing_brokers_are_not_told_one_by_one() -> None:
     alert = firing(engine)["migration-incomplete/migration"]
     assert alert.evidence == {"missing": 20}
     assert "at least 20 brokers" in alert.summary
-    said = [engine.take(r.commit(9 + i, r.register(i, OLD, migrating=True))) for i in range(19)]
-    assert [outcome.alerts for outcome in said] == [()] * 19
+    outcomes = [
+        engine.apply(r.commit(9 + i, r.register(i, OLD, migrating=True))) for i in range(19)
+    ]
+    assert [outcome.alerts for outcome in outcomes] == [()] * 19
 
 
 def taken(engine: Engine) -> Snapshot:
     """The state now, as it comes back from its message."""
-    found = snapshot(engine.state.image, 5)
-    assert decode_snapshot(encode_output(found).value) == found
-    return found
+    state = snapshot(engine.state.image, 5)
+    assert decode_snapshot(encode_output(state).value) == state
+    return state
 
 
 def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
@@ -132,31 +134,33 @@ def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
     engine = watching(
         z.broker(1, NEW, 10), z.features({TV: 2}, 5, 7), z.controller(1, 9), z.controller_epoch(4)
     )
-    found = taken(engine)
-    assert (found.authority, found.epoch, found.ready) == ("zookeeper", 7, True)
-    assert found.controller == ZookeeperController(1, 4, -1)
-    assert found.provenance["path"] == "/feature"
-    assert found.migration == Migration("unknown", False, -1, 1, ())
+    state = taken(engine)
+    assert (state.authority, state.epoch, state.ready) == ("zookeeper", 7, True)
+    assert state.controller == ZookeeperController(1, 4, -1)
+    assert state.provenance["path"] == "/feature"
+    assert state.migration == Migration("unknown", False, -1, 1, ())
 
 
 def test_a_snapshot_of_a_migration() -> None:
     """Its state, and the brokers of ZooKeeper that have not registered; the digest covers both."""
     engine = migrating(3)
-    engine.take_all([z.change(z.migration(3000, 60), 60)])
-    found = taken(engine)
-    assert found.authority == "kraft"
-    assert found.migration == Migration("pre-migration", True, 3000, 3, (0, 1, 2))
-    engine.take(z.gone("/brokers/ids/1", 61))
+    engine.apply_all([z.change(z.migration(3000, 60), 60)])
+    state = taken(engine)
+    assert state.authority == "kraft"
+    assert state.migration == Migration(
+        "pre-migration", True, 3000, 3, (NodeId(0), NodeId(1), NodeId(2))
+    )
+    engine.apply(z.gone("/brokers/ids/1", 61))
     after = taken(engine)
     assert after.migration.missing == (0, 2)
-    assert (after.revision, after.digest != found.digest) == (found.revision, True)
+    assert (after.revision, after.digest != state.digest) == (state.revision, True)
 
 
 def test_snapshots_of_before_zookeeper_can_be_read() -> None:
     """What a worker of an earlier release has left on the bus lacks the newer parts."""
-    found = taken(watching(z.broker(1, NEW, 10)))
-    old = orjson.loads(encode_output(found).value or b"")
+    state = taken(watching(z.broker(1, NEW, 10)))
+    old = orjson.loads(encode_output(state).value or b"")
     for name in ("authority", "controller", "migration"):
         del old[name]
     read = decode_snapshot(orjson.dumps(old))
-    assert (read.authority, read.migration, read.digest) == ("none", Migration(), found.digest)
+    assert (read.authority, read.migration, read.digest) == ("none", Migration(), state.digest)

@@ -9,7 +9,7 @@ import pytest
 
 from featurewatch.deploy.errors import ArtifactError
 from featurewatch.deploy.java.jars import Cache, Jars, default_cache, parse_release, tool_command
-from tests.deploy.test_process import ROOT
+from tests.paths import ROOT
 
 RELEASE = "3.9.1"
 

@@ -19,8 +19,9 @@ from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.zookeeper.ensemble import Ensemble, four_letter_command
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
 from tests.conftest import Certificates
-from tests.deploy.test_process import ROOT, alive, eventually
-from tests.processes import popen
+from tests.paths import ROOT
+from tests.processes import is_alive, popen
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -194,7 +195,7 @@ def test_killed_owner_leaves_no_server(stack_cache: Cache, tmp_path: Path) -> No
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 3
-        assert all(map(alive, pids))
+        assert all(map(is_alive, pids))
         owner.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not any(map(alive, pids)), 5.0)
+    assert eventually(lambda: not any(map(is_alive, pids)), 5.0)
     assert eventually(lambda: not directory.exists(), 5.0)

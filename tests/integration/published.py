@@ -17,7 +17,7 @@ from tests.processes import Process
 DEADLINE_S = 60.0
 
 
-class Said:
+class PublishedOutputs:
     """The topics under one prefix of the shared bus."""
 
     def __init__(self, bus: Cluster, prefix: str) -> None:

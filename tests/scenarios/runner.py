@@ -24,6 +24,7 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from featurewatch.controller.monitor import StepResult, step_unreadable
 from featurewatch.controller.rows import rows_of_step
@@ -37,6 +38,7 @@ from tests.simulation.engine import Engine
 from tests.simulation.records import GV, KV, MV, TV
 from tests.simulation.world import RELEASES
 
+SCENARIO_FILES = sorted(Path(__file__).parent.glob("*.txt"))
 NAMES = {
     "mv": MV,
     "kraft": KV,
@@ -99,13 +101,13 @@ class Scenario:
         holds = {ready, f"epoch {image.features.epoch}", f"by {image.authority}"}
         found = {word for outcome in outcomes for word in _words(outcome)}
         found |= wanted & holds
-        told = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
-        assert found == wanted, f"{where}\n  led to: {told}"
+        text = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
+        assert found == wanted, f"{where}\n  led to: {text}"
 
     def _outcomes(self, verb: str, *words: str) -> Iterator[StepResult]:
         if verb == "again":
             for event in self.taken[-int(words[0]) :]:
-                yield self.engine.take(event)
+                yield self.engine.apply(event)
         elif verb == "crash":
             self.engine.restart()
         elif verb == "poison":
@@ -113,11 +115,11 @@ class Scenario:
         elif verb in ("read", "znode", "gone"):
             for event in zookeeper.events(verb, words, NAMES, self._now_ms):
                 self.taken.append(event)
-                yield self.engine.take(event)
+                yield self.engine.apply(event)
         else:
             event = _EVENTS[verb](self, *words)
             self.taken.append(event)
-            yield self.engine.take(event)
+            yield self.engine.apply(event)
 
     def _poison(self) -> StepResult:
         before = self.engine.state
@@ -125,7 +127,7 @@ class Scenario:
             before, "partition 0 offset 7", "not JSON", MessagePosition("topic", 7, self._now_ms)
         )
         assert self.engine.auditor is not None
-        self.engine.auditor.look(before, outcome, None)
+        self.engine.auditor.check(before, outcome, None)
         self.engine.rows.update((k, v) for k, v in rows_of_step(before, outcome) if v is not None)
         self.engine.state = outcome.state
         return outcome

@@ -4,18 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.runner import Scenario
-
-FILES = sorted(Path(__file__).parent.glob("*.txt"))
+from tests.scenarios.runner import SCENARIO_FILES, Scenario
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
 def test_scenario(file: Path) -> None:
     """What the table says follows from each event, and nothing else; its heading names rows."""
     Scenario().play(file.read_text())
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
 def test_scenario_with_restarts(file: Path) -> None:
     """The same with the state loaded from its rows after each event."""
     rows = [line for line in file.read_text().splitlines() if not line.startswith("#")]
@@ -24,7 +22,7 @@ def test_scenario_with_restarts(file: Path) -> None:
 
 def test_there_are_scenarios() -> None:
     """An empty directory would pass for nothing."""
-    assert len(FILES) >= 12
+    assert len(SCENARIO_FILES) >= 12
 
 
 def test_a_row_that_is_wrong_fails() -> None:

@@ -53,8 +53,8 @@ def events(verb: str, words: tuple[str, ...], names: Mapping[str, str], now_ms: 
         zxid, word, *marks = words
         missed = next((int(mark[7:]) for mark in marks if mark.startswith("missed=")), 0)
         again = "recreated" in marks
-        found = znode_of(word, names)
-        return [z.change(found, int(zxid), now_ms, missed=missed, recreated=again)]
+        znode = znode_of(word, names)
+        return [z.change(znode, int(zxid), now_ms, missed=missed, recreated=again)]
     name, zxid, *rest = words
     reading, _, part = name.partition(".")
     parts = z.reading(reading, (znode_of(word, names) for word in rest), int(zxid), seen_ms=now_ms)

@@ -9,12 +9,12 @@ from featurewatch.controller.monitor import MonitorState, StepResult
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.outputs import AlertState
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
 from featurewatch.tables.image.zookeeper import ZookeeperImage
-from tests.simulation.state_durations import Lasting, is_judged_nowhere, is_timed
+from tests.simulation.state_durations import Lasting, is_timed, is_unchecked
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
@@ -58,7 +58,7 @@ def _of_znodes(known: ZookeeperImage) -> set[str]:
     return found
 
 
-def _missing(image: ClusterImage) -> set[int]:
+def _missing(image: ClusterImage) -> set[NodeId]:
     """The brokers in ZooKeeper that have not registered as migrating, by looking at all of them."""
     registered = {key.node_id for key, node in image.nodes.nodes.items() if node.migrating}
     return {key.node_id for key in image.znodes.nodes} - registered
@@ -135,7 +135,7 @@ class Auditor:
         self.open: set[str] = set()
         self.peaks: dict[str, int] = {}
 
-    def look(self, before: MonitorState, outcome: StepResult, event: Event | None) -> None:
+    def check(self, before: MonitorState, outcome: StepResult, event: Event | None) -> None:
         """Audit one step; without an event a message could not be read."""
         old, new = before.image, outcome.state.image
         self._levels(old, new, outcome)
@@ -225,7 +225,7 @@ class Auditor:
             assert alert.since_ms <= alert.at_ms or outcome.state.image.log_high >= 0
         firing = firing_ids(outcome.state)
         assert self.open == firing, "what was said is not what fires"
-        was = {one for one in firing_ids(before) if not (is_timed(one) or is_judged_nowhere(one))}
+        was = {one for one in firing_ids(before) if not (is_timed(one) or is_unchecked(one))}
         expected = expected_ids(outcome.state.image, was) | timed
-        firing = {one for one in firing if not is_judged_nowhere(one)}
+        firing = {one for one in firing if not is_unchecked(one)}
         assert firing == expected, (sorted(firing - expected), sorted(expected - firing))

@@ -1,10 +1,12 @@
 """An engine for tests: takes in events as the worker does, and may be killed between any rows."""
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 from featurewatch.controller.monitor import MonitorState, StepResult, step
 from featurewatch.controller.readiness import DEFAULT_LIMITS
 from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
@@ -12,9 +14,10 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation.auditor import Auditor
 from tests.simulation.records import CLUSTER
+from tests.simulation.world import World
 
 Output = FeatureChange | Alert | Snapshot
-Said = tuple[str, bytes]
+EncodedOutput = tuple[str, bytes]
 
 
 class Engine:
@@ -25,7 +28,7 @@ class Engine:
     ) -> None:
         self.cluster = cluster
         self.rows: dict[str, bytes] = dict(rows or {})
-        self.said: list[Said] = []
+        self.published: list[EncodedOutput] = []
         self.end = 0
         self.state = MonitorState.of(cluster)
         self.auditor: Auditor | None = None
@@ -38,7 +41,7 @@ class Engine:
         found = states_of_rows(self.rows.items())
         self.state = found.get(self.cluster, MonitorState.of(self.cluster))
 
-    def take(
+    def apply(
         self, event: Event, rows_written: int | None = None, offset: int | None = None
     ) -> StepResult:
         """Say, then keep; with ``rows_written`` the process dies after so many rows.
@@ -48,8 +51,8 @@ class Engine:
         delivery = None if offset is None else MessagePosition("topic", offset, offset)
         outcome = step(self.state, event, delivery, self.limits)
         if self.auditor is not None:
-            self.auditor.look(self.state, outcome, event)
-        self.said += said(outcome)
+            self.auditor.check(self.state, outcome, event)
+        self.published += encoded_outputs(outcome)
         rows = rows_of_step(self.state, outcome) if outcome.state is not self.state else []
         for key, value in rows if rows_written is None else rows[:rows_written]:
             if value is None:
@@ -62,17 +65,17 @@ class Engine:
             self.restart()
         return outcome
 
-    def take_all(self, events: Sequence[Event], first: int | None = None) -> None:
+    def apply_all(self, events: Sequence[Event], first: int | None = None) -> None:
         """Take in events in order, from one topic.
 
         The first of them stands at offset ``first``, or follows what was taken from there before.
         """
         for offset, event in enumerate(events, start=self.end if first is None else first):
-            self.take(event, offset=offset)
+            self.apply(event, offset=offset)
             self.end = max(self.end, offset + 1)
 
 
-def said(outcome: StepResult) -> list[Said]:
+def encoded_outputs(outcome: StepResult) -> list[EncodedOutput]:
     """Each output's id (the ``ce_id``), and its value as it goes to the topic."""
     outputs: list[Output] = [*outcome.changes, *outcome.alerts]
     if outcome.snapshot is not None:
@@ -88,3 +91,16 @@ def rows_of(state: MonitorState, event: Event) -> int:
     """How many rows taking in an event writes."""
     outcome = step(state, event)
     return 0 if outcome.state is state else len(rows_of_step(state, outcome))
+
+
+def simulated_outputs(seeds: range) -> list[Output]:
+    """What is said of some simulated clusters, and their newest states."""
+    outputs: list[Output] = []
+    for seed in seeds:
+        engine = Engine()
+        for event in World(Random(seed)).history(steps=20):
+            outcome = engine.apply(event)
+            outputs += [*outcome.changes, *outcome.alerts]
+            outputs += [outcome.snapshot] if outcome.snapshot else []
+        outputs.append(snapshot(engine.state.image, 5))
+    return outputs

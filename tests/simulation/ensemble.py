@@ -78,14 +78,14 @@ class Ensemble:
         recreated = before is not None and self.random.random() < 0.2
         self._zxid += 1 + missed
         if before is None or recreated:
-            found = Znode(path, self._zxid - missed, self._zxid, missed, 0, content)
+            znode = Znode(path, self._zxid - missed, self._zxid, missed, 0, content)
         else:
-            found = replace(
+            znode = replace(
                 before, mzxid=self._zxid, version=before.version + 1 + missed, content=content
             )
         self._remember()
-        self.znodes[path] = found
-        yield z.change(found, self._zxid, self._tick(), missed=missed, recreated=recreated)
+        self.znodes[path] = znode
+        yield z.change(znode, self._zxid, self._tick(), missed=missed, recreated=recreated)
 
     def _delete(self, path: str) -> Iterator[Event]:
         if path in self.znodes:
@@ -103,22 +103,22 @@ class Ensemble:
         return self.random.randrange(self._nodes)
 
     def _broker(self) -> Iterator[Event]:
-        found = z.broker(self._id(), self.random.choice(SUPPORTED))
-        if found.path in self.znodes and self.random.random() < 0.5:
-            yield from self._delete(found.path)
+        znode = z.broker(self._id(), self.random.choice(SUPPORTED))
+        if znode.path in self.znodes and self.random.random() < 0.5:
+            yield from self._delete(znode.path)
         else:
-            yield from self._set(found.path, found.content)
+            yield from self._set(znode.path, znode.content)
 
     def _path(self) -> str:
         return self.random.choice((FEATURE, FEATURE, FEATURE, DRAFT))
 
     def _levels(self) -> Iterator[Event]:
         names = self.random.sample((MV, TV, GV), k=self.random.randint(0, 3))
-        levels = {name: self.random.choice((0, 1, 3, 25, 2**40)) for name in names}
+        levels: dict[str, int] = {name: self.random.choice((0, 1, 3, 25, 2**40)) for name in names}
         path = self._path()
         enabled = path == DRAFT or self.random.random() < 0.85
-        found = z.features(levels if enabled else {}, path=path, enabled=enabled)
-        yield from self._set(path, found.content)
+        znode = z.features(levels if enabled else {}, path=path, enabled=enabled)
+        yield from self._set(path, znode.content)
 
     def _features_end(self) -> Iterator[Event]:
         yield from self._delete(self._path())
@@ -132,14 +132,14 @@ class Ensemble:
             yield from self._delete("/controller")
         else:
             kraft_epoch = self.random.choice((-1, -1, 3))
-            found = z.controller(self._id(), kraft_epoch=kraft_epoch)
-            yield from self._set("/controller", found.content)
+            znode = z.controller(self._id(), kraft_epoch=kraft_epoch)
+            yield from self._set("/controller", znode.content)
         epoch = z.controller_epoch(self.random.randint(1, 9))
         yield from self._set(epoch.path, epoch.content)
 
     def _partition(self) -> Iterator[Event]:
-        found = z.partition(self._id())
-        yield z.change(found, self._zxid, self._tick(), missed=1)
+        znode = z.partition(self._id())
+        yield z.change(znode, self._zxid, self._tick(), missed=1)
 
     def _migration(self) -> Iterator[Event]:
         if self.random.random() < 0.4:
@@ -151,10 +151,10 @@ class Ensemble:
 
     def _read(self) -> Iterator[Event]:
         self._readings += 1
-        found = list(self.znodes.values())
-        self.random.shuffle(found)
+        znodes = list(self.znodes.values())
+        self.random.shuffle(znodes)
         name, chunks = f"session-{self._readings}", self.random.randint(1, 4)
-        yield from z.reading(name, found, self._zxid, chunks=chunks, seen_ms=self._tick())
+        yield from z.reading(name, znodes, self._zxid, chunks=chunks, seen_ms=self._tick())
 
     def _session_lost(self) -> Iterator[Event]:
         """What happens meanwhile is seen by nobody; a reading may itself be broken off."""

@@ -5,6 +5,7 @@ from random import Random
 
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.streams.codec.outputs import encode_output
+from tests.simulation.engine import Output
 from tests.simulation.world import World
 
 if __name__ == "__main__":
@@ -14,5 +15,6 @@ if __name__ == "__main__":
         for event in events:
             outcome = step(state, event)
             state = outcome.state
-            for output in (*outcome.changes, *outcome.alerts):
+            outputs: list[Output] = [*outcome.changes, *outcome.alerts]
+            for output in outputs:
                 sys.stdout.write(f"{encode_output(output).value!r}\n")

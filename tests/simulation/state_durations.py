@@ -36,12 +36,12 @@ class Lasting:
         new = outcome.state.image
         if event is not None and not outcome.delta.skipped:
             at_ms = _time_ms(event)
-            self._look(before.image, new, at_ms)
+            self._check(before.image, new, at_ms)
             if new.ready:
                 self._told = self._over = set(self._too_long(new, at_ms, before))
         return self._told
 
-    def _look(self, old: ClusterImage, new: ClusterImage, at_ms: int) -> None:
+    def _check(self, old: ClusterImage, new: ClusterImage, at_ms: int) -> None:
         for key in {*self._away, *new.nodes.nodes}:
             node, before = new.nodes.get(key), old.nodes.get(key)
             if node is None or not _is_away(new, node):
@@ -92,7 +92,7 @@ def is_timed(alert_id: str) -> bool:
     return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY)
 
 
-def is_judged_nowhere(alert_id: str) -> bool:
+def is_unchecked(alert_id: str) -> bool:
     """Whether an alert is one of those that lasted and are not judged here."""
     return alert_id.split("/")[1] in ("registration-refused", "finalization-partial")
 

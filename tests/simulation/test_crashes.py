@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.simulation.engine import Engine, rows_of, said
+from tests.simulation.engine import Engine, encoded_outputs, rows_of
 from tests.simulation.world import World
 
 
@@ -14,15 +14,15 @@ def crash_everywhere(seed: int, steps: int) -> None:
     engine = Engine()
     for number, event in enumerate(World(Random(seed)).history(steps)):
         rows, state = dict(engine.rows), engine.state
-        expected = said(engine.take(event))
+        expected = encoded_outputs(engine.apply(event))
         for written in range(rows_of(state, event) + 1):
             crashed = Engine(rows)
-            crashed.take(event, rows_written=written)
-            crashed.take(event)
+            crashed.apply(event, rows_written=written)
+            crashed.apply(event)
             where = f"seed {seed}, event {number}, killed after {written} rows: {event}"
             assert crashed.state == engine.state, where
             assert Engine(crashed.rows).state == engine.state, where
-            assert set(crashed.said) == set(expected), where
+            assert set(crashed.published) == set(expected), where
 
 
 def test_killed_after_any_row_of_any_event() -> None:
@@ -41,12 +41,12 @@ def test_killed_again_and_again(seed: int, deaths: list[tuple[int, int]]) -> Non
     """Many deaths in one history end in the state, and in the outputs, of a life without."""
     calm, killed = Engine(), Engine()
     for number, event in enumerate(World(Random(seed)).history(steps=25)):
-        calm.take(event)
+        calm.apply(event)
         for _, rows in (death for death in deaths if death[0] == number):
-            killed.take(event, rows_written=rows)
-        killed.take(event)
+            killed.apply(event, rows_written=rows)
+        killed.apply(event)
     assert killed.state == calm.state
     assert Engine(killed.rows).state == calm.state
-    assert set(killed.said) == set(calm.said)
-    ids = [one for one, _ in set(killed.said) if "/change/" in one or "/revision/" in one]
+    assert set(killed.published) == set(calm.published)
+    ids = [one for one, _ in set(killed.published) if "/change/" in one or "/revision/" in one]
     assert len(ids) == len(set(ids)), "one key, two contents"

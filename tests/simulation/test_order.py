@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 
-def told(hash_seed: str) -> str:
+def outputs_of(hash_seed: str) -> str:
     """What a process says in which strings have other hashes."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-m", "tests.simulation.published"]
@@ -14,6 +14,6 @@ def told(hash_seed: str) -> str:
 
 def test_outputs_have_one_order() -> None:
     """The same events give the same outputs in the same order, whatever order sets have."""
-    first = told("1")
+    first = outputs_of("1")
     assert first.count("\n") > 300
-    assert told("2") == first
+    assert outputs_of("2") == first

@@ -30,10 +30,10 @@ def windows(*, with_reset: bool) -> list[tuple[int, list[Event], int, int]]:
 def given_again(events: list[Event], first: int, end: int) -> tuple[Engine, Engine]:
     """An engine that read everything once, and one that died and was given a stretch again."""
     calm, other = Engine(), Engine()
-    calm.take_all(events)
-    other.take_all(events[:end])
+    calm.apply_all(events)
+    other.apply_all(events[:end])
     other.restart()
-    other.take_all(events[first:], first)
+    other.apply_all(events[first:], first)
     return calm, other
 
 
@@ -42,14 +42,14 @@ def test_a_stretch_again_ends_in_the_same_state() -> None:
     for seed, events, first, end in windows(with_reset=False):
         calm, other = given_again(events, first, end)
         assert other.state == calm.state, f"seed {seed}, {first} to {end}"
-        assert set(calm.said) <= set(other.said), f"seed {seed}, {first} to {end}"
+        assert set(calm.published) <= set(other.published), f"seed {seed}, {first} to {end}"
 
 
 def test_a_stretch_again_says_nothing_else() -> None:
     """What is said a second time was said before, word by word."""
     for seed, events, first, end in windows(with_reset=False):
         calm, other = given_again(events, first, end)
-        assert set(other.said) <= set(calm.said), f"seed {seed}, {first} to {end}"
+        assert set(other.published) <= set(calm.published), f"seed {seed}, {first} to {end}"
 
 
 def test_a_stretch_again_with_a_log_that_went_backwards() -> None:

@@ -26,7 +26,7 @@ def run(seed: int) -> None:
     engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
     engine.auditor = Auditor(engine.limits)
     for event in events:
-        engine.take(event)
+        engine.apply(event)
     image = engine.state.image
     assert image.ready
     assert dict(image.features.levels) == world.levels
@@ -48,12 +48,14 @@ def run_zookeeper(seed: int) -> None:
     engine = Engine()
     engine.auditor = Auditor()
     for event in events:
-        engine.take(event)
+        engine.apply(event)
     image = engine.state.image
     assert (image.ready, image.authority) == (True, Authority.ZOOKEEPER)
     truth = ensemble.znodes
     assert dict(image.zookeeper.held) == {k: v for k, v in truth.items() if "/ids/" not in k}
-    places = {path: (each.czxid, each.version) for path, each in truth.items() if "/ids/" in path}
+    places = {
+        path: (znode.czxid, znode.version) for path, znode in truth.items() if "/ids/" in path
+    }
     assert {
         node.provenance.path: (node.provenance.czxid, node.provenance.version)
         for node in image.nodes.nodes.values()

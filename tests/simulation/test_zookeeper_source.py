@@ -12,27 +12,27 @@ from tests.simulation import znodes as z
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 from tests.streams.zookeeper.watcher.simulated import CLUSTER, settle, truth
-from tests.streams.zookeeper.watcher.test_watcher_simulation import WATCHED, World, play
+from tests.streams.zookeeper.watcher.world import WATCHED, WatcherWorld, play
 
 SEEDS = 300
 
 
 def run(seed: int) -> None:
     """A history with lagging servers and lost sessions, taken in by an audited engine."""
-    world = World()
+    world = WatcherWorld()
     play(seed, world)
     settle(world.connection, world.auditor, world.now_ms)
     engine = Engine(cluster=ClusterId(CLUSTER))
     engine.auditor = Auditor()
     for event in world.auditor.events:
         assert isinstance(event, (ZnodeChange, ZnodeSnapshot))
-        engine.take(event)
-    engine.take(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
+        engine.apply(event)
+    engine.apply(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
     image = engine.state.image
     assert image.ready
     wished = truth(world.ensemble, WATCHED)
     brokers = {path: found for path, found in wished.items() if "/ids/" in path}
-    assert {path: each.content for path, each in image.zookeeper.held.items()} == {
+    assert {path: znode.content for path, znode in image.zookeeper.held.items()} == {
         path: content for path, (_, content) in wished.items() if path not in brokers
     }
     assert len(image.nodes) == len(brokers)

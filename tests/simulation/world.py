@@ -137,16 +137,16 @@ class World:
 
     def _as_records(self) -> list[RecordJson]:
         """The state as a snapshot has it."""
-        found = [r.level(name, n) for name, n in self.levels.items() if name != KV]
-        found += [r.kraft_version(self.levels[KV])] if KV in self.levels else []
-        found += [r.register_controller(i, ranges) for i, ranges in self.controllers.items()]
+        records = [r.level(name, n) for name, n in self.levels.items() if name != KV]
+        records += [r.kraft_version(self.levels[KV])] if KV in self.levels else []
+        records += [r.register_controller(i, ranges) for i, ranges in self.controllers.items()]
         for i, node in self.nodes.items():
             fenced, migrating = node.fenced, node.migrating
-            found.append(r.register(i, node.ranges, fenced=fenced, migrating=migrating))
-            found += [r.change(i, shutdown=1)] if node.shutting_down else []
-        self.random.shuffle(found)
-        found.sort(key=lambda item: item["type"] == "BROKER_REGISTRATION_CHANGE_RECORD")
-        return found
+            records.append(r.register(i, node.ranges, fenced=fenced, migrating=migrating))
+            records += [r.change(i, shutdown=1)] if node.shutting_down else []
+        self.random.shuffle(records)
+        records.sort(key=lambda item: item["type"] == "BROKER_REGISTRATION_CHANGE_RECORD")
+        return records
 
     # -- what happens to the cluster -----------------------------------------------------------
 
@@ -253,9 +253,9 @@ class World:
         yield from self._chunks()
 
     def _chunks(self) -> list[Event]:
-        found = self._as_records()
+        records = self._as_records()
         size = self.random.randint(1, 4)
-        parts = [found[i : i + size] for i in range(0, len(found), size)] or [[]]
+        parts = [records[i : i + size] for i in range(0, len(records), size)] or [[]]
         return [
             r.chunk(
                 self._end, i, *part, last=i == len(parts) - 1, epoch=self._epoch,

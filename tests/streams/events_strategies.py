@@ -20,7 +20,7 @@ from featurewatch.streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import ClusterId, Role
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -73,7 +73,7 @@ def commits(draw: st.DrawFn) -> LogCommit:
     first, last = sorted((draw(offsets), draw(offsets)))
     kind = draw(st.sampled_from(CommitKind))
     return LogCommit(
-        draw(names), kind, first, last, draw(int32s), draw(times_or_none), draw(records),
+        ClusterId(draw(names)), kind, first, last, draw(int32s), draw(times_or_none), draw(records),
         draw(skipped), draw(times),
     )  # fmt: skip
 

@@ -236,7 +236,7 @@ async def test_the_publisher_partitions_as_we_look_for_it(mock):
             await publisher.publish(METADATA_LOG, commit(1, cluster))
     consumer = Consumer(bus.client(group_id="t", auto_offset_reset="earliest"))
     consumer.assign([TopicPartition(bus.topic(METADATA_LOG), p, 0) for p in range(4)])
-    found = {}
+    found: dict[bytes | None, int | None] = {}
     while len(found) < len(clusters):
         message = consumer.poll(10)
         assert message is not None, f"only {len(found)} of {len(clusters)} came"

@@ -18,6 +18,7 @@ from featurewatch.streams.events import (
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
 from tests.streams import events_strategies as some
+from tests.streams.encoded import value_of
 
 CLUSTER = ClusterId("MkU3OEVBNTcwNTJENDM2Qg")
 TOPICS = st.sampled_from((METADATA_LOG, API_VERSIONS, DEAD_LETTERS))
@@ -70,6 +71,7 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
     """A lone surrogate in a reason is escaped, not refused: a dead letter must not be lost."""
     letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
     read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, letter).value)
+    assert isinstance(read, DeadLetter)
     assert (read.place, read.reason) == ("topic \\udcff", "bad \\ud800")
 
 
@@ -93,7 +95,7 @@ def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
 @given(some.log_events, st.data())
 def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):
     """Any value in any field: an event comes out, or MalformedEvent with the field's name."""
-    content = orjson.loads(encode(METADATA_LOG, event).value)
+    content = orjson.loads(value_of(METADATA_LOG, event))
     field = data.draw(st.sampled_from(sorted(content)))
     content[field] = data.draw(some.json_values)
     try:
@@ -108,7 +110,7 @@ def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):
 @given(some.log_events, st.data())
 def test_an_event_without_one_field_is_malformed(event, data):
     """Each field is required."""
-    content = orjson.loads(encode(METADATA_LOG, event).value)
+    content = orjson.loads(value_of(METADATA_LOG, event))
     del content[data.draw(st.sampled_from(sorted(content)))]
     with pytest.raises(MalformedEventError):
         decode(METADATA_LOG, orjson.dumps(content))
@@ -116,7 +118,7 @@ def test_an_event_without_one_field_is_malformed(event, data):
 
 def test_unknown_fields_are_passed_over():
     """A newer source may say more: an older worker still reads what it knows."""
-    content = orjson.loads(encode(METADATA_LOG, COMMIT).value) | {"from_the_future": [1]}
+    content = orjson.loads(value_of(METADATA_LOG, COMMIT)) | {"from_the_future": [1]}
     assert decode_log_event(orjson.dumps(content)) == COMMIT
 
 
@@ -143,7 +145,7 @@ def test_unknown_fields_are_passed_over():
 )
 def test_a_malformed_commit_says_which_field_and_why(changed, reason):
     """The reason names the field, what it must be, and what it is."""
-    content = orjson.loads(encode(METADATA_LOG, COMMIT).value) | changed
+    content = orjson.loads(value_of(METADATA_LOG, COMMIT)) | changed
     with pytest.raises(MalformedEventError) as caught:
         decode_log_event(orjson.dumps(content))
     assert str(caught.value).startswith(reason)
@@ -227,6 +229,6 @@ def test_mappings_and_sequences_of_any_kind_are_encoded():
         True,
         5,
     )
-    content = orjson.loads(encode(API_VERSIONS, answer).value)
+    content = orjson.loads(value_of(API_VERSIONS, answer))
     assert content["supported"] == {"kraft.version": [0, 1]}
     assert content["finalized"] == {"kraft.version": 1}

@@ -1,11 +1,8 @@
 """Outputs to messages and back."""
 
-from random import Random
-
 import orjson
 import pytest
 
-from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import (
     Output,
@@ -17,35 +14,21 @@ from featurewatch.streams.codec.outputs import (
 )
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
-from tests.simulation.engine import Engine
-from tests.simulation.world import World
+from tests.simulation.engine import simulated_outputs
 
 DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
 
 
-def outputs(seeds: range) -> list[Output]:
-    """What is said of some simulated clusters, and their newest states."""
-    found: list[Output] = []
-    for seed in seeds:
-        engine = Engine()
-        for event in World(Random(seed)).history(steps=20):
-            outcome = engine.take(event)
-            found += [*outcome.changes, *outcome.alerts]
-            found += [outcome.snapshot] if outcome.snapshot else []
-        found.append(snapshot(engine.state.image, 5))
-    return found
-
-
 def test_there_and_back() -> None:
     """Every output of many histories is the same after its message."""
-    for output in outputs(range(40)):
+    for output in simulated_outputs(range(40)):
         assert DECODERS[type(output)](encode_output(output).value) == output
 
 
 def test_topics_and_keys() -> None:
     """An alert's key is its id, so that compaction keeps its newest word; others' the cluster."""
     kinds = set()
-    for output in outputs(range(5)):
+    for output in simulated_outputs(range(5)):
         topic, message = topic_of(output), encode_output(output)
         expected = output.id if isinstance(output, Alert) else output.cluster
         assert message.key == expected.encode()
@@ -58,7 +41,7 @@ def test_topics_and_keys() -> None:
 
 def test_unknown_fields_are_passed_over() -> None:
     """A newer worker and an older reader go together."""
-    for output in outputs(range(2)):
+    for output in simulated_outputs(range(2)):
         content = orjson.loads(encode_output(output).value or b"")
         assert DECODERS[type(output)](orjson.dumps({**content, "later": 1})) == output
 
@@ -84,7 +67,7 @@ def test_what_is_no_output_is_refused(shape: type[Output], value: bytes | None) 
 )
 def test_what_a_field_may_not_hold(shape: type[Output], field: str, bad: object) -> None:
     """It is refused as malformed."""
-    output = next(output for output in outputs(range(3)) if type(output) is shape)
+    output = next(output for output in simulated_outputs(range(3)) if type(output) is shape)
     content = orjson.loads(encode_output(output).value or b"")
     with pytest.raises(MalformedEventError):
         DECODERS[shape](orjson.dumps({**content, field: bad}))

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.codec.outputs import Output, encode_output
@@ -21,7 +21,7 @@ from featurewatch.streams.outputs import (
 )
 from featurewatch.streams.schemas import schema_of
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
-from tests.streams.test_output_codec import outputs
+from tests.simulation.engine import simulated_outputs
 
 TOPICS = {FeatureChange: FEATURE_CHANGES, Alert: ALERTS, Snapshot: EPOCHS}
 
@@ -77,7 +77,7 @@ def test_all_that_is_said_is_valid() -> None:
     """Every output of many histories is accepted, and each kind of rule was heard."""
     validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
     heard = set()
-    for output in outputs(range(60)):
+    for output in simulated_outputs(range(60)):
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
         heard |= {output.rule} if isinstance(output, Alert) else set()
     assert heard == {rule.name for rule in RULES if rule.timer is None}
@@ -87,7 +87,7 @@ def test_all_that_is_said_is_valid() -> None:
 def test_no_field_may_be_missing_or_null(shape: type[Output]) -> None:
     """The schema refuses what a reader could not use."""
     validator = Draft202012Validator(schema(shape))
-    output = next(output for output in outputs(range(3)) if type(output) is shape)
+    output = next(output for output in simulated_outputs(range(3)) if type(output) is shape)
     content = orjson.loads(encode_output(output).value or b"")
     for name in content:
         assert not validator.is_valid({**content, name: None}), name

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from featurewatch.streams.codec.event_shapes import KINDS
-from featurewatch.streams.codec.events import MalformedEventError, decode, encode
+from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.schemas import described, schema_of
 from featurewatch.streams.topics import ALL, API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
 from tests.streams import events_strategies as some
+from tests.streams.encoded import value_of
 
 EVENTS = {  # by short name
     METADATA_LOG.short_name: some.log_events,
@@ -65,7 +66,7 @@ def test_each_property_is_a_field_and_each_field_a_property(topic):
 @given(data=st.data())
 def test_what_is_encoded_is_valid(topic, data):
     """Every event encodes to a document that the schema accepts."""
-    content = orjson.loads(encode(topic, data.draw(EVENTS[topic.short_name])).value)
+    content = orjson.loads(value_of(topic, data.draw(EVENTS[topic.short_name])))
     VALIDATORS[topic.short_name].validate(content)
 
 
@@ -74,7 +75,7 @@ def test_what_is_encoded_is_valid(topic, data):
 @given(data=st.data())
 def test_what_the_schema_refuses_the_decoder_refuses(topic, data):
     """With any field changed to anything, the decoder takes nothing that the schema refuses."""
-    content = orjson.loads(encode(topic, data.draw(EVENTS[topic.short_name])).value)
+    content = orjson.loads(value_of(topic, data.draw(EVENTS[topic.short_name])))
     field = data.draw(st.sampled_from(sorted(content)))
     changed = data.draw(some.json_values | st.sampled_from(near_misses(content[field])))
     content[field] = orjson.loads(orjson.dumps(changed))

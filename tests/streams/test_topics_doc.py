@@ -1,6 +1,7 @@
 """``docs/topics.md`` says what is: its table, its headers and its examples are checked."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -10,12 +11,14 @@ from jsonschema import Draft202012Validator
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.codec.events import decode, encode
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.schemas import described, schema_of
 from featurewatch.streams.topics import ALERTS, ALL, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE
+from tests.streams.encoded import value_of
 
 DOC = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
 
-DECODERS = {
+DECODERS: dict[str, Callable[[bytes], FeatureChange | Alert | Snapshot]] = {
     FEATURE_CHANGES.short_name: decode_change,
     ALERTS.short_name: decode_alert,
     EPOCHS.short_name: decode_snapshot,
@@ -52,11 +55,11 @@ def test_the_table_is_the_registry():
 def test_the_example_of_each_topic_is_one(topic):
     """It is what the decoder takes, and it has every field."""
     if topic.short_name in DECODERS:
-        decoded = DECODERS[topic.short_name](example(topic))
-        assert set(orjson.loads(example(topic))) == set(decoded.__slots__)
+        output = DECODERS[topic.short_name](example(topic))
+        assert set(orjson.loads(example(topic))) == set(output.__slots__)
     else:
-        decoded = decode(topic, example(topic))
-        assert orjson.loads(encode(topic, decoded).value) == orjson.loads(example(topic))
+        event = decode(topic, example(topic))
+        assert orjson.loads(value_of(topic, event)) == orjson.loads(example(topic))
 
 
 @pytest.mark.parametrize(

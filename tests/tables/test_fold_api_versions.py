@@ -1,11 +1,12 @@
 """The fold of ApiVersions answers, where no log is followed and beside one."""
 
+from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import Authority
 from tests.simulation import records as r
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 ONE = NodeKey(Role.BROKER, NodeId(1))
 
@@ -101,8 +102,12 @@ def test_a_log_after_answers_replaces_them_at_its_end() -> None:
 
 def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
     """Answers from before the log, silence among them, are known although they do not come anew."""
-    told = [r.answer(1, NEW, {}, 50, 10), r.answer(8, OLD, {}, 50, 10), r.silent(8, 20)]
-    answered = fold_all(told)
+    events: list[Event] = [
+        r.answer(1, NEW, {}, 50, 10),
+        r.answer(8, OLD, {}, 50, 10),
+        r.silent(8, 20),
+    ]
+    answered = fold_all(events)
     image, delta = fold(answered, r.commit(5, r.level(MV, 21), r.register(1, OLD)))
     assert image.answers == answered.nodes
     assert dict(delta.answers) == dict(answered.nodes.nodes)

@@ -1,22 +1,20 @@
 """The fold of the metadata log: commits, snapshots, gaps, a log that went backwards."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.streams.events import Event, RecordJson, SourceState
+from featurewatch.streams.events import RecordJson, SourceState
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
 from tests import strategies as some
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, KV, MV, TV
+from tests.simulation.records import KV, MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
-OLD = {MV: (1, 21), KV: (0, 1)}
-NEW = {MV: (7, 30), KV: (0, 1), TV: (0, 2)}
 SIX = {
     MV: 30,
     "eligible.leader.replicas.version": 1,
@@ -25,14 +23,6 @@ SIX = {
     "streams.version": 1,
     TV: 2,
 }
-
-
-def fold_all(events: Sequence[Event], image: ClusterImage | None = None) -> ClusterImage:
-    """The image after events."""
-    image = image or ClusterImage(CLUSTER)
-    for event in events:
-        image, _ = fold(image, event)
-    return image
 
 
 def broker(image: ClusterImage, node_id: int) -> object:
@@ -272,10 +262,10 @@ def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> 
             at += size
         return fold_all(events)
 
-    one, many = run([1] * 12), run(parts)
-    assert one.features.levels == many.features.levels
-    assert one.quorum == many.quorum
-    assert some.plain_nodes(one) == some.plain_nodes(many)
+    image, many = run([1] * 12), run(parts)
+    assert image.features.levels == many.features.levels
+    assert image.quorum == many.quorum
+    assert some.plain_nodes(image) == some.plain_nodes(many)
 
 
 @given(commits=st.lists(st.lists(some.records, max_size=3), min_size=1, max_size=8), data=st.data())

@@ -20,7 +20,7 @@ def retired(source: str) -> Event:
     return r.status(SourceState.RETIRED, -1, source=source, seen_ms=99)
 
 
-MOVED = (
+MOVED: tuple[Event, ...] = (
     *z.reading("s1", [z.broker(1, {}, czxid=10), z.migration(3000)], 50),
     z.following(),
     r.commit(3, r.level("metadata.version", 21)),

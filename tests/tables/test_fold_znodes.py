@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import Event, ZnodeChange, ZnodeSnapshot
-from featurewatch.streams.types import NodeId, NodeKey, Role
-from featurewatch.streams.znodes import FeaturesForm, FeaturesZnode
+from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role
+from featurewatch.streams.znodes import FeaturesForm, FeaturesZnode, Znode
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.provenance import ZnodeProvenance
@@ -18,15 +18,15 @@ from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
 from tests.simulation.ensemble import Ensemble
-from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import MV, NEW, OLD, TV
+from tests.tables.images import fold_all
 
 ONE = NodeKey(Role.BROKER, NodeId(1))
 
 
-def watched(*found: object, zxid: int = 50) -> ClusterImage:
+def watched(*znodes: Znode, zxid: int = 50) -> ClusterImage:
     """An image after one whole reading, with its source caught up."""
-    return fold_all([*z.reading("s1", found, zxid), z.following()])  # type: ignore[arg-type]
+    return fold_all([*z.reading("s1", znodes, zxid), z.following()])
 
 
 def test_a_broker_is_its_znode() -> None:
@@ -53,7 +53,9 @@ def test_nothing_counts_before_the_first_whole_reading() -> None:
 
 def test_the_epoch_is_the_version_of_the_znode() -> None:
     """Not what the early draft wrote into the JSON; it moves also where no level changes (F-11)."""
-    content = FeaturesZnode(FeaturesForm.EARLY_DRAFT, 0, True, {MV: 3}, {}, {}, epoch=99)
+    content = FeaturesZnode(
+        FeaturesForm.EARLY_DRAFT, 0, True, {MV: FeatureLevel(3)}, {}, {}, epoch=99
+    )
     image = watched(z.znode(z.DRAFT, content, 5, 7))
     assert (image.features.epoch, image.features.revision) == (7, 1)
     after = fold_all([z.change(z.znode(z.DRAFT, content, 5, 8), 60)], image)
@@ -72,7 +74,9 @@ def test_absent_and_disabled_finalize_nothing() -> None:
     for event in (z.gone(z.FEATURE, 60), off):
         after, delta = fold(image, event)
         assert (dict(after.features.levels), after.features.epoch) == ({}, -1)
-        assert [(each.feature, each.before, each.after) for each in delta.levels] == [(MV, 3, 0)]
+        assert [(level.feature, level.before, level.after) for level in delta.levels] == [
+            (MV, 3, 0)
+        ]
         assert after.zookeeper.issues == image.zookeeper.issues
     gone = fold_all([z.gone(z.FEATURE, 60)], image).features.provenance
     assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
@@ -109,18 +113,19 @@ def test_a_lower_epoch_of_one_life_never_counts() -> None:
     assert fold(image, z.change(lower, 60))[0].features is image.features
     put_back = fold_all(z.reading("s2", [lower], 40), image)
     assert put_back.features is image.features
-    assert [(each.version, peak) for each, peak in put_back.zookeeper.regressed()] == [(6, 7)]
+    assert [(znode.version, peak) for znode, peak in put_back.zookeeper.regressed()] == [(6, 7)]
     anew = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
     assert (dict(anew.features.levels), anew.features.epoch) == ({MV: 2}, 0)
-    assert [(each.version, peak) for each, peak in anew.zookeeper.regressed()] == [(0, 7)]
+    assert [(znode.version, peak) for znode, peak in anew.zookeeper.regressed()] == [(0, 7)]
 
 
 def test_what_was_read_before_is_passed_over() -> None:
     """A change up to a transaction behind the newest one says nothing, nor does a reading again."""
     first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
     changes = [z.change(z.broker(2, NEW, 60), 60), z.gone("/brokers/ids/2", 61)]
-    image = fold_all([*first, *changes])
-    for event in (*first, *changes):
+    events: list[Event] = [*first, *changes]
+    image = fold_all(events)
+    for event in events:
         after, delta = fold(image, event)
         assert after is image
         assert delta.skipped
@@ -183,9 +188,9 @@ def test_zookeeper_outranks_answers() -> None:
 def test_one_znode_costs_two_rows() -> None:
     """Of a thousand brokers one starts anew: its page and the cluster's own row are written."""
     engine = Engine()
-    engine.take_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
+    engine.apply_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
     before = dict(engine.rows)
-    engine.take(z.change(z.broker(500, OLD, 60), 60))
+    engine.apply(z.change(z.broker(500, OLD, 60), 60))
     assert sum(before.get(key) != value for key, value in engine.rows.items()) == 2
 
 
@@ -230,8 +235,8 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     for event in events:
         found.append(event)
         if isinstance(event, ZnodeSnapshot):
-            parts = [*(one for one in parts if one.reading == event.reading), event]
-            if event.last and [one.index for one in parts] == [*range(event.index + 1)]:
+            parts = [*(part for part in parts if part.reading == event.reading), event]
+            if event.last and [part.index for part in parts] == [*range(event.index + 1)]:
                 since = [*parts]
         elif isinstance(event, ZnodeChange):
             since = [*since, event]
@@ -240,12 +245,12 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     return found
 
 
-def said_of(events: Sequence[Event]) -> tuple[Engine, list[str]]:
+def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
     """The engine after events, and the ids of the changes that it told of."""
     engine = Engine()
     told = []
     for event in events:
-        told += [change.id for change in engine.take(event).changes]
+        told += [change.id for change in engine.apply(event).changes]
     return engine, told
 
 
@@ -254,7 +259,7 @@ def said_of(events: Sequence[Event]) -> tuple[Engine, list[str]]:
 def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
     """However a reading is cut into parts, and in whatever order its znodes stand."""
     events = history(seed)
-    one, other = said_of(events), said_of(split_anew(events, dice))
+    one, other = run_engine(events), run_engine(split_anew(events, dice))
     assert one[0].state.image == other[0].state.image
     assert one[1] == other[1]
 
@@ -264,6 +269,6 @@ def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
 def test_any_repetition_gives_the_same_image(seed: int, dice: Random) -> None:
     """What was taken in since the last whole reading may come again, and again: it says nothing."""
     events = history(seed)
-    one, other = said_of(events), said_of(repeated(events, dice))
+    one, other = run_engine(events), run_engine(repeated(events, dice))
     assert one[0].state.image == other[0].state.image
     assert one[1] == other[1]

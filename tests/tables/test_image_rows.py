@@ -12,8 +12,7 @@ from tests import strategies as some
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV
-from tests.tables.test_fold_log import NEW, OLD
+from tests.simulation.records import MV, NEW, OLD
 
 PLACE = row_key(r.CLUSTER, "cluster")
 
@@ -27,7 +26,7 @@ def test_keys_lead_back(cluster: str, name: str) -> None:
 def test_the_place_comes_after_what_it_claims() -> None:
     """Alerts, times, nodes, then the cluster's row, for a commit that touches them all."""
     engine = Engine()
-    engine.take_all([r.commit(1, r.register(1, OLD)), r.following(1)])
+    engine.apply_all([r.commit(1, r.register(1, OLD)), r.following(1)])
     event = r.commit(5, r.level(MV, 25), r.register(40, NEW))
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
@@ -39,7 +38,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
 def test_pages_of_a_reading_that_ended_go_last() -> None:
     """They are deleted after the row that ends the reading: it may be needed until then."""
     engine = Engine()
-    engine.take_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
+    engine.apply_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
     event = r.chunk(9, 1, r.level(MV, 21), last=True)
     rows = rows_of_step(engine.state, step(engine.state, event))
     assert rows[-1] == (row_key(r.CLUSTER, "pending/broker/0"), None)
@@ -49,19 +48,19 @@ def test_pages_of_a_reading_that_ended_go_last() -> None:
 def test_pages_that_a_crash_left_behind_do_not_count() -> None:
     """Of two readings of a log that went backwards, the second has nothing of the first."""
     engine = Engine()
-    engine.take_all([r.commit(9, r.register(1, OLD)), r.following(9)])
-    engine.take_all([r.gap(0, 9, reset=True), r.commit(2, r.register(20, OLD))])
-    engine.take(r.gap(0, 2, reset=True), rows_written=1)
-    engine.take_all([r.gap(0, 2, reset=True), r.commit(1, r.register(3, OLD))])
+    engine.apply_all([r.commit(9, r.register(1, OLD)), r.following(9)])
+    engine.apply_all([r.gap(0, 9, reset=True), r.commit(2, r.register(20, OLD))])
+    engine.apply(r.gap(0, 2, reset=True), rows_written=1)
+    engine.apply_all([r.gap(0, 2, reset=True), r.commit(1, r.register(3, OLD))])
     engine.restart()
-    engine.take(r.following(1))
+    engine.apply(r.following(1))
     assert [key.node_id for key in engine.state.image.nodes.nodes] == [3]
 
 
 def test_rows_of_before_zookeeper() -> None:
     """What an earlier release kept of a cluster is taken up as it was."""
     engine = Engine()
-    engine.take_all([r.commit(5, r.register(1, OLD), r.level(MV, 21)), r.following(5)])
+    engine.apply_all([r.commit(5, r.register(1, OLD), r.level(MV, 21)), r.following(5)])
     kept = orjson.loads(engine.rows[PLACE])
     for name in ("zookeeper", "reading"):
         del kept[name]
@@ -71,14 +70,14 @@ def test_rows_of_before_zookeeper() -> None:
 def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
     """A crash may keep some of them and not yet the row that says that a log is followed."""
     engine = Engine()
-    engine.take_all([*z.reading("s1", [z.broker(i, OLD, 9) for i in range(40)], 50)])
+    engine.apply_all([*z.reading("s1", [z.broker(i, OLD, 9) for i in range(40)], 50)])
     before = engine.state
     commit = r.commit(5, r.level(MV, 21))
     rows = rows_of_step(before, step(before, commit))
     first = next(at for at, (key, _) in enumerate(rows) if "|znodes/" in key)
-    engine.take(commit, rows_written=first + 2)
+    engine.apply(commit, rows_written=first + 2)
     assert engine.state.image == before.image
-    engine.take(commit)
+    engine.apply(commit)
     engine.restart()
     assert len(engine.state.image.znodes) == len(engine.state.image.unregistered) == 40
 
@@ -86,14 +85,14 @@ def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
 def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
     """A crash may keep some of them and not yet the row that says that a log is followed."""
     engine = Engine()
-    engine.take_all([r.answer(i, NEW, {MV: 21}, 50, 9) for i in range(40)])
+    engine.apply_all([r.answer(i, NEW, {MV: 21}, 50, 9) for i in range(40)])
     before = engine.state
     commit = r.commit(5, r.level(MV, 21))
     rows = rows_of_step(before, step(before, commit))
     first = next(at for at, (key, _) in enumerate(rows) if "|answers/" in key)
-    engine.take(commit, rows_written=first + 2)
+    engine.apply(commit, rows_written=first + 2)
     assert engine.state.image == before.image
-    engine.take(commit)
+    engine.apply(commit)
     engine.restart()
     assert engine.state.image.answers == before.image.nodes
 
@@ -114,7 +113,7 @@ def test_rows_of_many_clusters() -> None:
 def test_no_record_stops_the_worker(commits: list[list[dict[str, object]]]) -> None:
     """Whatever JSON stands in a record's fields: it is judged, kept and found again, or counted."""
     engine = Engine()
-    engine.take(r.following(0, seen_ms=1))
+    engine.apply(r.following(0, seen_ms=1))
     for number, records in enumerate(commits, start=1):
-        engine.take(r.commit(10 * number, *records))
+        engine.apply(r.commit(10 * number, *records))
     assert Engine(engine.rows).state == engine.state

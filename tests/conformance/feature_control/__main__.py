@@ -12,7 +12,7 @@ from pathlib import Path
 
 from featurewatch.deploy.java.jars import Cache, default_cache
 from tests.conformance.feature_control.compare import cases, differences, kinds
-from tests.conformance.feature_control.kafka import ALL_RELEASES, asking
+from tests.conformance.feature_control.kafka import ALL_RELEASES, controller_harness
 
 
 def main(arguments: list[str]) -> int:
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     for release in arguments[2:] or ALL_RELEASES:
         with (
             tempfile.TemporaryDirectory() as directory,
-            asking(release, Cache(default_cache()), Path(directory)) as kafka,
+            controller_harness(release, Cache(default_cache()), Path(directory)) as kafka,
         ):
             compared = cases(kafka, release, range(seed, seed + number))
         found = differences(compared)

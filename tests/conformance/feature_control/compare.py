@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tests.conformance.feature_control.cases import question
-from tests.conformance.feature_control.kafka import Kafka
-from tests.conformance.feature_control.questions import Question, answered, asked
+from tests.conformance.feature_control.kafka import ControllerHarness
+from tests.conformance.feature_control.questions import RequestInState, model_response, request_json
 
 Json = dict[str, Any]
-Model = Callable[[str, Question], Json]
+Model = Callable[[str, RequestInState], Json]
 
 
 class Case(NamedTuple):
@@ -20,22 +20,22 @@ class Case(NamedTuple):
 
     release: str
     seed: int
-    question: Question
+    question: RequestInState
     answer: Json
 
 
-def cases(kafka: Kafka, release: str, seeds: Iterable[int]) -> list[Case]:
+def cases(kafka: ControllerHarness, release: str, seeds: Iterable[int]) -> list[Case]:
     """Asks Kafka the questions with these seeds."""
     found = []
     for seed in seeds:
-        one = question(release, seed)
-        one = replace(one, state=replace(one.state, java=kafka.java))
-        (answer,) = kafka.answers([asked(one)])
-        found.append(Case(release, seed, one, answer))
+        request = question(release, seed)
+        request = replace(request, state=replace(request.state, java=kafka.java))
+        (answer,) = kafka.responses([request_json(request)])
+        found.append(Case(release, seed, request, answer))
     return found
 
 
-def differences(compared: Iterable[Case], model: Model = answered) -> list[str]:
+def differences(compared: Iterable[Case], model: Model = model_response) -> list[str]:
     """Each case to which the model says something else, with all that is needed to look at it."""
     found = []
     for case in compared:
@@ -43,7 +43,7 @@ def differences(compared: Iterable[Case], model: Model = answered) -> list[str]:
         if ours != case.answer:
             found.append(
                 f"seed {case.seed} of {case.release}:\n"
-                f"  asked {json.dumps(asked(case.question))}\n"
+                f"  asked {json.dumps(request_json(case.question))}\n"
                 f"  Kafka {json.dumps(case.answer)}\n"
                 f"  model {json.dumps(ours)}"
             )

@@ -24,7 +24,7 @@ ALL_RELEASES = {
 """The releases that can be asked, and the folder of what differs between them."""
 
 
-class Kafka:
+class ControllerHarness:
     """A running harness; ``java`` is the version of Java that it runs on."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
@@ -33,7 +33,7 @@ class Kafka:
         self._out = _opened(process.stdout)
         self.java = int(self._line())
 
-    def answers(self, questions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def responses(self, questions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """An answer for each question, in order."""
         for question in questions:
             self._in.write(json.dumps(question) + "\n")
@@ -53,7 +53,7 @@ def _opened(pipe: IO[str] | None) -> IO[str]:
 
 
 @contextmanager
-def asking(release: str, cache: Cache, directory: Path) -> Iterator[Kafka]:
+def controller_harness(release: str, cache: Cache, directory: Path) -> Iterator[ControllerHarness]:
     """Compiles the harness into a directory and runs it until the end of the block."""
     jars = cache.class_path(release)
     sources = [
@@ -71,7 +71,7 @@ def asking(release: str, cache: Cache, directory: Path) -> Iterator[Kafka]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     )
     try:
-        yield Kafka(process)
+        yield ControllerHarness(process)
     finally:
         process.kill()
         process.wait()

@@ -39,7 +39,7 @@ class ControllerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RequestInState:
     """A request to a controller in a state."""
 
     state: ControllerState
@@ -47,7 +47,7 @@ class Question:
     epoch: int = 7
 
 
-def answered(release: str, question: Question) -> Json:
+def model_response(release: str, question: RequestInState) -> Json:
     """What the model says, in the shape of the harness's answer."""
     state = question.state
     for feature, level in state.levels.items():
@@ -61,7 +61,7 @@ def answered(release: str, question: Question) -> Json:
             own = not update.answer.accepted or release.startswith("4")
             return {
                 "answer": _pair(update.answer),
-                "results": [] if own else [[name, _pair(one)] for name, one in update.results],
+                "results": [] if own else [[name, _pair(error)] for name, error in update.results],
                 "records": [_record(record) for record in update.records],
                 "kraft_version": update.kraft_version,
             }
@@ -101,7 +101,7 @@ def _broker_record(record: RegisterBrokerRecord) -> list[Any]:
     ]
 
 
-def asked(question: Question) -> Json:
+def request_json(question: RequestInState) -> Json:
     """The question as the harness reads it."""
     kinds = {
         UpdateRequest: "update",
@@ -112,10 +112,10 @@ def asked(question: Question) -> Json:
     return {"ask": ask, "state": _state(question.state), "request": _request(question)}
 
 
-def _request(question: Question) -> Json:
+def _request(question: RequestInState) -> Json:
     match question.request:
         case UpdateRequest(updates, dry_run):
-            listed = [[one.feature, one.level, int(one.kind)] for one in updates]
+            listed = [[update.feature, update.level, int(update.kind)] for update in updates]
             return {"updates": listed, "dry_run": dry_run}
         case BrokerRegistrationRequest() as request:
             return {
@@ -143,18 +143,20 @@ def _state(state: ControllerState) -> Json:
         "levels": list(state.levels.items()),
         "brokers": [
             {
-                "id": one.id,
-                "ranges": _ranges(one),
-                "fenced": one.fenced,
-                "shutting_down": one.shutting_down,
-                "epoch": one.epoch,
-                "incarnation": one.incarnation,
-                "directories": one.directories,
-                "session": one.session,
+                "id": broker.id,
+                "ranges": _ranges(broker),
+                "fenced": broker.fenced,
+                "shutting_down": broker.shutting_down,
+                "epoch": broker.epoch,
+                "incarnation": broker.incarnation,
+                "directories": broker.directories,
+                "session": broker.session,
             }
-            for one in state.brokers
+            for broker in state.brokers
         ],
-        "controllers": [{"id": one.id, "ranges": _ranges(one)} for one in state.controllers],
+        "controllers": [
+            {"id": controller.id, "ranges": _ranges(controller)} for controller in state.controllers
+        ],
         "quorum": state.quorum,
         "cluster": state.cluster,
         "kraft_version": state.kraft_version,

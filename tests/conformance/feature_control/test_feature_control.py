@@ -25,8 +25,8 @@ from featurewatch.streams.types import (
     NodeId,
 )
 from tests.conformance.feature_control.compare import Case, Json, Model, cases, differences, kinds
-from tests.conformance.feature_control.kafka import RELEASES, Kafka, asking
-from tests.conformance.feature_control.questions import Question, answered, asked
+from tests.conformance.feature_control.kafka import RELEASES, ControllerHarness, controller_harness
+from tests.conformance.feature_control.questions import RequestInState, model_response, request_json
 
 pytestmark = pytest.mark.stack
 
@@ -46,15 +46,15 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def kafka(
     release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Kafka]:
+) -> Iterator[ControllerHarness]:
     """Kafka's classes of that release, ready to be asked."""
     directory: Path = tmp_path_factory.mktemp("harness")
-    with asking(release, stack_cache, directory) as running:
+    with controller_harness(release, stack_cache, directory) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def compared(kafka: Kafka, release: str) -> list[Case]:
+def compared(kafka: ControllerHarness, release: str) -> list[Case]:
     """Kafka's answers to questions that were never asked before."""
     first = SystemRandom().randrange(1 << 40)
     return cases(kafka, release, range(first, first + CASES))
@@ -74,46 +74,50 @@ def test_questions_reach_every_check(compared: list[Case], release: str) -> None
     assert said["accepted"] > CASES // 10
 
 
-def test_a_refused_request_may_have_raised_kraft_version(kafka: Kafka, release: str) -> None:
+def test_a_refused_request_may_have_raised_kraft_version(
+    kafka: ControllerHarness, release: str
+) -> None:
     """In 4.3 raft raises kraft.version although another feature of the request is refused."""
     ranges = release_of(release).ranges()
     state = ControllerState(NodeId(1), ranges, {METADATA_VERSION: FeatureLevel(21)})
     after = FeatureName("share.version")
     assert hash_map_order([after, KRAFT_VERSION]) == [KRAFT_VERSION, after]
     updates = (LevelUpdate(KRAFT_VERSION, FeatureLevel(1)), LevelUpdate(after, FeatureLevel(7)))
-    question = Question(state, UpdateRequest(updates))
-    (said,) = kafka.answers([asked(question)])
-    assert said == json.loads(json.dumps(answered(release, question)))
+    question = RequestInState(state, UpdateRequest(updates))
+    (said,) = kafka.responses([request_json(question)])
+    assert said == json.loads(json.dumps(model_response(release, question)))
     assert said["kraft_version"] == (1 if release == "4.3.0" else None)
 
 
-def _only_unfenced(release: str, question: Question) -> Json:
-    brokers = tuple(one for one in question.state.brokers if not one.fenced)
-    return answered(release, replace(question, state=replace(question.state, brokers=brokers)))
+def _only_unfenced(release: str, question: RequestInState) -> Json:
+    brokers = tuple(broker for broker in question.state.brokers if not broker.fenced)
+    return model_response(
+        release, replace(question, state=replace(question.state, brokers=brokers))
+    )
 
 
-def _controllers_unasked(release: str, question: Question) -> Json:
-    return answered(release, replace(question, state=replace(question.state, controllers=())))
+def _without_controllers(release: str, question: RequestInState) -> Json:
+    return model_response(release, replace(question, state=replace(question.state, controllers=())))
 
 
-def _as_the_other_release(release: str, question: Question) -> Json:
+def _as_the_other_release(release: str, question: RequestInState) -> Json:
     (other,) = {*RELEASES} - {release}
-    return answered(other, question)
+    return model_response(other, question)
 
 
-def _without_a_comma(release: str, question: Question) -> Json:
-    said = answered(release, question)
-    code, text = said.get("answer", (0, None))
-    return {**said, "answer": [code, text.replace(",", "")]} if text else said
+def _without_a_comma(release: str, question: RequestInState) -> Json:
+    document = model_response(release, question)
+    code, text = document.get("answer", (0, None))
+    return {**document, "answer": [code, text.replace(",", "")]} if text else document
 
 
-def _dry(release: str, question: Question) -> Json:
-    said = answered(release, question)
-    return {**said, "records": []} if "records" in said else said
+def _dry(release: str, question: RequestInState) -> Json:
+    document = model_response(release, question)
+    return {**document, "records": []} if "records" in document else document
 
 
 @pytest.mark.parametrize(
-    "planted", [_only_unfenced, _controllers_unasked, _as_the_other_release, _without_a_comma, _dry]
+    "planted", [_only_unfenced, _without_controllers, _as_the_other_release, _without_a_comma, _dry]
 )
 def test_a_planted_difference_is_seen(planted: Model, compared: list[Case]) -> None:
     """A model that is wrong in one respect does not pass the comparison."""

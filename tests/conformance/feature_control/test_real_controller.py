@@ -8,6 +8,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from kio.static.primitive import i8, i16
 
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -41,29 +42,33 @@ def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
     request: Any = ApiVersionsRequest(client_software_name="t", client_software_version="1")
     answer = node.request(request, ApiVersionsResponse)
     return {
-        FeatureName(one.name): FeatureLevel(one.max_version_level)
-        for one in answer.finalized_features
+        FeatureName(finalized_feature.name): FeatureLevel(finalized_feature.max_version_level)
+        for finalized_feature in answer.finalized_features
     }
 
 
-def said(node: BlockingConnection, request: UpdateRequest) -> list[str]:
+def rejections(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     """The texts with which the controller refuses; none if it agrees."""
     ask: Any = UpdateFeaturesRequest(
         feature_updates=tuple(
             FeatureUpdateKey(
-                feature=one.feature, max_version_level=one.level, upgrade_type=one.kind
-            )  # type: ignore[arg-type]
-            for one in request.updates
+                feature=update.feature,
+                max_version_level=i16(update.level),
+                upgrade_type=i8(update.kind),
+            )
+            for update in request.updates
         ),
         validate_only=request.dry_run,
     )
     answer = node.request(ask, UpdateFeaturesResponse)
     all_said = [(answer.error_code, answer.error_message)]
-    all_said += [(one.error_code, one.error_message) for one in answer.results]
+    all_said += [(result.error_code, result.error_message) for result in answer.results]
     return [str(text) for code, text in all_said if int(code.value)]
 
 
-def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> UpdateRequest:
+def update_request(
+    *updates: tuple[FeatureName, int, UpgradeType], dry: bool = True
+) -> UpdateRequest:
     """A request, a dry run unless it is said otherwise."""
     listed = tuple(LevelUpdate(name, FeatureLevel(level), kind) for name, level, kind in updates)
     return UpdateRequest(listed, dry_run=dry)
@@ -71,15 +76,15 @@ def asked(*updates: tuple[FeatureName, int, UpgradeType], dry: bool = True) -> U
 
 HOLE = ((KRAFT_VERSION, 1, UP), (SHARE, 7, UP))
 REQUESTS = (
-    asked((METADATA_VERSION, 30, UP)),
-    asked((METADATA_VERSION, 99, UP)),
-    asked((METADATA_VERSION, 28, UP)),
-    asked((METADATA_VERSION, 22, SAFE)),
-    asked((METADATA_VERSION, 22, UNSAFE)),
-    asked((METADATA_VERSION, 25, SAFE), (ELR_VERSION, 0, SAFE)),
-    asked((FeatureName("foo"), 1, UP)),
-    asked((FeatureName("foo"), 0, SAFE), (SHARE, -1, SAFE), (METADATA_VERSION, 40, UP)),
-    asked(*HOLE),
+    update_request((METADATA_VERSION, 30, UP)),
+    update_request((METADATA_VERSION, 99, UP)),
+    update_request((METADATA_VERSION, 28, UP)),
+    update_request((METADATA_VERSION, 22, SAFE)),
+    update_request((METADATA_VERSION, 22, UNSAFE)),
+    update_request((METADATA_VERSION, 25, SAFE), (ELR_VERSION, 0, SAFE)),
+    update_request((FeatureName("foo"), 1, UP)),
+    update_request((FeatureName("foo"), 0, SAFE), (SHARE, -1, SAFE), (METADATA_VERSION, 40, UP)),
+    update_request(*HOLE),
 )
 
 
@@ -100,12 +105,12 @@ def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster
             (NODE,),
         )
         for request in REQUESTS:
-            wanted = decide_update("4.3", state, request)
-            assert said(node, request) == list(wanted.refusals), request
+            decision = decide_update("4.3", state, request)
+            assert rejections(node, request) == list(decision.refusals), request
         assert finalized(node) == levels
-        wanted = decide_update("4.3", state, asked(*HOLE, dry=False))
-        assert (wanted.accepted, wanted.kraft_version) == (False, 1)
-        assert said(node, asked(*HOLE, dry=False)) == list(wanted.refusals)
+        decision = decide_update("4.3", state, update_request(*HOLE, dry=False))
+        assert (decision.accepted, decision.kraft_version) == (False, 1)
+        assert rejections(node, update_request(*HOLE, dry=False)) == list(decision.refusals)
         deadline = time.monotonic() + 30
         while finalized(node).get(KRAFT_VERSION) != 1:
             assert time.monotonic() < deadline, "kraft.version was not raised"

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from featurewatch.deploy.java.jars import Cache
-from tests.conformance.features_tool.kafka_features import KafkaFeatures, Ours, kafka_features
+from tests.conformance.features_tool.kafka_features import (
+    FeaturesCommand,
+    KafkaFeatures,
+    kafka_features,
+)
 
 
 @pytest.fixture(scope="session", params=["3.9.1", "4.3.0"])
@@ -19,6 +23,6 @@ def tool(
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ours:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
     """``featurewatch features``."""
-    return Ours(monkeypatch, capsys)
+    return FeaturesCommand(monkeypatch, capsys)

@@ -21,7 +21,7 @@ COMPAT = {"3.9.1": "3.9", "4.3.0": "4.3"}
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     """An exit code and both outputs."""
 
     code: int
@@ -37,12 +37,12 @@ class KafkaFeatures:
         self._in, self._out = _opened(process.stdin), _opened(process.stdout)
         assert self._out.readline() == "ready\n"
 
-    def __call__(self, *arguments: str) -> Said:
+    def __call__(self, *arguments: str) -> CommandResult:
         """What the tool does with these arguments."""
         self._in.write("\t".join(arguments) + "\n")
         self._in.flush()
         code, out, err = self._out.readline().split()
-        return Said(int(code), _decoded(out), _decoded(err))
+        return CommandResult(int(code), _decoded(out), _decoded(err))
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def kafka_features(release: str, cache: Cache, directory: Path) -> Iterator[Kafk
                 pipe.close()
 
 
-class Ours:
+class FeaturesCommand:
     """``featurewatch features`` in this process, as a user's shell would run it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,14 +83,14 @@ class Ours:
         # Logging is set up once a process.
         monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
 
-    def __call__(self, *arguments: str) -> Said:
+    def __call__(self, *arguments: str) -> CommandResult:
         """What the command does with these arguments."""
         self._monkeypatch.setattr(sys, "argv", ["featurewatch", "features", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capsys.readouterr()
         code = ended.value.code
-        return Said(code if isinstance(code, int) else 0, out, err)
+        return CommandResult(code if isinstance(code, int) else 0, out, err)
 
 
 def _opened(pipe: IO[str] | None) -> IO[str]:

@@ -14,8 +14,8 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from tests.conformance.features_tool.kafka_features import (
     COMPAT,
+    FeaturesCommand,
     KafkaFeatures,
-    Ours,
     kafka_features,
 )
 
@@ -74,15 +74,15 @@ def scene(
         yield cluster, f"{LOOPBACK}:{guarded}", tool
 
 
-def levels(ours: Ours, cluster: Cluster) -> dict[str, int]:
+def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
     """The finalized levels as the controller has them."""
-    said = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
-    features = json.loads(said.out)["finalized_features"]
+    result = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
+    features = json.loads(result.out)["finalized_features"]
     return {name: each["version_level"] for name, each in features.items() if name != "epoch"}
 
 
 def test_changes_are_told_as_the_tool_tells_them(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
     the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
@@ -102,7 +102,7 @@ def test_changes_are_told_as_the_tool_tells_them(
 
 
 def test_a_change_as_json_is_what_is_finalized_then(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The document has the result, the new level, and an epoch that is higher than before; a
     release's name serves as a level of metadata.version; a dry run changes nothing (F-73, F-86,
@@ -117,9 +117,9 @@ def test_a_change_as_json_is_what_is_finalized_then(
     before = json.loads(ours("describe", *by).out)["finalized_features"]
     ours("downgrade", "--feature", name, "--dry-run", *by)
     assert json.loads(ours("describe", *by).out)["finalized_features"] == before
-    said = ours("downgrade", "--feature", name, *by)
-    told = json.loads(said.out)
-    assert (said.code, said.err, told["status"]) == (0, "", "OK")
+    result = ours("downgrade", "--feature", name, *by)
+    told = json.loads(result.out)
+    assert (result.code, result.err, told["status"]) == (0, "", "OK")
     assert told["results"] == [{"feature": feature, "level": level, "error": None, "message": None}]
     assert told["finalized_features"][feature] == {"version_level": level}
     assert told["finalized_features"]["epoch"] > before["epoch"]
@@ -128,21 +128,21 @@ def test_a_change_as_json_is_what_is_finalized_then(
 
 
 def test_enable_latest_on_a_real_cluster(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """Every feature goes to the highest level of all nodes; then there is nothing left to do."""
     cluster, _, _ = scene
     by = ("--bootstrap-server", cluster.bootstrap_servers)
     assert ours("enable-latest", *by).code == 0
-    said = ours("enable-latest", *by)
-    assert (said.code, said.out) == (
+    result = ours("enable-latest", *by)
+    assert (result.code, result.out) == (
         0,
         "Every feature is at the highest level that all nodes support.\n",
     )
 
 
 def test_who_may_not_change_is_told_as_by_the_tool(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
     same words, and describe needs none; nothing is changed (M-18)."""
@@ -156,20 +156,20 @@ def test_who_may_not_change_is_told_as_by_the_tool(
     by = ("--bootstrap-server", guarded, "--command-config", str(config))
     step = ("downgrade", "--feature", "metadata.version=20")
     compat = ("--compat", COMPAT[tool.release])
-    found, expected = ours(*compat, *by, *step), tool(*by, *step)
-    assert found.code == expected.code == 1
+    result, expected = ours(*compat, *by, *step), tool(*by, *step)
+    assert result.code == expected.code == 1
     # Kafka names the request with its connection and the like, which is another for each.
-    shown = [re.sub(r"Request\(.*\)", "Request(…)", one.out) for one in (found, expected)]
+    shown = [re.sub(r"Request\(.*\)", "Request(…)", one.out) for one in (result, expected)]
     assert shown[0] == shown[1]
     assert shown[0].startswith("Could not downgrade metadata.version to 20. Request Request(…)")
-    assert "featurewatch: this login may not change features: grant it ALTER" in found.err
+    assert "featurewatch: this login may not change features: grant it ALTER" in result.err
     assert levels(ours, cluster) == before
     described = [one.out for one in (ours(*compat, *by, "describe"), tool(*by, "describe"))]
     assert len({re.sub(r"Epoch: \d+", "", each) for each in described}) == 1, described
 
 
 def test_who_cannot_log_in_is_told_in_one_line(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: Ours, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""
     _, guarded, _ = scene
@@ -181,7 +181,7 @@ def test_who_cannot_log_in_is_told_in_one_line(
     by = ("--bootstrap-server", guarded)
     step = ("upgrade", "--feature", "metadata.version=21")
     for arguments in ((*by, "--command-config", str(config)), by):
-        said = ours(*arguments, *step)
-        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1), said
-        assert "sasl" in said.err
-        assert "guessed" not in said.err
+        result = ours(*arguments, *step)
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1), result
+        assert "sasl" in result.err
+        assert "guessed" not in result.err

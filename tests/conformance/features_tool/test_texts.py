@@ -5,8 +5,13 @@ import re
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
-from tests.deploy.test_process import eventually
+from tests.conformance.features_tool.kafka_features import (
+    COMPAT,
+    CommandResult,
+    FeaturesCommand,
+    KafkaFeatures,
+)
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -82,26 +87,28 @@ def cluster(
     return found
 
 
-def without_epoch(said: Said) -> Said:
+def without_epoch(said: CommandResult) -> CommandResult:
     """A broker's epoch is the offset that it has read up to: another each time."""
-    return Said(said.code, re.sub(r"Epoch: \d+", "Epoch: n", said.out), said.err)
+    return CommandResult(said.code, re.sub(r"Epoch: \d+", "Epoch: n", said.out), said.err)
 
 
-def without_leader(said: Said) -> Said:
+def without_leader(said: CommandResult) -> CommandResult:
     """Another controller may lead by the time that the second one asks."""
-    return Said(
+    return CommandResult(
         said.code, re.sub(r"Local controller \d+", "Local controller n", said.out), said.err
     )
 
 
-def raises_kraft_version(ours: Ours, cluster: Cluster) -> bool:
+def raises_kraft_version(ours: FeaturesCommand, cluster: Cluster) -> bool:
     """Whether the voters have told the leader that they support it, as they tell each new one some
     seconds after its election: until then it refuses."""
     step = ("upgrade", "--feature", "kraft.version=1", "--dry-run")
     return ours("--bootstrap-controller", cluster.controllers, *step).code == 0
 
 
-def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Cluster) -> None:
+def test_the_texts_are_the_tools(
+    tool: KafkaFeatures, ours: FeaturesCommand, cluster: Cluster
+) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
     (M-02, M-08, M-17, M-18, M-19, M-20, M-21, M-23, M-24)."""
@@ -114,13 +121,13 @@ def test_the_texts_are_the_tools(tool: KafkaFeatures, ours: Ours, cluster: Clust
     ):
         for line in (*ASKED, *newer):
             arguments = (by, address, *line.split())
-            expected, found = tool(*arguments), ours(*compat, *arguments)
+            expected, result = tool(*arguments), ours(*compat, *arguments)
             if line.startswith("describe") and by == "--bootstrap-server":
-                expected, found = without_epoch(expected), without_epoch(found)
-            assert without_leader(found) == without_leader(expected), line
+                expected, result = without_epoch(expected), without_epoch(result)
+            assert without_leader(result) == without_leader(expected), line
 
 
-def test_what_is_looked_up_is_the_tools(ours: Ours, tool: KafkaFeatures) -> None:
+def test_what_is_looked_up_is_the_tools(ours: FeaturesCommand, tool: KafkaFeatures) -> None:
     """version-mapping and feature-dependencies, which 4.x has: defaults of releases, of levels that
     are not in production, dependencies, and names that there are not (M-17, M-21)."""
     if tool.release == "3.9.1":
@@ -131,21 +138,21 @@ def test_what_is_looked_up_is_the_tools(ours: Ours, tool: KafkaFeatures) -> None
         assert ours(*line.split()) == tool(*line.split()), line
 
 
-def test_any_controller_leads_to_the_active_one(ours: Ours, quorum_430: Cluster) -> None:
+def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_430: Cluster) -> None:
     """A controller that is not active takes no change; whichever is named, the active one is asked,
     and says whose word it is (F-79, M-02)."""
-    said = {
+    results = {
         ours("upgrade", "--feature", "metadata.version=99", "--dry-run", *where)
         for where in [
             *(("--bootstrap-controller", one) for one in quorum_430.controllers.split(",")),
             *(("--bootstrap-server", one) for one in quorum_430.bootstrap_servers.split(",")),
         ]
     }
-    (only,) = said
+    (only,) = results
     assert f"Local controller {quorum_430.leader().id} only supports" in only.out
 
 
-def test_an_address_of_the_other_kind_is_told(ours: Ours, quorum_430: Cluster) -> None:
+def test_an_address_of_the_other_kind_is_told(ours: FeaturesCommand, quorum_430: Cluster) -> None:
     """A broker's listener given as a controller's, and the reverse: one line with what to give."""
     step = ("upgrade", "--feature", "metadata.version=99", "--dry-run")
     servers, controllers = quorum_430.bootstrap_servers, quorum_430.controllers
@@ -153,9 +160,9 @@ def test_an_address_of_the_other_kind_is_told(ours: Ours, quorum_430: Cluster) -
         (("--bootstrap-controller", servers), "give it as --bootstrap-server"),
         (("--bootstrap-server", controllers), "as --bootstrap-controller"),
     ):
-        said = ours(*given, *step)
-        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-        assert right in said.err
-    said = ours("describe", "--bootstrap-server", controllers)
-    assert (said.code, said.out) == (1, "")
-    assert "as --bootstrap-controller" in said.err
+        result = ours(*given, *step)
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+        assert right in result.err
+    result = ours("describe", "--bootstrap-server", controllers)
+    assert (result.code, result.out) == (1, "")
+    assert "as --bootstrap-controller" in result.err

@@ -8,7 +8,12 @@ import pytest
 
 from featurewatch.deploy.kafka.specs import zookeeper_mode
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.conformance.features_tool.kafka_features import COMPAT, KafkaFeatures, Ours, Said
+from tests.conformance.features_tool.kafka_features import (
+    COMPAT,
+    CommandResult,
+    FeaturesCommand,
+    KafkaFeatures,
+)
 from tests.conftest import MakeCluster
 from tests.reference.process import reference_process
 
@@ -41,34 +46,34 @@ def servers(ensemble: Ensemble) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)  # the last that knows ZooKeeper
 def test_the_texts_are_the_tools_in_zookeeper_mode(
-    tool: KafkaFeatures, ours: Ours, servers: list[str]
+    tool: KafkaFeatures, ours: FeaturesCommand, servers: list[str]
 ) -> None:
     """The same steps from the same levels by either, whichever node is asked: the same texts, and
     epochs that grow alike; what is redundant is refused here (F-48, M-02)."""
     compat = ("--compat", COMPAT[tool.release])
 
-    def walked(by_ours: bool, server: str) -> list[Said]:
+    def walked(by_ours: bool, server: str) -> list[CommandResult]:
         where = ("--bootstrap-server", server)
         steps = [step.split() for step in STEPS]
         if by_ours:
             return [ours(*compat, *where, *step) for step in steps]
         return [tool(*where, *step) for step in steps]
 
-    expected, found, again = (
+    expected, results, again = (
         walked(False, servers[0]),
         walked(True, servers[0]),
         walked(True, servers[1]),
     )
     grown = 4  # so many changes are in a walk
-    for number, (one, two, three) in enumerate(zip(expected, found, again, strict=True)):
+    for number, (result, two, three) in enumerate(zip(expected, results, again, strict=True)):
         if STEPS[number] != "describe":
-            assert one == two == three, STEPS[number]
+            assert result == two == three, STEPS[number]
             continue
-        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (one, two, three)]
+        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (result, two, three)]
         assert [epoch - epochs[0] for epoch in epochs] == [0, grown, 2 * grown]
         texts = {
             each.out.replace(f"Epoch: {epoch}\n", "")
-            for each, epoch in zip((one, two, three), epochs, strict=True)
+            for each, epoch in zip((result, two, three), epochs, strict=True)
         }
         assert len(texts) == 1
     assert sum(said.code == 0 for said in expected) == len(STEPS) - 4
@@ -89,7 +94,7 @@ ASKED_OF_KAFKA = (
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_the_tools_on_kafkas_own_brokers(
-    tool: KafkaFeatures, ours: Ours, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaFeatures, ours: FeaturesCommand, make_cluster: MakeCluster, ensemble: Ensemble
 ) -> None:
     """A broker in ZooKeeper mode supports no feature: what it is asked for it refuses, and both say
     so with its words (M-02)."""

@@ -8,18 +8,18 @@ from tests.controller.kraft.states import ELR
 
 def test_every_level_has_an_entry_with_its_source() -> None:
     """Each level that some release has in production, and no other, is in the catalogue."""
-    wanted = {(METADATA_VERSION, one.level) for one in production_levels()}
+    wanted = {(METADATA_VERSION, level.level) for level in production_levels()}
     for release in releases().values():
         for feature, versions in release.features.items():
-            wanted |= {(feature, one.level) for one in versions if one.level > 0}
+            wanted |= {(feature, version.level) for version in versions if version.level > 0}
     found = consequences()
     assert set(found) == wanted
-    assert all(one.change and one.sources for one in found.values())
+    assert all(consequence.change and consequence.sources for consequence in found.values())
 
 
 def test_what_an_upgrade_brings() -> None:
     """The levels passed on the way, the target included; a newer one says nothing."""
-    assert [one.level for one in between(METADATA_VERSION, 21, 24)] == [22, 23, 24]
+    assert [consequence.level for consequence in between(METADATA_VERSION, 21, 24)] == [22, 23, 24]
     (elr,) = between(ELR, 0, 1)
     assert any("min.insync.replicas of single brokers is removed" in cost for cost in elr.costs)
     assert between(METADATA_VERSION, 90, 99) == ()

@@ -34,10 +34,10 @@ def offer(
 @pytest.mark.parametrize("level", [17, 21])
 def test_a_broker_must_support_metadata_version(release: str, level: int) -> None:
     """A range that excludes the finalized level is refused: the broker never gets in (M-42)."""
-    said = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
-    assert said.record is None
-    assert said.answer.error is Errors.UNSUPPORTED_VERSION
-    assert said.answer.text == (
+    decision = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
+    assert decision.record is None
+    assert decision.answer.error is Errors.UNSUPPORTED_VERSION
+    assert decision.answer.text == (
         f"Unable to register because the broker does not support finalized version {level} of "
         f"metadata.version. The broker wants a version between 7 and {level - 1}, inclusive."
     )
@@ -47,16 +47,18 @@ def test_a_broker_must_support_metadata_version(release: str, level: int) -> Non
 def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
     """One that it does not name counts as 0-0 (M-42)."""
     at = state(release, 21, levels={TV: 2})
-    said = offer(release, at, {METADATA_VERSION: (7, 21)})
-    assert "does not support finalized version 2 of transaction.version" in str(said.answer.text)
+    decision = offer(release, at, {METADATA_VERSION: (7, 21)})
+    assert "does not support finalized version 2 of transaction.version" in str(
+        decision.answer.text
+    )
 
 
 @BOTH
 def test_a_new_broker_is_fenced(release: str) -> None:
     """It gets the epoch that was next, and stays fenced until it has caught up."""
-    said = offer(release, state(release, 21), {METADATA_VERSION: (7, 21), FOO: (0, 3)})
-    assert said.record is not None
-    assert (said.record.epoch, said.record.fenced, said.record.version) == (77, True, 3)
+    decision = offer(release, state(release, 21), {METADATA_VERSION: (7, 21), FOO: (0, 3)})
+    assert decision.record is not None
+    assert (decision.record.epoch, decision.record.fenced, decision.record.version) == (77, True, 3)
 
 
 def test_a_broker_without_metadata_version() -> None:
@@ -80,10 +82,10 @@ def test_an_id_that_is_taken(release: str, fenced: bool, free: bool) -> None:
     """While its holder is heard of, an id is taken; in 3.9 a fenced holder does not count."""
     ranges = release_of(release).ranges()
     holder = RegisteredBroker(NodeId(5), ranges, fenced=fenced, incarnation="b", session=True)
-    said = offer(release, state(release, 21, holder), dict(ranges))
-    assert said.answer.accepted is free
+    decision = offer(release, state(release, 21, holder), dict(ranges))
+    assert decision.answer.accepted is free
     if not free:
-        assert said.answer.error is Errors.DUPLICATE_BROKER_REGISTRATION
+        assert decision.answer.error is Errors.DUPLICATE_BROKER_REGISTRATION
 
 
 @BOTH
@@ -99,8 +101,8 @@ def test_controllers_register_from_level_15_on(release: str) -> None:
 def test_a_range_includes_both_ends(low: int, width: int, level: int) -> None:
     """0 ≤ minimum ≤ level ≤ maximum registers, 0 being an ordinary minimum (F-03)."""
     at = state("4.3", 30, levels={FOO: level})
-    said = offer("4.3", at, {METADATA_VERSION: (7, 30), FOO: (low, low + width)})
-    assert said.answer.accepted == (low <= level <= low + width)
+    decision = offer("4.3", at, {METADATA_VERSION: (7, 30), FOO: (low, low + width)})
+    assert decision.answer.accepted == (low <= level <= low + width)
 
 
 def test_an_older_controller_does_not_start_again() -> None:

@@ -21,8 +21,8 @@ KRAFT = FeatureName("kraft.version")
 def test_every_level_of_metadata_version_has_one_name() -> None:
     """Levels count from 1 without a gap, and no two names are alike (M-67)."""
     levels = production_levels()
-    assert [one.level for one in levels] == list(range(1, len(levels) + 1))
-    assert len({one.name for one in levels}) == len(levels)
+    assert [level.level for level in levels] == list(range(1, len(levels) + 1))
+    assert len({level.name for level in levels}) == len(levels)
     assert levels[0].name == "3.0-IV1"
 
 
@@ -72,8 +72,8 @@ def test_releases_advertise_ranges(release: str, bounds: tuple[int, int]) -> Non
 
 def test_kafka_4_needs_a_stored_level() -> None:
     """No node of Kafka 4 works with a metadata.version below 7 (M-68)."""
-    assert {one.minimum for name, one in releases().items() if name >= "4"} == {7}
-    assert {one.minimum for name, one in releases().items() if name < "4"} == {1}
+    assert {release.minimum for name, release in releases().items() if name >= "4"} == {7}
+    assert {release.minimum for name, release in releases().items() if name < "4"} == {1}
 
 
 def test_an_unstable_level_belongs_to_its_release() -> None:

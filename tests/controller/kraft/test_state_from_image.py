@@ -8,8 +8,8 @@ from featurewatch.controller.kraft.voters import voters_not_reporting
 from featurewatch.streams.types import FeatureLevel, NodeId, SupportedRanges
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, KV, MV
-from tests.tables.test_fold_log import NEW, OLD, fold_all
+from tests.simulation.records import CLUSTER, KV, MV, NEW, OLD
+from tests.tables.images import fold_all
 
 
 def upgraded(kraft: int) -> ClusterImage:
@@ -29,11 +29,11 @@ def test_what_the_log_shows() -> None:
     state = controller_state(upgraded(0))
     assert (state.id, state.cluster, dict(state.levels)) == (1, CLUSTER, {MV: 21})
     assert state.local == NEW
-    assert [(one.id, one.fenced, one.session) for one in state.brokers] == [
+    assert [(broker.id, broker.fenced, broker.session) for broker in state.brokers] == [
         (4, False, True),
         (5, True, False),
     ]
-    assert [one.id for one in state.controllers] == [1, 2]
+    assert [controller.id for controller in state.controllers] == [1, 2]
     assert state.quorum == (1, 2, 3)
 
 

@@ -171,8 +171,8 @@ def test_level_without_a_record() -> None:
     empty = ControllerState(NodeId(1), OLD, {})
     assert update("3.9", empty, 4).accepted
     assert release_of("3.9").metadata_level(1).name == "3.0-IV1"  # type: ignore[union-attr]
-    said = update("4.3", ControllerState(NodeId(1), NEW, {}), 30)
-    assert said.answer.error is Errors.UNKNOWN_SERVER_ERROR
+    decision = update("4.3", ControllerState(NodeId(1), NEW, {}), 30)
+    assert decision.answer.error is Errors.UNKNOWN_SERVER_ERROR
 
 
 def test_partial_before_4_and_all_or_nothing_since() -> None:

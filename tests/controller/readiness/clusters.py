@@ -10,7 +10,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.log import Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
-from tests.tables.test_fold_log import fold_all
+from tests.tables.images import fold_all
 
 VOTERS = (1, 2, 3)
 

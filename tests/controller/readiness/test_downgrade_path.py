@@ -33,33 +33,33 @@ def test_the_way_back_of_an_upgrade(
     low: str, high: str, lossless: bool, after: str, to: str
 ) -> None:
     """Lossless where no level in between changed what is stored (M-52)."""
-    found = downgrade_path(levels(low), levels(high))  # type: ignore[arg-type]
-    assert found is not None
-    assert (found.lossless, format_releases(found.after), format_releases(found.to)) == (
+    path = downgrade_path(levels(low), levels(high))  # type: ignore[arg-type]
+    assert path is not None
+    assert (path.lossless, format_releases(path.after), format_releases(path.to)) == (
         lossless,
         after,
         to,
     )
-    assert ("There is no way back" in found.why) is not lossless
+    assert ("There is no way back" in path.why) is not lossless
 
 
 def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
     """From 3.7 with it no way leads back to 3.7, from 4.0 one does."""
-    found = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
-    assert found is not None
-    assert not found.lossless
-    assert "3.7 to 3.8 cannot start any more" in found.why
-    found = downgrade_path(levels("4.0"), release_levels(release_of("4.2")))  # type: ignore[arg-type]
-    assert found is not None
-    assert found.lossless
-    assert "it cannot be lowered" in found.why
+    path = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
+    assert path is not None
+    assert not path.lossless
+    assert "3.7 to 3.8 cannot start any more" in path.why
+    path = downgrade_path(levels("4.0"), release_levels(release_of("4.2")))  # type: ignore[arg-type]
+    assert path is not None
+    assert path.lossless
+    assert "it cannot be lowered" in path.why
 
 
 def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
     """It is shown as such and is no error."""
-    found = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
-    assert found is not None
-    assert (found.lossless, found.after) == (False, ())
+    path = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
+    assert path is not None
+    assert (path.lossless, path.after) == (False, ())
     assert downgrade_path({}, {}) is None
 
 

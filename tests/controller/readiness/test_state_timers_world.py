@@ -16,7 +16,7 @@ def test_what_is_kept_is_what_is_so(seed: int) -> None:
     """States, who is away and who would be refused: after each event as if judged from scratch."""
     engine = Engine()
     for event in World(Random(seed)).history(steps=60):
-        if engine.take(event).delta.skipped:
+        if engine.apply(event).delta.skipped:
             continue
         image, times = engine.state.image, engine.state.times
         stands = upgrade_state_of(image)

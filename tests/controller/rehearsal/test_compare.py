@@ -12,7 +12,7 @@ from featurewatch.controller.rehearsal.compare import (
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, rehearse
 from featurewatch.controller.rehearsal.steps import parse
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
-from tests.controller.rehearsal.test_rehearsal import cluster
+from tests.controller.rehearsal.clusters import cluster
 
 OLD = release_of("3.9").ranges()
 REFUSED = int(Errors.INVALID_UPDATE_VERSION)
@@ -40,8 +40,8 @@ def test_each_planted_difference_is_found() -> None:
     assert list(response_differences(new, 0, "", {})) == [
         "the model says INVALID_UPDATE_VERSION, the real controller NONE ()"
     ]
-    (said,) = response_differences(new, REFUSED, new.messages[0] + "!", {})
-    assert said.startswith("the model says 'The update failed")
+    (text,) = response_differences(new, REFUSED, new.messages[0] + "!", {})
+    assert text.startswith("the model says 'The update failed")
     old = outcome("3.9", "upgrade:metadata.version=21")
     assert list(
         response_differences(old, 0, "", {"metadata.version": (REFUSED, "no"), "foo": (0, "")})
@@ -62,18 +62,18 @@ def test_another_node_in_the_way_may_be_named() -> None:
     new = outcome("4.3", "add-broker:9@4.0")
     state = replace(
         new.after.state,
-        brokers=tuple(one._replace(ranges=OLD) for one in new.after.state.brokers[:3])
+        brokers=tuple(broker._replace(ranges=OLD) for broker in new.after.state.brokers[:3])
         + new.after.state.brokers[3:],
     )
     (step,) = rehearse("4.3", state, [parse("upgrade:metadata.version=30")])
     named = step.messages[0].partition("Broker ")[2][0]
     for node, span in (("1", "1-21"), ("2", "1-21"), ("3", "1-21"), ("9", "7-25")):
-        said = (
+        text = (
             step.messages[0].partition("Broker ")[0]
             + f"Broker {node} only supports versions {span}"
         )
-        assert list(response_differences(step, REFUSED, said, {})) == []
-        assert bool(list(other_blockers(step, REFUSED, said, {}))) is (node != named)
+        assert list(response_differences(step, REFUSED, text, {})) == []
+        assert bool(list(other_blockers(step, REFUSED, text, {}))) is (node != named)
     false = step.messages[0].partition("Broker ")[0] + "Broker 9 only supports versions 1-21"
     assert len(list(response_differences(step, REFUSED, false, {}))) == 1
     assert list(other_blockers(step, REFUSED, false, {})) == []

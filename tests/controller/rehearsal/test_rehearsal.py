@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 from featurewatch.controller.kraft import (
     ControllerState,
     Errors,
-    RegisteredBroker,
-    RegisteredController,
-    release_of,
     releases,
 )
 from featurewatch.controller.rehearsal.rehearse import (
@@ -30,38 +27,10 @@ from featurewatch.controller.rehearsal.steps import (
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
-    FeatureLevel,
     FeatureName,
     NodeId,
 )
-
-
-def cluster(
-    release: str, level: int, nodes: int = 3, *, fenced: Sequence[int] = ()
-) -> ControllerState:
-    """Combined nodes of one release; controller 1 is active."""
-    ranges = release_of(release).ranges()
-    ids = [NodeId(one) for one in range(1, nodes + 1)]
-    registered = level >= 15
-    return ControllerState(
-        ids[0],
-        ranges,
-        {METADATA_VERSION: FeatureLevel(level)},
-        tuple(
-            RegisteredBroker(
-                one,
-                ranges,
-                fenced=one in fenced,
-                session=one not in fenced,
-                epoch=one,
-                incarnation=f"first-{one}",
-            )
-            for one in ids
-        ),
-        tuple(RegisteredController(one, ranges) for one in ids) if registered else (),
-        tuple(ids),
-        "c",
-    )
+from tests.controller.rehearsal.clusters import cluster
 
 
 def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcome]:
@@ -69,11 +38,11 @@ def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcom
     return rehearse(release, state, [parse(step) for step in steps])
 
 
-def told(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
+def summaries(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
     """Step, verdict, and the words of a refusal or of what happens first."""
     return [
-        (one.step.text, str(one.verdict), (one.messages or one.effects or ("",))[0])
-        for one in outcomes
+        (outcome.step.text, str(outcome.verdict), (outcome.messages or outcome.effects or ("",))[0])
+        for outcome in outcomes
     ]
 
 
@@ -92,7 +61,7 @@ def test_a_roll_from_beginning_to_end() -> None:
         "register:broker-2@3.9",
         "register:controller-2@3.9",
     )
-    lines = told(outcomes)
+    lines = summaries(outcomes)
     assert lines[0][1:] == (
         "refused",
         "Invalid update version 30 for feature metadata.version. Local controller 1 only supports "
@@ -115,7 +84,7 @@ def test_a_roll_from_beginning_to_end() -> None:
     assert lines[14][1:] == ("accepted", "writes metadata.version: 19 (3.7-IV4) -> 30 (4.3-IV0)")
     assert any("no way back" in note for note in outcomes[14].notes)
     assert "nodes of Kafka 3.7 to 4.2 do not start any more" in outcomes[14].notes
-    assert {one.level for one in outcomes[14].consequences} == set(range(20, 31))
+    assert {consequence.level for consequence in outcomes[14].consequences} == set(range(20, 31))
     assert "Unsupported metadata.version downgrade from 30 to 29." in lines[15][2]
     assert lines[17][1:] == (
         "refused",
@@ -139,7 +108,7 @@ def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
         "unregister:broker-9",
         "upgrade:metadata.version=3.9",
     )
-    assert [one.verdict for one in outcomes] == [
+    assert [outcome.verdict for outcome in outcomes] == [
         *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED, StepVerdict.REFUSED),
         *(StepVerdict.ACCEPTED, StepVerdict.ACCEPTED),
     ]
@@ -158,7 +127,7 @@ def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
     outcomes = played(
         "4.3", cluster("4.3", 30), "register:broker-2", "lose:broker-2", "register:broker-2"
     )
-    assert [one.answer.error if one.answer else None for one in outcomes] == [
+    assert [outcome.answer.error if outcome.answer else None for outcome in outcomes] == [
         Errors.DUPLICATE_BROKER_REGISTRATION,
         None,
         Errors.NONE,
@@ -191,13 +160,13 @@ def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
     """Those of 4.1 and later tell each new leader; one that is away tells when it is back."""
     raising = "upgrade:kraft.version=1"
     state = cluster("4.3", 30)
-    verdicts = [one.verdict for one in played("4.3", state, "lose:controller-2", raising)]
+    verdicts = [outcome.verdict for outcome in played("4.3", state, "lose:controller-2", raising)]
     assert verdicts[-1] is StepVerdict.ACCEPTED, "the leader remembers"
     steps = ("lose:controller-1", raising, "register:controller-1", raising)
-    verdicts = [one.verdict for one in played("4.3", state, *steps)]
+    verdicts = [outcome.verdict for outcome in played("4.3", state, *steps)]
     assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
     steps = ("register:controller-2@4.0", raising, "register:controller-2@4.1", raising)
-    verdicts = [one.verdict for one in played("4.3", cluster("4.3", 25), *steps)]
+    verdicts = [outcome.verdict for outcome in played("4.3", cluster("4.3", 25), *steps)]
     assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
 
 
@@ -214,7 +183,7 @@ def test_without_a_majority_nothing_is_answered() -> None:
         "register:controller-1",
         "upgrade:metadata.version=30",
     )
-    assert [str(one.verdict) for one in outcomes] == [
+    assert [str(outcome.verdict) for outcome in outcomes] == [
         *("accepted", "accepted", "unknown", "unknown", "unknown", "accepted", "accepted"),
     ]
     assert "controller 1 (Kafka 4.3) becomes active" in outcomes[5].effects
@@ -225,7 +194,7 @@ def test_controllers_below_15_do_not_register() -> None:
     outcomes = played(
         "3.9", cluster("3.9", 14), "add-controller:9@3.6", "upgrade:metadata.version=3.9"
     )
-    assert [one.verdict for one in outcomes] == [StepVerdict.ACCEPTED, StepVerdict.ACCEPTED]
+    assert [outcome.verdict for outcome in outcomes] == [StepVerdict.ACCEPTED, StepVerdict.ACCEPTED]
     assert outcomes[0].answer is None
     assert not outcomes[1].after.state.controllers
 
@@ -243,7 +212,9 @@ def test_what_makes_no_sense_is_said() -> None:
         "lose:broker-3",
         "lose:broker-3",
     )
-    assert [one.messages[0] if one.messages else one.effects[0] for one in outcomes] == [
+    assert [
+        outcome.messages[0] if outcome.messages else outcome.effects[0] for outcome in outcomes
+    ] == [
         "broker-9 is not there, and cannot be lost",
         "broker-9 has no registration: say of which release it is, register:broker-9@4.3",
         "controller-9 has not registered: say of which release it is, register:controller-9@4.3",
@@ -260,7 +231,7 @@ def test_where_not_all_registrations_are_known_nothing_is_surely_accepted() -> N
     state = cluster("4.3", 29)
     steps = [parse("upgrade:metadata.version=30"), parse("upgrade:metadata.version=99")]
     outcomes = rehearse("4.3", state, steps, whole=False)
-    assert [one.verdict for one in outcomes] == [StepVerdict.UNKNOWN, StepVerdict.REFUSED]
+    assert [outcome.verdict for outcome in outcomes] == [StepVerdict.UNKNOWN, StepVerdict.REFUSED]
 
 
 STEPS = st.sampled_from(
@@ -316,7 +287,7 @@ def test_levels_by_name_and_by_release() -> None:
     assert isinstance(release, UpdateLevels)
     assert isinstance(every, UpdateLevels)
     assert [one.updates[0].level for one in (name, release)] == [17, 19]
-    assert {one.feature: one.level for one in every.updates} == {
+    assert {update.feature: update.level for update in every.updates} == {
         "metadata.version": 25,
         "group.version": 1,
         "kraft.version": 1,

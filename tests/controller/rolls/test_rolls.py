@@ -24,12 +24,12 @@ THREE = (r.level(MV, 19), *(r.register(node, OLD) for node in (1, 2, 3)))
 START = (r.commit(9, *THREE), r.following(9))
 
 
-def known(ranges: Ranges, *, complete: bool = True) -> Capabilities:
+def capabilities_of(ranges: Ranges, *, complete: bool = True) -> Capabilities:
     """What nodes with these ranges support."""
     return intern_capabilities(ranges, complete=complete)
 
 
-def told(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Roll, ...]]]:
+def rolls_after(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Roll, ...]]]:
     """The rolls after each event, and those that ended by it."""
     state, rolls = MonitorState.of(CLUSTER), NO_ROLLS
     for event in events:
@@ -44,7 +44,7 @@ def told(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Roll, ...
 
 def last(*events: Event) -> Roll:
     """The roll after the usual start and some events."""
-    *_, (rolls, _) = told([*START, *events])
+    *_, (rolls, _) = rolls_after([*START, *events])
     assert rolls.current is not None
     return rolls.current
 
@@ -67,7 +67,7 @@ def test_an_upgrade_is_rolled_and_then_finalized() -> None:
     that, and ends; levels that are raised later are its too."""
     states = [
         (rolls.current.state, rolls.current.ended_ms)
-        for rolls, _ in told([*START, *UPGRADED, r.commit(50, r.level(MV, 30))])
+        for rolls, _ in rolls_after([*START, *UPGRADED, r.commit(50, r.level(MV, 30))])
         if rolls.current
     ]
     assert states == [("rolling", None), ("rolling", None), ("rolled", None), ("finalized", 500)]
@@ -114,8 +114,8 @@ def test_an_abandoned_roll_ends_with_its_last_node() -> None:
 def test_one_node_back_and_forth_does_not_end_an_upgrade() -> None:
     """A downgrade of one node begins and is abandoned; the upgrade before it goes on, and is
     finalized."""
-    events = [*START, *UPGRADED, down(50, 2), up(60, 2), r.commit(70, r.level(MV, 30))]
-    found = [*told(events)]
+    events: list[Event] = [*START, *UPGRADED, down(50, 2), up(60, 2), r.commit(70, r.level(MV, 30))]
+    found = [*rolls_after(events)]
     ended = [roll for _, rolls in found for roll in rolls]
     assert [(roll.direction, roll.state, roll.ended_ms) for roll in ended] == [
         ("upgrade", "rolled", 500),
@@ -143,8 +143,8 @@ def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
 def test_new_nodes_begin_nothing() -> None:
     """A cluster that is made with two releases, or grows by one, is no roll; while one goes on, who
     joins on the new software is part of it, and who joins on the old one is behind."""
-    mixed = [r.commit(9, r.register(1, OLD), r.register(2, NEW)), r.following(9)]
-    *_, (rolls, _) = told([*mixed, up(20, 4), down(21, 5)])
+    mixed: list[Event] = [r.commit(9, r.register(1, OLD), r.register(2, NEW)), r.following(9)]
+    *_, (rolls, _) = rolls_after([*mixed, up(20, 4), down(21, 5)])
     assert rolls.current is None
     roll = last(up(20, 1), up(25, 4))
     assert [node.node_id for node in roll.nodes] == [1, 4]
@@ -156,14 +156,14 @@ def test_a_broker_that_is_away_is_not_upgraded() -> None:
     """ZooKeeper has no registration of who restarts: its software from before is remembered, and
     that it is not there does not make the rest of the cluster all of it."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
-    start = [*z.reading("s", brokers, 10), z.following(11)]
+    start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     away = [z.gone("/brokers/ids/1", 20), z.change(z.broker(1, NEW, 21), 21)]
-    *_, (rolls, _) = told([*start, *away, z.gone("/brokers/ids/2", 30)])
+    *_, (rolls, _) = rolls_after([*start, *away, z.gone("/brokers/ids/2", 30)])
     assert rolls.current is not None
     assert rolls.current.state == "rolling"
-    *_, (same, _) = told([*start, z.gone("/brokers/ids/1", 20), z.change(brokers[0], 25)])
+    *_, (same, _) = rolls_after([*start, z.gone("/brokers/ids/1", 20), z.change(brokers[0], 25)])
     assert same.current is None
-    *_, (rolls, _) = told(
+    *_, (rolls, _) = rolls_after(
         [*start, *away, z.gone("/brokers/ids/2", 30), z.change(z.broker(2, NEW, 31), 31)]
     )
     assert rolls.current is not None
@@ -174,23 +174,23 @@ def test_what_cannot_be_read_is_behind_and_no_other_software() -> None:
     """An unreadable znode keeps a roll from being rolled; when it can be read again, what counts is
     what the node was before."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
-    start = [*z.reading("s", brokers, 10), z.following(11)]
+    start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     broken = z.change(z.unreadable("/brokers/ids/2", 20), 20)
     new = z.change(z.broker(1, NEW, 30), 30)
-    *_, (rolls, _) = told([*start, broken, new])
+    *_, (rolls, _) = rolls_after([*start, broken, new])
     assert rolls.current is not None
     assert [node.node_id for node in rolls.current.nodes] == [1]
     assert rolls.current.state == "rolling"
-    *_, (rolls, _) = told([*start, broken, new, z.change(z.broker(2, NEW, 40), 40)])
+    *_, (rolls, _) = rolls_after([*start, broken, new, z.change(z.broker(2, NEW, 40), 40)])
     assert rolls.current is not None
     assert rolls.current.state == "rolled"
 
 
 def test_answers_that_leave_features_out_are_no_other_software() -> None:
     """A node that is asked with an older version of ApiVersions says less, and is the same."""
-    full, less = known(OLD), known({MV: OLD[MV]}, complete=False)
+    full, less = capabilities_of(OLD), capabilities_of({MV: OLD[MV]}, complete=False)
     assert direction_of(full, less) is direction_of(less, full) is None
-    assert direction_of(less, known(NEW)) is Direction.UPGRADE
+    assert direction_of(less, capabilities_of(NEW)) is Direction.UPGRADE
 
 
 @pytest.mark.parametrize(
@@ -206,17 +206,20 @@ def test_answers_that_leave_features_out_are_no_other_software() -> None:
 )
 def test_the_direction_of_a_change(before: Ranges, after: Ranges, wanted: Direction | None) -> None:
     """metadata.version decides, then all features where they agree, then what was given up."""
-    assert direction_of(known(before), known(after)) is wanted
+    assert direction_of(capabilities_of(before), capabilities_of(after)) is wanted
 
 
 def test_releases_by_their_ranges() -> None:
     """Each release is told by its range; what is none of them is named by what is known."""
-    assert [release_name(known({MV: each})) for each in ((1, 7), (1, 21), (7, 29), (7, 30))] == [
-        *("3.3", "3.9", "4.2", "4.3")
-    ]
-    assert release_name(known({MV: (7, 31)})) == "4.3"
-    assert software_name(known({MV: (7, 99)})) == "metadata.version 7-99"
-    assert (release_name(known({})), software_name(known({}))) == (None, "unknown")
+    assert [
+        release_name(capabilities_of({MV: each})) for each in ((1, 7), (1, 21), (7, 29), (7, 30))
+    ] == [*("3.3", "3.9", "4.2", "4.3")]
+    assert release_name(capabilities_of({MV: (7, 31)})) == "4.3"
+    assert software_name(capabilities_of({MV: (7, 99)})) == "metadata.version 7-99"
+    assert (release_name(capabilities_of({})), software_name(capabilities_of({}))) == (
+        None,
+        "unknown",
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,7 +238,7 @@ def test_the_way_back(
 ) -> None:
     """Whether older software can start again: metadata.version goes down to the last level that
     changed metadata, kraft.version never; what is unknown is not taken for lossless."""
-    found = rollback_path(Direction.UPGRADE, levels, [known(old)], "4.9")  # type: ignore[arg-type]
+    found = rollback_path(Direction.UPGRADE, levels, [capabilities_of(old)], "4.9")  # type: ignore[arg-type]
     assert (found.lossless, found.to) == (lossless, to)
     assert why in found.why
 
@@ -247,7 +250,7 @@ def test_histories_keep_the_order_of_the_steps() -> None:
     for seed in range(60):
         events = World(Random(seed)).history(60)
         rolls: dict[tuple[str, str], Roll] = {}
-        for state, ended in told(events):
+        for state, ended in rolls_after(events):
             for roll in (*ended, *((state.current,) if state.current else ())):
                 first = rolls.setdefault((roll.direction, roll.cause), roll)
                 assert first.started_ms == roll.started_ms

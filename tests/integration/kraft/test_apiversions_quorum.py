@@ -27,14 +27,14 @@ from featurewatch.streams.events import (
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.connection import open_connection
 from featurewatch.streams.topics import API_VERSIONS
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import FeatureName, Role
 
 pytestmark = pytest.mark.stack
 
 BOTH = {(role, node_id) for role in Role for node_id in (1, 2, 3)}
 
 
-class Reader:
+class ApiVersionsReader:
     """Reads api-versions of one bus and keeps every event."""
 
     def __init__(self, settings: BusSettings) -> None:
@@ -55,14 +55,14 @@ class Reader:
         except TimeoutError:
             pytest.fail(f"not seen in {seconds} s; last events: {self.events[-8:]}")
 
-    def answers(self) -> dict[tuple[Role, int], NodeAnswer | NodeSilent]:
+    def last_by_node(self) -> dict[tuple[Role, int], NodeAnswer | NodeSilent]:
         """What was published last of each node."""
         nodes = (e for e in self.events if isinstance(e, NodeAnswer | NodeSilent))
         return {(event.role, event.node_id): event for event in nodes}
 
-    def levels(self, feature: str) -> set[int]:
+    def levels(self, feature: FeatureName) -> set[int]:
         """The levels of a feature as the nodes say them now."""
-        now = self.answers().values()
+        now = self.last_by_node().values()
         return {a.finalized.get(feature, 0) for a in now if isinstance(a, NodeAnswer)}
 
     def follows(self) -> bool:
@@ -81,7 +81,7 @@ async def following(bus, **settings):
         source = ApiVersionsSource(ApiVersionsSettings.parse(**chosen), publisher)
         running = asyncio.create_task(source.run())
         try:
-            yield Reader(own), source
+            yield ApiVersionsReader(own), source
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -115,8 +115,8 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
     one = cluster.bootstrap_servers.split(",")[0]
     async with following(bus, bootstrap_servers=one) as (reader, _):
         await reader.until(lambda _: reader.follows())
-        await reader.until(lambda _: reader.answers().keys() == BOTH)
-        for (role, _), answer in reader.answers().items():
+        await reader.until(lambda _: reader.last_by_node().keys() == BOTH)
+        for (role, _), answer in reader.last_by_node().items():
             listeners = (
                 cluster.controllers if role is Role.CONTROLLER else cluster.bootstrap_servers
             )
@@ -127,7 +127,7 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
             assert answer.finalized["metadata.version"] == level
             assert answer.epoch >= 0
             assert answer.complete
-        before = len(reader.answers())
+        before = len(reader.last_by_node())
         statuses = sum(isinstance(e, SourceStatus) for e in reader.events)
         # Several more heartbeats, that is many more rounds, bring no answer: epochs alone grow.
         await reader.until(
@@ -143,8 +143,8 @@ async def test_controllers_alone_are_heard_through_their_own_listener(request, b
     cluster = request.getfixturevalue(quorum)
     one = cluster.controllers.split(",")[0]
     async with following(bus, bootstrap_controllers=one) as (reader, _):
-        await reader.until(lambda _: len(reader.answers()) == 3)
-        assert reader.answers().keys() == {(Role.CONTROLLER, n) for n in (1, 2, 3)}
+        await reader.until(lambda _: len(reader.last_by_node()) == 3)
+        assert reader.last_by_node().keys() == {(Role.CONTROLLER, n) for n in (1, 2, 3)}
 
 
 async def test_a_brokers_listener_given_as_a_controllers_is_said(bus, quorum_430):
@@ -167,19 +167,19 @@ async def test_an_upgrade_of_a_level_and_a_node_that_leaves_and_returns(bus, mak
     """
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
     async with following(bus, bootstrap_servers=cluster.bootstrap_servers) as (reader, _):
-        await reader.until(lambda _: reader.answers().keys() == BOTH)
+        await reader.until(lambda _: reader.last_by_node().keys() == BOTH)
         assert reader.levels("metadata.version") == {19}
         await finalize(cluster, "metadata.version", 20)
         await reader.until(lambda _: reader.levels("metadata.version") == {20})
         lost = {(Role.BROKER, 3), (Role.CONTROLLER, 3)}
 
         def silent() -> set[tuple[Role, int]]:
-            return {k for k, e in reader.answers().items() if isinstance(e, NodeSilent)}
+            return {k for k, e in reader.last_by_node().items() if isinstance(e, NodeSilent)}
 
         await asyncio.to_thread(cluster.node(3).stop)
         await reader.until(lambda _: silent() == lost)
         assert reader.follows()
         await asyncio.to_thread(cluster.node(3).start)
         await reader.until(lambda _: silent() == set())
-        assert reader.answers().keys() == BOTH
+        assert reader.last_by_node().keys() == BOTH
         assert reader.levels("metadata.version") == {20}

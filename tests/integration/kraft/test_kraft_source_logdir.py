@@ -12,11 +12,12 @@ from featurewatch.streams.kraft.source import KraftSettings
 from featurewatch.streams.types import ClusterId
 from tests.integration.kraft.support import (
     WANTED,
-    Heard,
+    LogSink,
     create_topics,
     running,
     settings_for,
     until,
+    until_topic,
 )
 
 pytestmark = pytest.mark.stack
@@ -26,7 +27,9 @@ RELEASES = ("3.9.1", "4.3.0")
 @pytest.fixture(params=RELEASES)
 def quorum(request: pytest.FixtureRequest) -> Cluster:
     """A shared quorum of each tested release."""
-    return request.getfixturevalue("quorum_391" if request.param == "3.9.1" else "quorum_430")
+    name = "quorum_391" if request.param == "3.9.1" else "quorum_430"
+    cluster: Cluster = request.getfixturevalue(name)
+    return cluster
 
 
 def from_directory(cluster: Cluster, directory: Path, **changes: object) -> KraftSettings:
@@ -37,16 +40,16 @@ def from_directory(cluster: Cluster, directory: Path, **changes: object) -> Kraf
 
 async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:
     """Every node's directory gives the same commits as the wire, later by the settling time."""
-    wire = Heard()
+    wire = LogSink()
     name = "seen-by-files"
     async with running(settings_for(quorum), wire):
         await until(wire.following)
         await create_topics(quorum, [name])
         await until(lambda: name in wire.topics)
     for node in quorum.nodes:
-        files = Heard()
+        files = LogSink()
         async with running(from_directory(quorum, node.data), files):
-            await until(lambda files=files: name in files.topics)
+            await until_topic(files, name)
         ids = [commit.id for commit in wire.commits]
         found = [commit.id for commit in files.commits]
         assert found[: len(ids)] == ids
@@ -58,7 +61,7 @@ async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:
 
 async def test_a_directory_is_followed_live(quorum: Cluster) -> None:
     """A record comes out when the log is settled past it, and not before."""
-    files = Heard()
+    files = LogSink()
     settings = from_directory(quorum, quorum.node(2).metadata_log, log_directory_settle_ms=3000)
     async with running(settings, files) as source:
         await until(files.following)
@@ -80,7 +83,7 @@ async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path
     await asyncio.sleep(1.2)
     shutil.copytree(quorum.node(1).metadata_log, tmp_path / "__cluster_metadata-0")
     copy = tmp_path / "__cluster_metadata-0"
-    files = Heard()
+    files = LogSink()
     settings = from_directory(quorum, tmp_path, log_directory_settle_ms=500)
     async with running(settings, files) as source:
         await until(lambda: "to-be-cut" in files.topics)
@@ -108,9 +111,9 @@ async def test_the_directory_of_another_cluster_is_one_clear_line(
     quorum_391: Cluster, quorum_430: Cluster
 ) -> None:
     """meta.properties tells: stalled, with both cluster ids."""
-    heard = Heard()
-    async with running(from_directory(quorum_391, quorum_430.node(1).data), heard):
-        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
-    assert quorum_430.cluster_id in heard.statuses[-1].detail
-    assert quorum_391.cluster_id in heard.statuses[-1].detail
-    assert heard.commits == []
+    sink = LogSink()
+    async with running(from_directory(quorum_391, quorum_430.node(1).data), sink):
+        await until(lambda: sink.statuses and sink.statuses[-1].state is SourceState.STALLED)
+    assert quorum_430.cluster_id in sink.statuses[-1].detail
+    assert quorum_391.cluster_id in sink.statuses[-1].detail
+    assert sink.commits == []

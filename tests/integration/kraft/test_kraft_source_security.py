@@ -15,7 +15,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.security import Security, from_properties
-from tests.integration.kraft.support import Heard, running, settings_for, until
+from tests.integration.kraft.support import LogSink, running, settings_for, until
 
 pytestmark = pytest.mark.stack
 
@@ -67,22 +67,22 @@ def login(username: str, password: str) -> Security:
 
 async def stalled_with(cluster: Cluster, listener: Address, security: Security) -> str:
     """What the source says when it gets no further."""
-    heard = Heard()
+    sink = LogSink()
     quorum = QuorumSettings(cluster.cluster_id, (listener,), security)
-    async with running(settings_for(cluster, quorum=quorum), heard):
-        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
-    assert heard.commits == []
-    return heard.statuses[-1].detail
+    async with running(settings_for(cluster, quorum=quorum), sink):
+        await until(lambda: sink.statuses and sink.statuses[-1].state is SourceState.STALLED)
+    assert sink.commits == []
+    return sink.statuses[-1].detail
 
 
 async def test_a_login_that_may_read_follows(guarded: tuple[Cluster, Address]) -> None:
     """With SASL PLAIN and the right to read, the log is followed like any other."""
     cluster, listener = guarded
-    heard = Heard()
+    sink = LogSink()
     quorum = QuorumSettings(cluster.cluster_id, (listener,), login("watch", "may-read"))
-    async with running(settings_for(cluster, quorum=quorum), heard):
-        await until(heard.following)
-    assert heard.commits
+    async with running(settings_for(cluster, quorum=quorum), sink):
+        await until(sink.following)
+    assert sink.commits
 
 
 async def test_no_authorization_is_one_clear_line(guarded: tuple[Cluster, Address]) -> None:

@@ -14,7 +14,7 @@ from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.streams.outputs import Snapshot
 from tests.cli.commands import featurewatch
 from tests.conftest import MakeCluster
-from tests.integration.published import Said
+from tests.integration.published import PublishedOutputs
 from tests.integration.zookeeper.support import chroot
 from tests.processes import Process
 
@@ -26,9 +26,9 @@ UNDER_WAY, INCOMPLETE = "migration-under-way", "migration-incomplete"
 class Watcher:
     """A source process, a worker, and the cluster that they watch."""
 
-    def __init__(self, cluster: str, said: Said, directory: Path) -> None:
+    def __init__(self, cluster: str, said: PublishedOutputs, directory: Path) -> None:
         self.cluster = cluster
-        self.said = said
+        self.published = said
         self._directory = directory
         self._worker = Process("worker", ["worker", *said.flags], directory)
         self._watch: Process | None = None
@@ -38,13 +38,13 @@ class Watcher:
         """Follows these from now on, and nothing else: the source process is started anew."""
         if self._watch is not None:
             self._watch.kill()
-        self._watch = Process("watch", ["watch", *sources, *self.said.flags], self._directory)
+        self._watch = Process("watch", ["watch", *sources, *self.published.flags], self._directory)
         self._watch.start()
 
     def until(self, firing: set[str], wished: Callable[[Snapshot], bool]) -> Snapshot:
         """The state, once it is as wished while exactly these rules fire."""
         assert self._watch is not None
-        return self.said.state(
+        return self.published.state(
             self.cluster,
             lambda state, rules: rules == firing and state.ready and wished(state),
             [self._watch, self._worker],
@@ -60,7 +60,7 @@ class Watcher:
 @contextmanager
 def watcher(cluster: str, bus: Cluster, directory: Path) -> Iterator[Watcher]:
     """One that is gone afterwards."""
-    made = Watcher(cluster, Said(bus, f"migration-{time.time_ns()}"), directory)
+    made = Watcher(cluster, PublishedOutputs(bus, f"migration-{time.time_ns()}"), directory)
     try:
         yield made
     finally:
@@ -83,7 +83,9 @@ def test_each_phase_is_told_and_nothing_false(
         state = seen.until(set(), lambda now: now.controller.node_id == 1 and now.epoch == 0)
         assert (state.authority, state.migration.under_way) == ("zookeeper", False)
         assert (state.controller.kraft_epoch, state.migration.kraft_controller_id) == (-1, -1)
-        assert [(each.role, each.nodes) for each in state.classes] == [("broker", (1,))]
+        assert [(node_class.role, node_class.nodes) for node_class in state.classes] == [
+            ("broker", (1,))
+        ]
 
         migration.add_controllers()
         both = ("--zookeeper", zookeeper, "--controllers", cluster.controllers)
@@ -91,12 +93,12 @@ def test_each_phase_is_told_and_nothing_false(
         state = seen.until({UNDER_WAY, INCOMPLETE}, lambda now: now.authority == "kraft")
         assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
         assert (state.controller.node_id, state.leader_id) == (1, 3001)
-        shown = featurewatch(tmp_path, "state", *seen.said.flags)
+        shown = featurewatch(tmp_path, "state", *seen.published.flags)
         assert (
             "migration to KRaft: pre-migration; 1 broker in ZooKeeper, "
             "not registered with the KRaft controllers: 1"
         ) in shown.stdout
-        assert featurewatch(tmp_path, "alerts", "--check", *seen.said.flags).returncode == 3
+        assert featurewatch(tmp_path, "alerts", "--check", *seen.published.flags).returncode == 3
 
         migration.enroll_brokers()
         state = seen.until(
@@ -110,7 +112,10 @@ def test_each_phase_is_told_and_nothing_false(
         wide = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
         state = seen.until(
             {UNDER_WAY},
-            lambda now: [each.ranges for each in now.classes if each.role == "broker"] == [wide],
+            lambda now: (
+                [node_class.ranges for node_class in now.classes if node_class.role == "broker"]
+                == [wide]
+            ),
         )
         assert (state.migration.state, state.migration.brokers_in_zookeeper) == ("migration", 0)
 
@@ -124,14 +129,14 @@ def test_each_phase_is_told_and_nothing_false(
         assert state.sources == {"kraft": "following", "zookeeper": "following"}
         assert (state.migration.under_way, state.controller.node_id) == (False, 3001)
         assert state.migration.kraft_controller_id == 3001
-        shown = featurewatch(tmp_path, "state", *seen.said.flags)
+        shown = featurewatch(tmp_path, "state", *seen.published.flags)
         assert "no alert fires" in shown.stdout
         assert "igration" not in shown.stdout
         assert "ZooKeeper" not in shown.stdout
 
-        changes = {change.id: change for change in seen.said.changes}.values()
+        changes = {change.id: change for change in seen.published.changes}.values()
         assert [(each.feature, each.before, each.after) for each in changes] == [
             ("metadata.version", 0, 20)
         ]
-        assert {each.revision for each in seen.said.epochs} == {1}
-        assert {alert.rule for alert in seen.said.alerts} == {UNDER_WAY, INCOMPLETE}
+        assert {epoch.revision for epoch in seen.published.epochs} == {1}
+        assert {alert.rule for alert in seen.published.alerts} == {UNDER_WAY, INCOMPLETE}

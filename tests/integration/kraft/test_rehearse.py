@@ -92,9 +92,9 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def told(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
+def differences_of(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
     """The differences at each step, and where another node in the way is named."""
-    found = {one.outcome.step.text: (*one.differences, *one.remarks) for one in steps}
+    found = {step.outcome.step.text: (*step.differences, *step.remarks) for step in steps}
     return {words: said for words, said in found.items() if said}
 
 
@@ -121,17 +121,19 @@ ON_391 = (
 
 def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cache) -> None:
     """A fenced broker in the way, partial success, duplicates, ghosts: word for word the same."""
-    lost = {"fenced": True, "session": False}
-    brokers = tuple(one._replace(**lost) if one.id == 3 else one for one in live.brokers)
+    brokers = tuple(
+        broker._replace(fenced=True, session=False) if broker.id == 3 else broker
+        for broker in live.brokers
+    )
     asked = replace(live, brokers=brokers)
-    found = rehearse_on_real_controller(
+    rehearsal = rehearse_on_real_controller(
         "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
     )
-    assert told(found.steps) == {}
-    assert [one.outcome.step.text for one in found.steps if not one.asked] == []
-    (only,) = found.unequal
+    assert differences_of(rehearsal.steps) == {}
+    assert [one.outcome.step.text for one in rehearsal.steps if not one.asked] == []
+    (only,) = rehearsal.unequal
     assert "do not run: that one has not registered" in only
-    verdicts = {one.outcome.step.text: one.outcome.verdict for one in found.steps}
+    verdicts = {one.outcome.step.text: one.outcome.verdict for one in rehearsal.steps}
     accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
     assert accepted == {
         *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "lose:broker-2"),
@@ -177,17 +179,19 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         (),
         (NodeId(1),),
     )
-    found = rehearse_on_real_controller("4.3", state, [parse(step) for step in ON_430], stack_cache)
-    assert told(found.steps) == {}
-    assert [one.outcome.step.text for one in found.steps if not one.asked] == [
+    rehearsal = rehearse_on_real_controller(
+        "4.3", state, [parse(step) for step in ON_430], stack_cache
+    )
+    assert differences_of(rehearsal.steps) == {}
+    assert [one.outcome.step.text for one in rehearsal.steps if not one.asked] == [
         *("register:controller-1@4.2", "unregister:controller-9"),
     ]
-    assert found.unequal == ("brokers 6 could not be registered at the finalized levels",)
-    assert all_levels(found.staged) == dict(state.levels)
-    raised = next(one for one in found.steps if "share.version=7" in one.outcome.step.text)
+    assert rehearsal.unequal == ("brokers 6 could not be registered at the finalized levels",)
+    assert all_levels(rehearsal.staged) == dict(state.levels)
+    raised = next(one for one in rehearsal.steps if "share.version=7" in one.outcome.step.text)
     assert raised.outcome.verdict is StepVerdict.REFUSED
     assert all_levels(raised.outcome.after.state)[KRAFT_VERSION] == 1
-    assert [str(one.outcome.verdict) for one in found.steps] == [
+    assert [str(one.outcome.verdict) for one in rehearsal.steps] == [
         *("refused", "refused", "accepted", "accepted", "refused", "refused", "accepted"),
         *("accepted", "refused", "accepted", "accepted", "accepted", "refused", "accepted"),
         *("unknown", "refused"),

@@ -52,16 +52,24 @@ def read_all(settings: BusSettings, topic: str) -> list[bytes]:
     """Every value on a topic, each partition in order."""
     consumer = Consumer(settings.client(group_id="reader", enable_partition_eof=True))
     consumer.assign([TopicPartition(topic, p, 0) for p in range(settings.partitions)])
-    values, ends = [], 0
+    values: list[bytes] = []
+    ends = 0
     while ends < settings.partitions:
         message = consumer.poll(30)
         assert message is not None, "the bus gave nothing for 30 s"
         if message.error() is None:
-            values.append(message.value())
+            values.append(message.value() or b"")
         else:
             ends += 1
     consumer.close()
     return values
+
+
+def offsets_of(values: list[bytes]) -> list[int]:
+    """The last offset of each commit."""
+    commits = [decode_log_event(value) for value in values]
+    assert all(isinstance(commit, LogCommit) for commit in commits)
+    return [commit.last_offset for commit in commits if isinstance(commit, LogCommit)]
 
 
 def test_topics_are_made_once_with_equal_partitions(settings, admin):
@@ -188,7 +196,7 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
             await publishing
             await publisher.flush()
     values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
-    assert [decode_log_event(value).last_offset for value in values] == list(range(2000))
+    assert offsets_of(values) == list(range(2000))
     assert said[0] is not None
     assert said[0].startswith("the bus at")
     assert said[-1] is None
@@ -220,7 +228,7 @@ async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
         await asyncio.wait_for(publisher.flush(), 60)
         assert publisher.error is None
     values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
-    assert [decode_log_event(v).last_offset for v in values] == list(range(1, sent + 1))
+    assert offsets_of(values) == list(range(1, sent + 1))
 
 
 async def test_nothing_gets_past_a_message_that_the_bus_refuses(settings, admin):
@@ -240,7 +248,7 @@ async def test_nothing_gets_past_a_message_that_the_bus_refuses(settings, admin)
     with pytest.raises(PublishError):
         await publisher.close()
     values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
-    assert [decode_log_event(value).last_offset for value in values] == [0]
+    assert offsets_of(values) == [0]
 
 
 async def test_one_event_is_acknowledged_within_milliseconds(settings, record_property):

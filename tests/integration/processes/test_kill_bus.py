@@ -50,13 +50,13 @@ def test_changes_while_the_bus_is_dead_come_when_it_is_back(
             for process in processes:
                 # One that gave up is started again, as a service manager would.
                 process.start()
-        said = _until_said(settings, levels_on_disk(cluster))
+        changes = _await_changes(settings, levels_on_disk(cluster))
     finally:
         for process in processes:
             process.kill()
     written = levels_on_disk(cluster)
-    assert sorted((each.feature, each.after) for each in said) == sorted(written)
-    in_order = [each.after for each in said if each.feature == FEATURE]
+    assert sorted((change.feature, change.after) for change in changes) == sorted(written)
+    in_order = [change.after for change in changes if change.feature == FEATURE]
     assert in_order == [level for name, level in written if name == FEATURE]
     assert len(in_order) >= 12
 
@@ -67,7 +67,7 @@ def _set(cluster: Cluster, level: int) -> None:
     asyncio.run(update_features(address, (FeatureUpdate(FEATURE, FeatureLevel(level), kind),)))
 
 
-def _until_said(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[FeatureChange]:
+def _await_changes(settings: BusSettings, wanted: list[tuple[str, int]]) -> list[FeatureChange]:
     """The changes on the topic, each once, as soon as there are as many as wanted."""
     by_id: dict[str, FeatureChange] = {}
     deadline = time.monotonic() + 90

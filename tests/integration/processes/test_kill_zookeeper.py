@@ -22,8 +22,8 @@ from featurewatch.streams.net.connection import NodeError
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.conftest import MakeEnsemble
-from tests.integration.published import Said
-from tests.integration.zookeeper.support import chroot, patient, writer
+from tests.integration.published import PublishedOutputs
+from tests.integration.zookeeper.support import chroot, retrying, writer
 from tests.processes import Process, killed_at_random
 
 pytestmark = pytest.mark.stack
@@ -38,7 +38,7 @@ GOOD, LOW, INVERTED, NEW = (1, TOP), (1, 1), (4, 2), (1, TOP + 1)
 """What guests support: all, too little, nonsense, and what nobody advertised before."""
 
 
-class Truth:
+class ReferenceHistory:
     """The reference cluster, and every state that its features znode was seen in."""
 
     def __init__(
@@ -50,9 +50,9 @@ class Truth:
         self._nodes = nodes
         self._chance = random.Random(seed)
 
-    def look(self) -> int:
+    def read_features(self) -> int:
         """Reads the features znode; its version."""
-        data, stat = patient(self._zk.get, f"{self._root}/feature")
+        data, stat = retrying(self._zk.get, f"{self._root}/feature")
         levels = orjson.loads(data)["features"]
         self.versions[stat.version] = {
             name: each["max_version_level"] for name, each in levels.items()
@@ -62,7 +62,7 @@ class Truth:
     def controller(self) -> ReferenceProcess | None:
         """Who controls the cluster now, if that node runs."""
         try:
-            data, _ = patient(self._zk.get, f"{self._root}/controller")
+            data, _ = retrying(self._zk.get, f"{self._root}/controller")
         except NoNodeError:
             return None
         number = orjson.loads(data)["brokerid"]
@@ -75,7 +75,7 @@ class Truth:
             time.sleep(0.1)
             return
         feature = self._chance.choice(FEATURES)
-        level = self.versions[self.look()].get(feature, 0)
+        level = self.versions[self.read_features()].get(feature, 0)
         wanted = self._chance.choice([each for each in range(TOP + 1) if each != level])
         kind = UpgradeType.UPGRADE if wanted > level else UpgradeType.SAFE_DOWNGRADE
         update = FeatureUpdate(FeatureName(feature), FeatureLevel(wanted), kind)
@@ -84,7 +84,7 @@ class Truth:
             asyncio.run(update_features(address, (update,), timeout_s=5.0))
         except (UpdateRefusedError, NodeError, OSError, TimeoutError):
             time.sleep(0.1)
-        self.look()
+        self.read_features()
 
     def updates(self, until: int) -> None:
         """Updates until the znode has had so many versions."""
@@ -101,11 +101,11 @@ class Truth:
         ranges = {name: {"min_version": low, "max_version": high} for name in FEATURES}
         content = {"version": 5, "endpoints": ["PLAINTEXT://a:1"], "timestamp": "1"}
         path = f"{self._root}/brokers/ids/{number}"
-        patient(self._zk.create, path, orjson.dumps(content | {"features": ranges}), None, True)
+        retrying(self._zk.create, path, orjson.dumps(content | {"features": ranges}), None, True)
         try:
             yield
         finally:
-            patient(self._zk.delete, path)
+            retrying(self._zk.delete, path)
 
 
 @contextmanager
@@ -134,36 +134,37 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     ensemble = make_ensemble(EnsembleSpec(3))
     root = chroot()
     connect = ensemble.connect_string + root
-    said = Said(bus, f"kill-zookeeper-{time.time_ns()}")
+    published = PublishedOutputs(bus, f"kill-zookeeper-{time.time_ns()}")
     processes = [
-        Process("watch", ["watch", "--zookeeper", connect, *said.flags], tmp_path),
-        Process("worker", ["worker", *said.flags], tmp_path),
+        Process("watch", ["watch", "--zookeeper", connect, *published.flags], tmp_path),
+        Process("worker", ["worker", *published.flags], tmp_path),
     ]
     with reference(connect, tmp_path) as nodes, writer(ensemble.connect_string) as zk:
-        truth = Truth(zk, root, nodes, seed)
+        truth = ReferenceHistory(zk, root, nodes, seed)
         cluster = orjson.loads(zk.get(f"{root}/cluster/id")[0])["id"]
         try:
             for process in processes:
                 process.start()
-            said.state(cluster, lambda now, firing: now.ready, processes)
-            truth.look()
+            published.state(cluster, lambda now, firing: now.ready, processes)
+            truth.read_features()
             with killed_at_random(processes, seed, pause_s=(1.2, 3.6)):
-                _disturb(truth, ensemble, lambda rule: _await(said, cluster, rule, processes))
+                _disturb(truth, ensemble, lambda rule: _await(published, cluster, rule, processes))
             with truth.guest(LAST, NEW):
-                said.state(
+                published.state(
                     cluster,
-                    lambda now, firing: any(LAST in each.nodes for each in now.classes),
+                    lambda now, firing: any(LAST in node_class.nodes for node_class in now.classes),
                     processes,
                 )
                 # Of this one nothing is missed, which ends what is said of those before it.
                 truth.updates(VERSIONS + 1)
-                last = truth.look()
-                state = said.state(
+                last = truth.read_features()
+                state = published.state(
                     cluster,
                     lambda now, firing: (
                         now.epoch == last
                         and not firing
-                        and sum(len(each.nodes) for each in now.classes) == len(nodes) + 1
+                        and sum(len(node_class.nodes) for node_class in now.classes)
+                        == len(nodes) + 1
                     ),
                     processes,
                 )
@@ -173,19 +174,21 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     starts = {process.name: process.starts for process in processes}
     assert all(count > 1 for count in starts.values()), (seed, starts)
     assert dict(state.finalized) == truth.versions[last]
-    changes = {change.id: change for change in said.changes}
-    for change in said.changes:
+    changes = {change.id: change for change in published.changes}
+    for change in published.changes:
         assert _content(change) == _content(changes[change.id]), (seed, change)
     epochs = _replayed(list(changes.values()), truth.versions, seed)
-    assert {each.revision for each in said.epochs} == {each.revision for each in changes.values()}
-    alerts = said.alerts
+    assert {epoch.revision for epoch in published.epochs} == {
+        each.revision for each in changes.values()
+    }
+    alerts = published.alerts
     _check_alerts(alerts, seed)
     known = epochs | _missed(alerts)
     untold = [version for version in range(1, last + 1) if version not in known]
     assert untold == [], (seed, untold, sorted(epochs), sorted(_missed(alerts)))
 
 
-def _disturb(truth: Truth, ensemble: Ensemble, told: Callable[[str], None]) -> None:
+def _disturb(truth: ReferenceHistory, ensemble: Ensemble, told: Callable[[str], None]) -> None:
     """All that happens to the cluster while the processes are killed."""
     truth.updates(VERSIONS // 6)
     with truth.guest(GUEST, LOW):
@@ -211,7 +214,7 @@ def _disturb(truth: Truth, ensemble: Ensemble, told: Callable[[str], None]) -> N
     controller.wait_ready()
 
 
-def _await(said: Said, cluster: str, rule: str, processes: list[Process]) -> None:
+def _await(said: PublishedOutputs, cluster: str, rule: str, processes: list[Process]) -> None:
     said.state(cluster, lambda now, firing: rule in firing, processes)
 
 

@@ -13,6 +13,7 @@ from featurewatch.streams.bus import BusSettings
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import FEATURE_CHANGES, STATE
+from featurewatch.streams.types import METADATA_VERSION
 from tests.processes import Process, wait_ready
 
 
@@ -53,16 +54,16 @@ def test_clusters_of_two_releases_and_both_kinds_of_sources_stay_apart(
     assert older.sources == {"kraft": "following", "api-versions": "following"}
     assert newer.sources == {"api-versions": "following"}
     assert dict(older.finalized) == {"metadata.version": 21}
-    assert newer.finalized["metadata.version"] == 30
-    assert {(each.role, each.nodes) for each in older.classes} == {
+    assert newer.finalized[METADATA_VERSION] == 30
+    assert {(node_class.role, node_class.nodes) for node_class in older.classes} == {
         ("broker", (1, 2, 3)),
         ("controller", (1, 2, 3)),
     }
-    assert {each.role for each in newer.classes} == {"broker", "controller"}
+    assert {node_class.role for node_class in newer.classes} == {"broker", "controller"}
     with contextlib.closing(TopicReader(settings, FEATURE_CHANGES)) as reader:
         changes = [decode_change(message.value()) for message in reader.read_existing()]
-    assert {each.revision for each in changes if each.cluster == quorum_391.cluster_id} == {1}
-    assert len({each.id for each in changes}) == len(changes)
+    assert {change.revision for change in changes if change.cluster == quorum_391.cluster_id} == {1}
+    assert len({change.id for change in changes}) == len(changes)
 
 
 def _states(settings: BusSettings, clusters: set[str]) -> dict[str, Snapshot]:
@@ -75,7 +76,7 @@ def _states(settings: BusSettings, clusters: set[str]) -> dict[str, Snapshot]:
                 state = decode_snapshot(message.value())
                 states[state.cluster] = state
             complete = [
-                state.ready and sum(len(each.nodes) for each in state.classes) == 6
+                state.ready and sum(len(node_class.nodes) for node_class in state.classes) == 6
                 for state in states.values()
             ]
             if set(states) == clusters and all(complete):

@@ -12,7 +12,7 @@ from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import ClusterId
 from tests.cli.commands import featurewatch
-from tests.integration.published import Said
+from tests.integration.published import PublishedOutputs
 from tests.processes import Process, wait_ready
 
 pytestmark = pytest.mark.stack
@@ -28,8 +28,8 @@ def _following(source: str) -> SourceStatus:
 async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
     """It is gone from the state; one that the cluster does not have is named, with those it has."""
     prefix = f"retire-{uuid.uuid4().hex[:8]}"
-    said = Said(bus, prefix)
-    worker = Process("worker", ["worker", *said.flags], tmp_path)
+    published = PublishedOutputs(bus, prefix)
+    worker = Process("worker", ["worker", *published.flags], tmp_path)
     worker.start()
     try:
         wait_ready([worker])
@@ -37,15 +37,15 @@ async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
         async with Publisher(settings) as publisher:
             await publisher.publish(METADATA_LOG, _following("kraft"))
             await publisher.publish(ZOOKEEPER, _following("zookeeper"))
-        said.state(CLUSTER, lambda state, _: len(state.sources) == 2, [worker])
+        published.state(CLUSTER, lambda state, _: len(state.sources) == 2, [worker])
 
         def retire(source: str) -> tuple[int, str]:
-            flags = ["--cluster", CLUSTER, "--source", source, *said.flags]
+            flags = ["--cluster", CLUSTER, "--source", source, *published.flags]
             done = featurewatch(tmp_path, "retire", *flags)
             return done.returncode, done.stderr
 
         assert retire("zookeeper") == (0, f"featurewatch: zookeeper of {CLUSTER} is retired\n")
-        said.state(CLUSTER, lambda state, _: set(state.sources) == {"kraft"}, [worker])
+        published.state(CLUSTER, lambda state, _: set(state.sources) == {"kraft"}, [worker])
         code, text = retire("zookeeper")
         assert (code, text) == (
             2,

@@ -15,13 +15,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.cli.commands import ROOT, environment, featurewatch
+from tests.cli.commands import environment, featurewatch
+from tests.paths import ROOT
 from tests.processes import free_port, popen
 
 pytestmark = pytest.mark.stack
@@ -48,13 +50,13 @@ class Up:
     source_port: int
     worker_port: int
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command on the same topics."""
         return featurewatch(self.directory, *arguments, *self.on_bus)
 
     def lines(self, *arguments: str) -> list[dict[str, Any]]:
         """What a command prints with --json: each line must be a document."""
-        answer = self.ask(*arguments, "--json")
+        answer = self.run_command(*arguments, "--json")
         assert answer.returncode == 0, answer.stderr
         return [json.loads(line) for line in answer.stdout.splitlines()]
 
@@ -67,7 +69,7 @@ class Up:
             return error.code, error.read().decode()
 
     @property
-    def said(self) -> list[dict[str, Any]]:
+    def printed(self) -> list[dict[str, Any]]:
         """What it has printed so far."""
         text = (self.directory / "out").read_text()
         return [json.loads(line) for line in text.splitlines()]
@@ -99,6 +101,14 @@ def _start(bus: Cluster, directory: Path, *arguments: str) -> Up:
     return Up(process, directory, on_bus, *ports)
 
 
+def _has_all_levels(up: Up) -> bool:
+    return _changes(up) == LEVELS
+
+
+def _is_ready(up: Up, port: int) -> bool:
+    return up.get(port, "/readyz")[0] == 200
+
+
 def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 60
     while not done():
@@ -108,7 +118,7 @@ def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
 
 
 def _changes(up: Up) -> dict[str, int]:
-    return {each["feature"]: each["after"] for each in up.said if "feature" in each}
+    return {each["feature"]: each["after"] for each in up.printed if "feature" in each}
 
 
 @pytest.fixture(scope="module")
@@ -129,16 +139,16 @@ def ups(
             stack.callback(up.process.kill)
             started[way] = up
         for way, up in started.items():
-            _wait(up, lambda up=up: _changes(up) == LEVELS, f"{way}: not all levels were said")
+            _wait(up, partial(_has_all_levels, up), f"{way}: not all levels were said")
         yield started
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_up_prints_what_comes_once(ups: dict[str, Up], way: str, quorum_430: Cluster) -> None:
     """Each change of a level is one line of JSON, of the right cluster, however it is followed."""
-    changes = [each for each in ups[way].said if "feature" in each]
-    assert sorted(each["feature"] for each in changes) == sorted(LEVELS)
-    assert {each["cluster"] for each in changes} == {quorum_430.cluster_id}
+    changes = [each for each in ups[way].printed if "feature" in each]
+    assert sorted(change["feature"] for change in changes) == sorted(LEVELS)
+    assert {change["cluster"] for change in changes} == {quorum_430.cluster_id}
     assert "Traceback" not in ups[way].log
 
 
@@ -148,7 +158,7 @@ def test_both_parts_are_healthy_and_ready(ups: dict[str, Up], way: str) -> None:
     up = ups[way]
     for port in (up.source_port, up.worker_port):
         assert up.get(port, "/healthz") == (200, '{"status":"ok"}\n')
-        _wait(up, lambda port=port: up.get(port, "/readyz")[0] == 200, "never ready")
+        _wait(up, partial(_is_ready, up, port), "never ready")
         assert json.loads(up.get(port, "/readyz")[1])["ready"] is True
 
 
@@ -180,7 +190,7 @@ def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: 
     finalized = {name: level for name, level in state["finalized"].items() if level}
     assert {name: finalized[name] for name in LEVELS} == LEVELS
     assert state["incompatible"] == []
-    text = ups[way].ask("state")
+    text = ups[way].run_command("state")
     assert "30 (4.3-IV0)" in text.stdout
     assert "\x1b" not in text.stdout
 
@@ -188,25 +198,25 @@ def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: 
 def test_changes_and_epochs_tell_the_history(ups: dict[str, Up]) -> None:
     """Each change once, and a snapshot of the first revision, with the same epoch."""
     changes = ups["controllers"].lines("changes")
-    assert {each["feature"]: each["after"] for each in changes} == LEVELS
+    assert {change["feature"]: change["after"] for change in changes} == LEVELS
     (epoch,) = ups["controllers"].lines("epochs")
     assert epoch["revision"] == 1
-    assert {each["epoch"] for each in changes} == {epoch["epoch"]}
+    assert {change["epoch"] for change in changes} == {epoch["epoch"]}
 
 
 def test_alerts_check_says_that_all_is_well(ups: dict[str, Up]) -> None:
     """No alert fires on a cluster without faults: exit code 0."""
-    answer = ups["controllers"].ask("alerts", "--check")
+    answer = ups["controllers"].run_command("alerts", "--check")
     assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
 
 
 def test_what_nobody_watches_is_unknown(ups: dict[str, Up]) -> None:
     """A cluster of which nothing is known is exit code 4, never 0."""
     up = ups["controllers"]
-    answer = up.ask("alerts", "--check", "--cluster", "no-such-cluster")
+    answer = up.run_command("alerts", "--check", "--cluster", "no-such-cluster")
     assert (answer.returncode, answer.stdout) == (4, "")
     assert "nothing is known of the cluster no-such-cluster" in answer.stderr
-    assert up.ask("state", "--cluster", "no-such-cluster").returncode == 4
+    assert up.run_command("state", "--cluster", "no-such-cluster").returncode == 4
 
 
 def test_a_topic_that_is_not_there_is_said(ups: dict[str, Up], bus: Cluster) -> None:
@@ -316,7 +326,7 @@ def test_up_without_a_bus_brings_its_own(
     quorum_430: Cluster, stack_cache: object, tmp_path: Path
 ) -> None:
     """The embedded bus is found by the other commands, held by one `up` alone, and gone after."""
-    ports = {
+    ports: dict[str, Any] = {
         "FEATUREWATCH_WEB__SOURCE_PORT": str(free_port()),
         "FEATUREWATCH_WEB__WORKER_PORT": str(free_port()),
     }

@@ -29,17 +29,20 @@ from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, referenc
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
-from featurewatch.streams.outputs import Alert, AlertState, Severity, Snapshot
-from featurewatch.streams.types import ClusterId, NodeId
-from tests.cli.commands import ROOT, environment, featurewatch
-from tests.integration.published import Said
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
+from featurewatch.streams.types import ClusterId, FeatureName, NodeId
+from tests.cli.commands import environment, featurewatch
+from tests.integration.published import PublishedOutputs
 from tests.integration.zookeeper.support import chroot, features, register, writer
+from tests.paths import ROOT
 from tests.processes import free_port
 
 pytestmark = pytest.mark.stack
 
-GROUP, SCHEMA, TRANSACTION = "group_coordinator", "offsets_schema", "transaction_coordinator"
-SUPPORTED = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
+GROUP = FeatureName("group_coordinator")
+SCHEMA = FeatureName("offsets_schema")
+TRANSACTION = FeatureName("transaction_coordinator")
+SUPPORTED: dict[str, tuple[int, int]] = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
 BROKEN, CLOSED, ASTRAY = "broken-json", "closed-znode", "wrong-chroot"
 """Ids of clusters of which something is wrong."""
 
@@ -53,7 +56,7 @@ class World:
 
     process: subprocess.Popen[bytes]
     directory: Path
-    said: Said
+    published: PublishedOutputs
     ports: tuple[int, int]
     zk: KazooClient
     roots: dict[str, str]
@@ -65,18 +68,20 @@ class World:
     def until(self, cluster: str, wished: Callable[[Snapshot, set[str]], object]) -> Snapshot:
         """The cluster's state, once it is as wished with the rules that fire."""
         assert self.process.poll() is None, self.log
-        return self.said.state(cluster, wished, [])
+        return self.published.state(cluster, wished, [])
 
     def alert(self, cluster: str, rule: str, state: AlertState = AlertState.FIRING) -> Alert:
         """The newest word of a rule about a cluster."""
-        found = [each for each in self.said.alerts if (each.cluster, each.rule) == (cluster, rule)]
-        assert found
-        assert found[-1].state is state
-        return found[-1]
+        alerts = [
+            each for each in self.published.alerts if (each.cluster, each.rule) == (cluster, rule)
+        ]
+        assert alerts
+        assert alerts[-1].state is state
+        return alerts[-1]
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command on the same topics."""
-        return featurewatch(self.directory, *arguments, *self.said.flags)
+        return featurewatch(self.directory, *arguments, *self.published.flags)
 
     def get(self, port: int, path: str) -> tuple[int, str]:
         """Status and text of one of the web views."""
@@ -116,7 +121,7 @@ class World:
 
 @contextmanager
 def started(
-    said: Said, directory: Path, ports: tuple[int, int]
+    said: PublishedOutputs, directory: Path, ports: tuple[int, int]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """``up`` with the configuration file in a directory."""
     own = {
@@ -183,9 +188,14 @@ def world(
         ]
         config = directory / "featurewatch.yaml"
         config.write_text(yaml.safe_dump({"clusters": clusters}))
-        said, ports = Said(bus, f"zookeeper-{time.time_ns()}"), (free_port(), free_port())
-        process = stack.enter_context(started(said, directory, ports))
-        yield World(process, directory, said, ports, zk, roots, nodes, reference, kafka, absent)
+        published, ports = (
+            PublishedOutputs(bus, f"zookeeper-{time.time_ns()}"),
+            (free_port(), free_port()),
+        )
+        process = stack.enter_context(started(published, directory, ports))
+        yield World(
+            process, directory, published, ports, zk, roots, nodes, reference, kafka, absent
+        )
 
 
 def test_a_reference_cluster_is_followed(world: World) -> None:
@@ -200,13 +210,15 @@ def test_a_reference_cluster_is_followed(world: World) -> None:
     assert dict(state.classes[0].ranges) == SUPPORTED
     assert (state.controller.node_id, state.controller.kraft_epoch) == (1, -1)
     assert state.controller.epoch >= 1
-    mine = [each for each in world.said.changes if each.cluster == world.reference]
-    assert {each.feature: (each.before, each.after) for each in mine} == {
+    mine = [change for change in world.published.changes if change.cluster == world.reference]
+    assert {change.feature: (change.before, change.after) for change in mine} == {
         name: (0, high) for name, (_, high) in SUPPORTED.items()
     }
     assert len(mine) == len(SUPPORTED)
-    assert {(each.epoch, each.revision, each.from_snapshot) for each in mine} == {(0, 1, True)}
-    assert {each.provenance["path"] for each in mine} == {"/feature"}
+    assert {(change.epoch, change.revision, change.from_snapshot) for change in mine} == {
+        (0, 1, True)
+    }
+    assert {change.provenance["path"] for change in mine} == {"/feature"}
 
 
 def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
@@ -215,12 +227,12 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
         world.kafka.cluster_id,
         lambda now, firing: now.ready and now.controller.node_id == 1 and now.epoch == 0,
     )
-    assert [(each.role, dict(each.ranges), each.nodes) for each in state.classes] == [
-        ("broker", {}, (1,))
-    ]
+    assert [
+        (node_class.role, dict(node_class.ranges), node_class.nodes) for node_class in state.classes
+    ] == [("broker", {}, (1,))]
     assert (dict(state.finalized), state.revision) == ({}, 0)
-    said = [*world.said.changes, *world.said.alerts]
-    assert not [each for each in said if each.cluster == world.kafka.cluster_id]
+    outputs: list[FeatureChange | Alert] = [*world.published.changes, *world.published.alerts]
+    assert not [output for output in outputs if output.cluster == world.kafka.cluster_id]
 
 
 def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
@@ -253,7 +265,9 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
     assert "have the controller write it again" in alert.summary
-    (letter,) = [each for each in world.said.dead_letters if each.cluster == BROKEN]
+    (letter,) = [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
+    ]
     assert letter.payload == BYTES
     assert "/feature" in letter.place
     assert "JSON" in letter.reason
@@ -268,8 +282,10 @@ def test_a_chroot_that_does_not_exist_is_an_alert_until_it_does(world: World) ->
     assert "the chroot does not exist" in world.alert(ASTRAY, "source-stalled").summary
     register(world.zk, world.roots[ASTRAY], ASTRAY, brokers=2)
     state = world.until(ASTRAY, lambda now, firing: now.ready and not firing and now.finalized)
-    assert [each.nodes for each in state.classes] == [(0, 1)]
-    assert not [each for each in world.said.dead_letters if each.cluster == ASTRAY]
+    assert [node_class.nodes for node_class in state.classes] == [(0, 1)]
+    assert not [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == ASTRAY
+    ]
 
 
 def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> None:
@@ -281,14 +297,16 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert not state.ready
     assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
     assert "give READ" in world.alert(CLOSED, "source-stalled").summary
-    (letter,) = [each for each in world.said.dead_letters if each.cluster == CLOSED]
+    (letter,) = [
+        dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
+    ]
     assert (letter.place, letter.payload) == ("znode /feature", b"")
-    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)
     state = world.until(CLOSED, lambda now, firing: now.ready and not firing and now.finalized)
     assert (dict(state.finalized), state.revision) == ({"group": 1}, 1)
-    answer = world.ask("alerts", "--check", "--cluster", CLOSED)
+    answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
 
 
@@ -312,19 +330,19 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     assert done.returncode == 0, done.stdout + done.stderr
     state = world.until(world.reference, lambda now, firing: now.finalized[TRANSACTION] == 4)
     assert (state.epoch, state.revision) == (1, 2)
-    (told,) = [each for each in world.said.changes if each.id.endswith(f"{TRANSACTION}/2")]
-    assert (told.cluster, told.kind, told.before, told.after) == (
+    (change,) = [each for each in world.published.changes if each.id.endswith(f"{TRANSACTION}/2")]
+    assert (change.cluster, change.kind, change.before, change.after) == (
         world.reference,
         "downgraded",
         5,
         4,
     )
-    assert (told.epoch, told.from_snapshot) == (1, False)
+    assert (change.epoch, change.from_snapshot) == (1, False)
     deadline = time.monotonic() + DEADLINE_S
     while not [each for each in world.printed if each.get("after") == 4]:
         assert time.monotonic() < deadline, world.printed
         time.sleep(0.05)
-    epochs = world.ask("epochs", "--json", "--cluster", world.reference)
+    epochs = world.run_command("epochs", "--json", "--cluster", world.reference)
     assert [json.loads(line)["revision"] for line in epochs.stdout.splitlines()] == [1, 2]
 
 
@@ -341,17 +359,17 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
             firing == {"incompatible-node", "level-above-support"} and now.incompatible
         ),
     )
-    (found,) = state.incompatible
-    assert (found.node_id, found.feature, found.level) == (99, TRANSACTION, 4)
+    (node,) = state.incompatible
+    assert (node.node_id, node.feature, node.level) == (99, TRANSACTION, 4)
     alert = world.alert(world.reference, "incompatible-node")
     assert f"broker 99 supports {TRANSACTION} 1-3, and level 4 is finalized" in alert.summary
-    text = world.ask("state", "--cluster", ClusterId(world.reference)).stdout
+    text = world.run_command("state", "--cluster", ClusterId(world.reference)).stdout
     assert "brokers 99" in text
     assert "1-3 ✗" in text
     assert "ZooKeeper's controller 1" in text
     world.zk.delete(path)
     state = world.until(world.reference, lambda now, firing: not firing and not now.incompatible)
-    assert [each.nodes for each in state.classes] == [(1, 2, 3)]
+    assert [node_class.nodes for node_class in state.classes] == [(1, 2, 3)]
     assert state.revision == 2
 
 
@@ -365,7 +383,7 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     labels = f'cluster="{world.reference}",feature="{TRANSACTION}"'
     assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
     assert f'featurewatch_feature_epoch{{cluster="{world.reference}"}} 1.0' in text
-    ids = [each.id for each in world.said.changes]
+    ids = [change.id for change in world.published.changes]
     assert len(ids) == len(set(ids))
     world.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -121,11 +121,11 @@ def _wait_for_letters(settings: BusSettings, count: int) -> None:
 
 def _letters(settings: BusSettings) -> list[DeadLetter]:
     with contextlib.closing(TopicReader(settings, DEAD_LETTERS)) as reader:
-        found = [decode_dead_letter(message.value()) for message in reader.read_existing()]
-    return [letter for letter in found if isinstance(letter, DeadLetter)]
+        letters = [decode_dead_letter(message.value()) for message in reader.read_existing()]
+    return [letter for letter in letters if isinstance(letter, DeadLetter)]
 
 
 def _alerts(settings: BusSettings) -> dict[str, Alert]:
     with contextlib.closing(TopicReader(settings, ALERTS)) as reader:
-        found = [decode_alert(message.value()) for message in reader.read_existing()]
-    return {alert.id: alert for alert in found}
+        alerts = [decode_alert(message.value()) for message in reader.read_existing()]
+    return {alert.id: alert for alert in alerts}

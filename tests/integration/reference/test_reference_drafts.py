@@ -44,7 +44,7 @@ DONE = (0, None)
 RANGES = {"group": (0, 2), "txn": (0, 4), "offsets": (0, 1)}
 
 
-class Scene:
+class DraftCluster:
     """A cluster of two in one draft, and somebody who looks at its znode."""
 
     def __init__(self, dialect: Dialect, cluster: ReferenceCluster, client: KazooClient) -> None:
@@ -70,7 +70,7 @@ class Scene:
         return json.loads(data), stat.version
 
     @asynccontextmanager
-    async def asks(
+    async def client(
         self, *, controller: bool = True, version: int = 1
     ) -> AsyncIterator[DraftClient]:
         """A client of the controller, or of the other node."""
@@ -94,7 +94,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
             dialect: Dialect,
             levels: dict[str, int] | None = None,
             ranges: dict[str, tuple[int, int]] = RANGES,
-        ) -> Scene:
+        ) -> DraftCluster:
             connect = f"{ensemble.connect_string}/{dialect.name}-{time.time_ns()}"
             client = KazooClient(connect)
             await asyncio.to_thread(client.start_async().wait, 30)
@@ -106,7 +106,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
             cluster = ReferenceCluster(ClusterSettings(settings, brokers=2))
             await cluster.start()
             stack.push_async_callback(cluster.close)
-            return Scene(dialect, cluster, client)
+            return DraftCluster(dialect, cluster, client)
 
         yield make
 
@@ -287,7 +287,7 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
                 await asyncio.sleep(0.01)
             async with here.asks() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
-                told = {each.name: each.version for each in client.last.features}
+                told = {feature.name: feature.version for feature in client.last.features}
                 assert (client.last.features_epoch, told) == (1, {"group": 2, "txn": 4})
             message = await heard.get()
             while message.epoch < 1:

@@ -24,9 +24,9 @@ from featurewatch.reference.machines.dialect import LATER_DRAFT
 from featurewatch.reference.node import NodeSettings
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.conftest import MakeEnsemble
-from tests.deploy.test_process import eventually
 from tests.reference.draft_client import DraftClient
 from tests.reference.process import ReferenceProcess, reference_process
+from tests.waiting import eventually
 from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack
@@ -61,9 +61,9 @@ def controller_of(address: str) -> tuple[int, str] | None:
     """Who this node says is the controller, and where; none: it does not know."""
     with connected(address) as connection:
         known = connection.request(MetadataRequest(topics=()), MetadataResponse)
-    for each in known.brokers:
-        if each.node_id == known.controller_id:
-            return int(known.controller_id), f"{each.host}:{each.port}"
+    for broker in known.brokers:
+        if broker.node_id == known.controller_id:
+            return int(known.controller_id), f"{broker.host}:{broker.port}"
     return None
 
 
@@ -88,7 +88,10 @@ def seen(address: str) -> tuple[dict[str, int], int]:
             ApiVersionsRequest(client_software_name="test", client_software_version="1"),
             ApiVersionsResponse,
         )
-    levels = {each.name: int(each.max_version_level) for each in answer.finalized_features}
+    levels = {
+        finalized_feature.name: int(finalized_feature.max_version_level)
+        for finalized_feature in answer.finalized_features
+    }
     return levels, int(answer.finalized_features_epoch)
 
 
@@ -114,6 +117,9 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
 
             left = [*processes]
 
+            def has_level_3(address: str) -> bool:
+                return seen(address) == ({"f": 3}, 2)
+
             def succeeded() -> bool:
                 now = [controller_of(address) for address in left]
                 return now[0] == now[1] and now[0] is not None and now[0] != before
@@ -127,7 +133,7 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
             assert update(other, 4) is ErrorCode.not_controller
             # The finalized set has come to every node that is left.
             for address in left:
-                assert eventually(lambda address=address: seen(address) == ({"f": 3}, 2))
+                assert eventually(partial(has_level_3, address))
         finally:
             third.kill()
 
@@ -229,6 +235,7 @@ async def test_a_node_whose_session_expired_comes_back(connect: str, client: Kaz
     try:
         (node,) = cluster.nodes
         _, before = await asyncio.to_thread(client.get, "/brokers/ids/1")
+        assert node.session.client_id is not None
         await asyncio.to_thread(expire, connect, node.session.client_id)
 
         def back() -> bool:

@@ -51,8 +51,8 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
                 await asyncio.sleep(0.1)
         connection = await open_connection(Address.parse(node.address))
         known = await connection.request(MetadataRequest(topics=()), MetadataResponse, 30.0)
-        assert {each.node_id for each in known.brokers} == everybody
-        assert {f"{each.host}:{each.port}" for each in known.brokers} == {
+        assert {broker.node_id for broker in known.brokers} == everybody
+        assert {f"{broker.host}:{broker.port}" for broker in known.brokers} == {
             each.address for each in cluster.nodes
         }
         assert await upgrade(connection, 3) == (

@@ -63,7 +63,7 @@ class Recorder:
     """A machine that does what it is told by requests, and writes down what it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[Event] = []
+        self.received: list[Event] = []
         self.next: list[Effect] = []
         self.token = 0
 
@@ -73,11 +73,11 @@ class Recorder:
         if isinstance(event, RequestReceived):
             return [SendResponse(event.request_id, FeaturesResponse(epoch=event.request_id))]
         if not isinstance(event, Tick):
-            self.heard.append(event)
+            self.received.append(event)
         effects, self.next = self.next, []
         return effects
 
-    def ask(self, *operations: Operation) -> list[int]:
+    def request(self, *operations: Operation) -> list[int]:
         """Prepare operations; their tokens."""
         tokens = range(self.token + 1, self.token + 1 + len(operations))
         self.next += [
@@ -89,7 +89,7 @@ class Recorder:
 
     def outcome(self, token: int) -> OperationResult | None:
         """What came of an operation, if it is known."""
-        for event in self.heard:
+        for event in self.received:
             if isinstance(event, OperationCompleted) and event.token == token:
                 return event.outcome
         return None
@@ -123,13 +123,13 @@ class Stage:
 
     async def do(self, *operations: Operation) -> list[OperationResult]:
         """The outcomes of operations that are asked for together."""
-        tokens = self.machine.ask(*operations)
+        tokens = self.machine.request(*operations)
         await self.until(lambda: all(self.machine.outcome(token) for token in tokens))
         return [outcome for token in tokens if (outcome := self.machine.outcome(token))]
 
-    def heard(self, kind: type[Event]) -> bool:
+    def has_received(self, kind: type[Event]) -> bool:
         """Whether it has heard such an event."""
-        return any(isinstance(event, kind) for event in self.machine.heard)
+        return any(isinstance(event, kind) for event in self.machine.received)
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ async def test_missing_parents_are_made(connect: str) -> None:
         assert isinstance(made, OperationDone)
         (stat,) = made.stats
         assert stat is not None
-        started = stage.machine.heard[0]
+        started = stage.machine.received[0]
         assert isinstance(started, SessionStarted)
         assert stat.owner == started.session_id
         (parent,) = await stage.do(GetData("/x/y"))
@@ -235,20 +235,20 @@ async def test_a_watch_is_heard_before_what_it_tells_can_be_read(connect: str) -
         try:
             for round_ in range(1, 21):
                 await stage.do(GetData("/w", watch=True))
-                stage.machine.heard.clear()
+                stage.machine.received.clear()
                 written = asyncio.create_task(asyncio.to_thread(client.set, "/w", b"%d" % round_))
-                while not stage.heard(WatchFired):
+                while not stage.has_received(WatchFired):
                     await stage.do(*[GetData("/w")] * 5)
                 await written
                 fired = next(
                     place
-                    for place, event in enumerate(stage.machine.heard)
+                    for place, event in enumerate(stage.machine.received)
                     if isinstance(event, WatchFired)
                 )
-                assert stage.machine.heard[fired] == WatchFired("/w", WatchKind.CHANGED)
+                assert stage.machine.received[fired] == WatchFired("/w", WatchKind.CHANGED)
                 before = [
                     event.outcome.data
-                    for event in stage.machine.heard[:fired]
+                    for event in stage.machine.received[:fired]
                     if isinstance(event, OperationCompleted)
                     and isinstance(event.outcome, GetDataResult)
                 ]
@@ -262,13 +262,13 @@ async def test_a_watch_fires_once_whoever_shares_it(connect: str) -> None:
     async with Stage(connect) as stage:
         second = Recorder()
         stage.session.attach(second)
-        second.ask(GetChildren("/brokers/ids", watch=True))
+        second.request(GetChildren("/brokers/ids", watch=True))
         await stage.do(*[GetChildren("/brokers/ids", watch=True)] * 3)
         await stage.until(lambda: second.outcome(1) is not None)
         await stage.do(Create("/brokers/ids/1", b""), Create("/brokers/ids/2", b""))
         fired = WatchFired("/brokers/ids", WatchKind.CHILDREN)
         for machine in (stage.machine, second):
-            assert [event for event in machine.heard if isinstance(event, WatchFired)] == [fired]
+            assert [event for event in machine.received if isinstance(event, WatchFired)] == [fired]
 
 
 async def test_who_may_not_yet_take_part_waits(connect: str) -> None:
@@ -278,10 +278,10 @@ async def test_who_may_not_yet_take_part_waits(connect: str) -> None:
         second = Recorder()
         stage.session.attach(second, gate=lambda: bool(gate))
         await stage.do(GetData("/"))
-        assert second.heard == []
+        assert second.received == []
         gate.append(True)
         await stage.do(GetData("/"))
-        assert second.heard == stage.machine.heard[:1]
+        assert second.received == stage.machine.received[:1]
 
 
 async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnsemble) -> None:
@@ -294,29 +294,30 @@ async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnse
     async with Stage(connect, timeout_s=20.0) as stage:
         await stage.do(Create("/mine", b"", ephemeral=True))
         await elsewhere(server.kill)
-        await stage.until(lambda: stage.heard(Disconnected))
+        await stage.until(lambda: stage.has_received(Disconnected))
         assert await stage.do(GetData("/mine"), SetData("/mine", b"", 0)) == [
             OutcomeUnknown(),
             OutcomeUnknown(),
         ]
         await elsewhere(server.start)
-        await stage.until(lambda: stage.heard(Reconnected))
+        await stage.until(lambda: stage.has_received(Reconnected))
         (mine,) = await stage.do(GetData("/mine"))
         assert isinstance(mine, GetDataResult)
-        assert not stage.heard(SessionLost)
+        assert not stage.has_received(SessionLost)
 
 
 async def test_an_expired_session_is_told(connect: str) -> None:
     """First cut off, then lost, then a new session, which owns nothing of the old one."""
     async with Stage(connect) as stage:
         await stage.do(Create("/mine", b"", ephemeral=True))
-        first = stage.machine.heard[0]
+        first = stage.machine.received[0]
         assert isinstance(first, SessionStarted)
-        stage.machine.heard.clear()
+        stage.machine.received.clear()
+        assert stage.session.client_id is not None
         await asyncio.to_thread(expire, connect, stage.session.client_id)
-        await stage.until(lambda: stage.heard(SessionStarted))
+        await stage.until(lambda: stage.has_received(SessionStarted))
         # It may find the session once more before it is closed under it.
-        *cuts, lost, started = stage.machine.heard
+        *cuts, lost, started = stage.machine.received
         turns = [Disconnected(), Reconnected()] * len(cuts)
         assert cuts == turns[: len(cuts)]
         assert (cuts[-1], lost) == (Disconnected(), SessionLost())

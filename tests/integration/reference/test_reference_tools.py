@@ -46,9 +46,9 @@ class Tool:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
-        said = [line for line in done.stderr.splitlines() if "operation(s) failed" in line]
-        said += re.findall(r"MismatchedEndpointType.*", done.stderr)
-        return done.returncode, done.stdout.splitlines() + said
+        lines = [line for line in done.stderr.splitlines() if "operation(s) failed" in line]
+        lines += re.findall(r"MismatchedEndpointType.*", done.stderr)
+        return done.returncode, done.stdout.splitlines() + lines
 
     def described(self) -> list[tuple[str, str, str, str, str]]:
         """What ``describe`` says: feature, least and greatest level, finalized level, epoch."""

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from kazoo.client import KazooClient
@@ -13,16 +13,20 @@ from kazoo.exceptions import KazooException
 
 from featurewatch.streams.events import (
     DeadLetter,
+    Event,
     SourceState,
-    SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.znodes import Znode
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.znodes import FeaturesZnode, Znode
 from featurewatch.streams.zookeeper.paths import CLUSTER_ID
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
+from tests.streams.recording_sink import RecordingSink
 
+C = TypeVar("C")
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 _numbers = itertools.count()
 
@@ -32,64 +36,71 @@ def chroot() -> str:
     return f"/test-{next(_numbers)}-{time.time_ns()}"
 
 
-class Sink:
-    """Keeps events, and the state that they say: every change must follow from what was known."""
+class ZnodeSink(RecordingSink):
+    """Keeps events and the znodes that they describe; a change must follow from what was known."""
 
     def __init__(self) -> None:
-        self.events: list[Any] = []
+        super().__init__()
         self.znodes: dict[str, Znode] = {}
-        self.error: str | None = None
-        self.room = asyncio.Event()
-        self.room.set()
+        self.accepting = asyncio.Event()
+        self.accepting.set()
         self._reading: dict[str, Znode] = {}
 
-    async def publish(self, _topic, event) -> None:
-        """Takes an event, once there is room."""
-        await self.room.wait()
-        self.events.append(event)
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+        """Keeps an event, once the sink accepts any."""
+        await self.accepting.wait()
+        delivery = await super().publish(topic, event)
         match event:
             case ZnodeChange(znode=None):
                 del self.znodes[event.path]
-            case ZnodeChange():
+            case ZnodeChange(znode=Znode() as znode):
                 before = self.znodes.get(event.path)
-                assert before is None or before.mzxid < event.znode.mzxid
-                self.znodes[event.path] = event.znode
+                assert before is None or before.mzxid < znode.mzxid
+                self.znodes[event.path] = znode
             case ZnodeSnapshot():
                 self._reading |= {znode.path: znode for znode in event.znodes}
                 if event.last:
                     self.znodes.clear()
                     self.znodes |= self._reading
                     self._reading = {}
-
-    async def flush(self) -> None:
-        """Nothing is on its way."""
+        return delivery
 
     @property
     def changes(self) -> list[ZnodeChange]:
-        """The changes."""
-        return [event for event in self.events if isinstance(event, ZnodeChange)]
+        """The changes, in order."""
+        return self.of(ZnodeChange)
 
     @property
     def snapshots(self) -> list[ZnodeSnapshot]:
-        """The chunks of snapshots."""
-        return [event for event in self.events if isinstance(event, ZnodeSnapshot)]
+        """The chunks of snapshots, in order."""
+        return self.of(ZnodeSnapshot)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
-        """The dead letters."""
-        return [event for event in self.events if isinstance(event, DeadLetter)]
+        """The dead letters, in order."""
+        return self.of(DeadLetter)
 
-    @property
-    def states(self) -> list[SourceState]:
-        """The states that were said, each once in a row."""
-        said = [event.state for event in self.events if isinstance(event, SourceStatus)]
-        return [state for state, _ in itertools.groupby(said)]
+    def read(self, path: str, kind: type[C]) -> C:
+        """The content of a znode, which is of a class."""
+        content = self.znodes[path].content
+        assert isinstance(content, kind)
+        return content
+
+    def levels(self) -> dict[FeatureName, FeatureLevel]:
+        """The finalized levels of ``/feature``."""
+        return dict(self.read("/feature", FeaturesZnode).levels)
+
+    def versions(self) -> list[int]:
+        """The version of the znode in each change, in order; no change is a deletion."""
+        znodes = [change.znode for change in self.changes]
+        assert None not in znodes
+        return [znode.version for znode in znodes if znode is not None]
 
 
 class Watched:
-    """A running source and what it said."""
+    """A running source and what it published."""
 
-    def __init__(self, source: ZookeeperSource, sink: Sink) -> None:
+    def __init__(self, source: ZookeeperSource, sink: ZnodeSink) -> None:
         self.source = source
         self.sink = sink
 
@@ -116,6 +127,13 @@ class Watched:
         )
         return self.source.report().detail
 
+    @property
+    def client(self) -> KazooClient:
+        """The source's own client of its present session."""
+        session = self.source._link
+        assert session is not None
+        return session._client
+
     async def holds(self, zk: KazooClient, root: str, *paths: str) -> None:
         """Waits until the source knows the newest version of each path, or that it is gone."""
 
@@ -123,7 +141,7 @@ class Watched:
             known = (self.sink.znodes.get(path) for path in paths)
             return {z.path: (z.czxid, z.version) for z in known if z is not None}
 
-        stats = {path: await asyncio.to_thread(patient, zk.exists, root + path) for path in paths}
+        stats = {path: await asyncio.to_thread(retrying, zk.exists, root + path) for path in paths}
         there = {path: (s.czxid, s.version) for path, s in stats.items() if s is not None}
         await self.until(lambda: versions() == there)
 
@@ -131,7 +149,7 @@ class Watched:
 @contextlib.asynccontextmanager
 async def watching(hosts: str, **settings: Any) -> AsyncIterator[Watched]:
     """A source that runs."""
-    sink = Sink()
+    sink = ZnodeSink()
     source = ZookeeperSource(ZookeeperSettings(hosts, **settings), sink)
     task = asyncio.ensure_future(source.run())
     try:
@@ -154,7 +172,7 @@ def writer(hosts: str, **options: Any):
         client.close()
 
 
-def patient(call: Callable[..., Any], *arguments: Any) -> Any:
+def retrying(call: Callable[..., Any], *arguments: Any) -> Any:
     """Calls again while the servers come and go."""
     deadline = time.monotonic() + 30
     while True:

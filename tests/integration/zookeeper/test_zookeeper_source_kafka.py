@@ -36,12 +36,12 @@ async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
         await watched.until(lambda: {"/controller", "/brokers/ids/2", "/feature"} <= set(known))
         assert watched.source.cluster == cluster.cluster_id
         assert known["/cluster/id"].content == ClusterIdZnode(cluster.cluster_id)
-        one = known["/brokers/ids/1"].content
-        assert isinstance(one, BrokerZnode)
-        assert (one.schema, one.features) == (5, {})
-        host, _, port = next(iter(one.addresses.values())).rpartition(":")
+        content = known["/brokers/ids/1"].content
+        assert isinstance(content, BrokerZnode)
+        assert (content.schema, content.features) == (5, {})
+        host, _, port = next(iter(content.addresses.values())).rpartition(":")
         assert (host, int(port)) == ("127.0.0.1", cluster.node(1).addresses.broker)
-        assert one.started_ms > 1_700_000_000_000
+        assert content.started_ms > 1_700_000_000_000
         assert known["/brokers/ids/1"].owner != 0
         assert known["/feature"].content == FeaturesZnode(FeaturesForm.RELEASED_2, 2, True, {})
         controller, epoch = known["/controller"].content, known["/controller_epoch"].content
@@ -53,11 +53,13 @@ async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
         await watched.until(
             lambda: (
                 "/controller" in known
-                and known["/controller"].content.node_id == other
+                and watched.sink.read("/controller", ControllerZnode).node_id == other
                 and f"/brokers/ids/{controller.node_id}" not in known
             )
         )
-        await watched.until(lambda: known["/controller_epoch"].content.epoch > epoch.epoch)
+        await watched.until(
+            lambda: watched.sink.read("/controller_epoch", ControllerEpochZnode).epoch > epoch.epoch
+        )
         states = [z.content for z in known.values() if isinstance(z.content, PartitionStateZnode)]
         assert all(state.leader in (-1, 1, 2) for state in states)
         assert watched.sink.dead_letters == []

@@ -31,6 +31,7 @@ from featurewatch.streams.codec.outputs import Output
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS as ALERTS_TOPIC
 from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import FeatureLevel
 from tests.pipeline.audit.lakes import (
     START_MS,
     Topics,
@@ -101,7 +102,7 @@ def fault(output: Output, at_ms: int, first: set[str]) -> Iterator[tuple[Output,
             yield output, at_ms
             yield replace(output, cause="nothing that there is"), at_ms
         case "cluster-4", FeatureChange() if is_first:
-            yield replace(output, after=output.after + 1, epoch=77), at_ms
+            yield replace(output, after=FeatureLevel(output.after + 1), epoch=77), at_ms
         case "cluster-6", Snapshot() if is_first:
             yield output, at_ms + 30_000
         case "cluster-10", FeatureChange() if is_first:

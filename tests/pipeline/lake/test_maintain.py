@@ -18,6 +18,7 @@ from featurewatch.pipeline.maintain import MaintenanceResult, maintain
 from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from tests.pipeline.filling import Messages, rows
 from tests.simulation import records as r
@@ -73,7 +74,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     """Rows of earlier days are deleted, except the newest message of a partition; gold is kept.
     Rebuilding gold from the rest is refused."""
     messages = Messages()
-    old = [r.commit(1, r.level(MV, 1)), r.following(1), r.commit(2, r.level(MV, 2))]
+    old: list[Event] = [r.commit(1, r.level(MV, 1)), r.following(1), r.commit(2, r.level(MV, 2))]
     messages.add_events(old)
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)

@@ -190,4 +190,4 @@ def events(rows: Iterable[BronzeRow]) -> list[LogEvent | DeadLetter]:
         if row.topic.endswith(".dead-letters")
         else decode_log_event(row.value, row.key)
         for row in rows
-    ]  # type: ignore[return-value]
+    ]

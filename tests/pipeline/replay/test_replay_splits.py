@@ -72,11 +72,11 @@ def test_segments_go_on_where_the_one_before_ended(tmp_path: Path) -> None:
         segment.batches = log.batches[first : first + 1] if first < 2 else log.batches[2:]
         segment.write(tmp_path, base)
     rows, _, _ = read(tmp_path)
-    first, second = events(rows)
-    assert isinstance(first, LogCommit)
-    assert isinstance(second, LogCommit)
-    assert (first.first_offset, first.last_offset, len(first.records)) == (0, 4, 3)
-    assert second.last_offset == 5
+    joined, single = events(rows)
+    assert isinstance(joined, LogCommit)
+    assert isinstance(single, LogCommit)
+    assert (joined.first_offset, joined.last_offset, len(joined.records)) == (0, 4, 3)
+    assert single.last_offset == 5
 
 
 def corrupted(log: Log, at: int) -> bytes:

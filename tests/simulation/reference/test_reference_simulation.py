@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.simulation.reference.__main__ import run
 from tests.simulation.reference.bugs import BUGS
 
 SEEDS = 1000
 BLOCK = 100
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))

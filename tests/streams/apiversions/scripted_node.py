@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
+from kio.static.protocol import Entity
 
 from featurewatch.streams.net.address import Address
 
@@ -57,14 +58,14 @@ class ScriptedNode:
                 self.asked.append(key)
                 if self.mute:
                     continue
-                body = struct.pack(">i", correlation) + self.answer(key, version)
+                body = struct.pack(">i", correlation) + self.respond(key, version)
                 writer.write(struct.pack(">i", len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
         finally:
             writer.close()
 
-    def answer(self, key: int, version: int) -> bytes:
+    def respond(self, key: int, version: int) -> bytes:
         """The response without length and correlation id."""
         if key == DESCRIBE_CLUSTER:
             return b"\0" + _bytes_of(self._cluster())
@@ -73,9 +74,9 @@ class ScriptedNode:
             return struct.pack(">hihhh", 35, 1, API_VERSIONS, 0, self.newest)
         return _bytes_of(self._features(version))
 
-    def _features(self, version: int) -> object:
+    def _features(self, version: int) -> Entity:
         form = {3: v3.response, 4: v4.response}[version]
-        return form.ApiVersionsResponse(
+        response: Entity = form.ApiVersionsResponse(
             error_code=ErrorCode.none,
             api_keys=tuple(
                 form.ApiVersion(api_key=i16(k), min_version=i16(0), max_version=i16(highest))
@@ -95,8 +96,9 @@ class ScriptedNode:
                 for n, level in self.finalized.items()
             ),
         )
+        return response
 
-    def _cluster(self) -> object:
+    def _cluster(self) -> Entity:
         form = cluster_v1.response
         return form.DescribeClusterResponse(
             throttle_time=THROTTLE,
@@ -116,7 +118,7 @@ class ScriptedNode:
         )
 
 
-def _bytes_of(entity: object) -> bytes:
+def _bytes_of(entity: Entity) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(entity))(buffer, entity)
     return buffer.getvalue()

@@ -1,6 +1,7 @@
 """Who is in the cluster, as Kafka's answers say it."""
 
 import uuid
+from typing import Any
 
 import pytest
 from kio.schema.describe_cluster import v1 as cluster_v1
@@ -22,7 +23,7 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from tests.streams.apiversions.scripted_node import THROTTLE
 
-QUORUM_EXTRAS = {
+QUORUM_EXTRAS: dict[Any, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     v0: ({}, {}, {}),
     v1: ({"last_fetch_timestamp": i64(0), "last_caught_up_timestamp": i64(0)}, {}, {}),
     v2: (
@@ -117,7 +118,7 @@ def test_questions_exist_in_every_version_that_is_offered():
             assert int(request.__version__) == int(answer.__version__) == version
 
 
-def testwhat_is_not_seen_is_said():
+def test_nodes_that_are_not_covered_are_reported():
     """Controllers without an address, and nodes that advertise the same one."""
     same = Address("h", 9092)
     nodes = {NodeKey(Role.BROKER, NodeId(n)): same for n in (1, 2)}

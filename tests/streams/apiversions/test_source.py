@@ -1,6 +1,9 @@
 """The source against scripted nodes: every round is played by hand."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,67 +15,65 @@ from featurewatch.streams.apiversions import (
 from featurewatch.streams.events import (
     DeadLetter,
     Disagreement,
+    Event,
     NodeAnswer,
     NodeSilent,
     SourceState,
     SourceStatus,
 )
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS
+from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
+from tests.streams.recording_sink import RecordingSink
+
+E = TypeVar("E")
 
 
-class Heard:
-    """Takes what a source publishes."""
+class ApiVersionsSink(RecordingSink):
+    """Keeps the events of the source; dead letters have a topic of their own."""
 
-    def __init__(self):
-        self.events = []
-        self.error = None
-
-    async def publish(self, topic, event):
-        """Keeps an event; it is on the bus at once."""
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+        """Keeps an event."""
         assert topic is (DEAD_LETTERS if isinstance(event, DeadLetter) else API_VERSIONS)
-        self.events.append(event)
-        delivery = asyncio.get_running_loop().create_future()
-        delivery.set_result(None)
-        return delivery
+        return await super().publish(topic, event)
 
-    async def flush(self):
-        """Nothing is ever in flight."""
-
-    def take(self, kind):
+    def take(self, kind: type[E]) -> list[E]:
         """The events of a class since the last call for any; forgets all."""
-        taken = [event for event in self.events if isinstance(event, kind)]
+        events = self.of(kind)
         self.events.clear()
-        return taken
+        return events
 
 
-def source_of(nodes, heard, **settings):
+def source_of(
+    nodes: Sequence[ScriptedNode], sink: ApiVersionsSink, **settings: Any
+) -> ApiVersionsSource:
     """A source that knows the first node."""
-    given = {"bootstrap_servers": (nodes[0].address,), "timeout_s": 1.0, "listing_interval_s": 1e-6}
-    return ApiVersionsSource(ApiVersionsSettings(**(given | settings)), heard, lambda: 1000)
+    given = ApiVersionsSettings(
+        bootstrap_servers=(nodes[0].address,), timeout_s=1.0, listing_interval_s=1e-6
+    )
+    return ApiVersionsSource(replace(given, **settings), sink, lambda: 1000)
 
 
 async def test_all_listed_nodes_are_asked_and_only_changes_are_published():
     """Brokers are found through one of them; a finalized level is published once a node says it."""
-    nodes, heard = [ScriptedNode(), ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard)
+        source = source_of(nodes, sink)
         await source.round()
-        answers = heard.take(NodeAnswer)
+        answers = sink.take(NodeAnswer)
         assert {(a.role, a.node_id, a.address) for a in answers} == {
             (Role.BROKER, 1, str(nodes[0].address)),
             (Role.BROKER, 2, str(nodes[1].address)),
         }
         await source.round()
-        assert heard.take(NodeAnswer) == []
+        assert sink.take(NodeAnswer) == []
         nodes[1].finalized, nodes[1].epoch = {"metadata.version": 21}, 11
         await source.round()
-        (changed,) = heard.take(NodeAnswer)
+        (changed,) = sink.take(NodeAnswer)
         assert (changed.node_id, changed.finalized) == (2, {"metadata.version": 21})
         await source.round()
-        (different,) = heard.take(Disagreement)
+        (different,) = sink.take(Disagreement)
         assert [(v.level, v.nodes) for v in different.views] == [
             (20, ("broker-1",)),
             (21, ("broker-2",)),
@@ -81,9 +82,9 @@ async def test_all_listed_nodes_are_asked_and_only_changes_are_published():
 
 async def test_connections_are_kept():
     """However many rounds: one connection to a node."""
-    nodes, heard = [ScriptedNode(), ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard)
+        source = source_of(nodes, sink)
         for _ in range(5):
             await source.round()
         assert [node.connections for node in nodes] == [1, 1]
@@ -92,71 +93,71 @@ async def test_connections_are_kept():
 
 async def test_a_node_without_version_4_is_read_by_version_3():
     """A node below 3.9 leaves out features whose minimum is 0: its answer is not complete."""
-    nodes, heard = [ScriptedNode(newest=3)], Heard()
+    nodes, sink = [ScriptedNode(newest=3)], ApiVersionsSink()
     nodes[0].supported.append(("kraft.version", 0, 1))
     async with listening(nodes):
-        await source_of(nodes, heard).round()
-        (answer,) = heard.take(NodeAnswer)
+        await source_of(nodes, sink).round()
+        (answer,) = sink.take(NodeAnswer)
         assert answer.supported == {"metadata.version": (7, 30)}
         assert not answer.complete
 
 
 async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
     """The other nodes' answers are published while one question waits for its timeout."""
-    nodes, heard = [ScriptedNode(), ScriptedNode(mute=True)], Heard()
+    nodes, sink = [ScriptedNode(), ScriptedNode(mute=True)], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard, misses=2, timeout_s=0.1)
+        source = source_of(nodes, sink, misses=2, timeout_s=0.1)
         await source.round()
-        assert [a.node_id for a in heard.take(NodeAnswer)] == [1]
+        assert [a.node_id for a in sink.take(NodeAnswer)] == [1]
         assert source.report().detail == "1 of 2 nodes answer; silent: broker-2"
         await source.round()
-        (silent,) = heard.take(NodeSilent)
+        (silent,) = sink.take(NodeSilent)
         assert (silent.node_id, silent.gone) == (2, False)
         assert "did not answer" in silent.detail
         nodes[1].mute = False
         await source.round()
-        assert [a.node_id for a in heard.take(NodeAnswer)] == [2]
+        assert [a.node_id for a in sink.take(NodeAnswer)] == [2]
         assert source.report().state is SourceState.FOLLOWING
 
 
 async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
     """A node that closes its side, after a restart or to have us ask anew, is asked anew (M-50)."""
-    nodes, heard = [ScriptedNode(), ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard, misses=1)
+        source = source_of(nodes, sink, misses=1)
         await source.round()
-        heard.take(NodeAnswer)
+        sink.take(NodeAnswer)
         for place in list(source._peers._open.values()):
             place._writer.transport.abort()
         await source.round()
-        assert heard.take(NodeSilent) == []
+        assert sink.take(NodeSilent) == []
         assert [node.connections for node in nodes] == [2, 2]
 
 
 async def test_a_node_that_is_no_longer_listed_is_gone():
     """The cluster's list decides: at its second listing without it a node is gone."""
-    nodes, heard = [ScriptedNode(), ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard)
+        source = source_of(nodes, sink)
         await source.round()
         for node in nodes:
             node.brokers = node.brokers[:1]
         await source.round()
         await source.round()
-        (gone,) = heard.take(NodeSilent)
+        (gone,) = sink.take(NodeSilent)
         assert (gone.node_id, gone.gone) == (2, True)
 
 
 async def test_a_minimum_above_the_maximum_is_a_dead_letter_and_the_rest_goes_on():
     """The feature is reported with what the node said; its other features are published."""
-    nodes, heard = [ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode()], ApiVersionsSink()
     nodes[0].supported.append(("broken.version", 5, 2))
     async with listening(nodes):
-        source = source_of(nodes, heard)
+        source = source_of(nodes, sink)
         await source.round()
         await source.round()
-        letters = [e for e in heard.events if isinstance(e, DeadLetter)]
-        (answer,) = heard.take(NodeAnswer)
+        letters = [e for e in sink.events if isinstance(e, DeadLetter)]
+        (answer,) = sink.take(NodeAnswer)
         assert answer.supported == {"metadata.version": (7, 30)}
         (letter,) = letters
         assert "'broken.version' has the minimum 5 above the maximum 2" in letter.reason
@@ -165,11 +166,11 @@ async def test_a_minimum_above_the_maximum_is_a_dead_letter_and_the_rest_goes_on
 
 async def test_the_wrong_cluster_stalls_the_source():
     """Nodes of another cluster are never mixed in; the status says which cluster they are of."""
-    nodes, heard = [ScriptedNode(cluster="other")], Heard()
+    nodes, sink = [ScriptedNode(cluster="other")], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard, cluster="mine")
+        source = source_of(nodes, sink, cluster="mine")
         await source.round()
-        (status,) = heard.events
+        (status,) = sink.events
         assert isinstance(status, SourceStatus)
         assert (status.cluster, status.state) == ("mine", SourceState.STALLED)
         assert "belong to cluster other, not mine" in status.detail
@@ -177,10 +178,10 @@ async def test_the_wrong_cluster_stalls_the_source():
 
 async def test_nobody_listening_stalls_the_source_until_somebody_does():
     """It goes on trying; the report says where nobody listens."""
-    node, heard = ScriptedNode(), Heard()
+    node, sink = ScriptedNode(), ApiVersionsSink()
     async with listening([node]):
         address = node.address
-    source = source_of([node], heard, cluster="scripted")
+    source = source_of([node], sink, cluster="scripted")
     await source.round()
     assert source.report().state is SourceState.STALLED
     assert f"nobody listens at {address}" in source.report().detail
@@ -188,44 +189,44 @@ async def test_nobody_listening_stalls_the_source_until_somebody_does():
     async with server:
         await source.round()
         assert source.report().state is SourceState.FOLLOWING
-        states = [e.state for e in heard.events if isinstance(e, SourceStatus)]
+        states = [e.state for e in sink.events if isinstance(e, SourceStatus)]
         assert states == [SourceState.STALLED, SourceState.FOLLOWING]
         await source._peers.retain(())
 
 
 async def test_a_source_whose_bus_is_away_does_not_follow():
     """What it sees reaches nobody: the report says so, with the bus' trouble."""
-    nodes, heard = [ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, heard)
+        source = source_of(nodes, sink)
         await source.round()
-        heard.error = "the bus at h:1 does not answer"
+        sink.error = "the bus at h:1 does not answer"
         assert source.report().state is SourceState.STALLED
-        assert source.report().detail == heard.error
-        heard.error = None
+        assert source.report().detail == sink.error
+        sink.error = None
         assert source.report().state is SourceState.FOLLOWING
 
 
 async def test_a_configured_controller_without_an_id_is_remarked_on():
     """An answer does not say who gives it, so such a controller cannot be asked."""
-    nodes, heard = [ScriptedNode()], Heard()
+    nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         unknown = ControllerAddress(Address("127.0.0.1", 1))
-        source = source_of(nodes, heard, bootstrap_controllers=(unknown,))
+        source = source_of(nodes, sink, bootstrap_controllers=(unknown,))
         await source.round()
         assert "the controller at 127.0.0.1:1 is not asked" in source.report().detail
 
 
 async def test_a_configured_controller_with_an_id_is_asked():
     """``id@host:port`` is enough, whatever the cluster lists."""
-    broker, controller, heard = ScriptedNode(), ScriptedNode(), Heard()
+    broker, controller, sink = ScriptedNode(), ScriptedNode(), ApiVersionsSink()
     async with listening([broker, controller]):
         broker.brokers = broker.brokers[:1]
         controller.brokers = []
         known = ControllerAddress(controller.address, NodeId(7))
-        source = source_of([broker], heard, bootstrap_controllers=(known,))
+        source = source_of([broker], sink, bootstrap_controllers=(known,))
         await source.round()
-        assert {(a.role, a.node_id) for a in heard.take(NodeAnswer)} == {
+        assert {(a.role, a.node_id) for a in sink.take(NodeAnswer)} == {
             (Role.BROKER, 1),
             (Role.CONTROLLER, 7),
         }

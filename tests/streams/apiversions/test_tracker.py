@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from featurewatch.streams.apiversions.node_features import AdvertisedRange, NodeFeatures
 from featurewatch.streams.apiversions.tracker import NodeTracker, TrackerEvent
 from featurewatch.streams.events import DeadLetter, Disagreement, NodeAnswer, NodeSilent
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, NodeKey, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Range,
+    Role,
+)
 
 CLUSTER = ClusterId("c")
 MV = FeatureName("metadata.version")
@@ -22,7 +30,9 @@ def key(text: str) -> NodeKey:
     return NodeKey(role, NodeId(int(text[1:])))
 
 
-def answer(level: int, epoch: int = 100, supported: Mapping = SUPPORTED, faults=()) -> NodeFeatures:
+def features_at(
+    level: int, epoch: int = 100, supported: Mapping[FeatureName, Range] = SUPPORTED, faults=()
+) -> NodeFeatures:
     """A node's answer with one finalized level (0: none)."""
     finalized = {MV: FeatureLevel(level)} if level and epoch >= 0 else {}
     return NodeFeatures(supported, finalized, epoch, complete=True, invalid=tuple(faults))
@@ -43,17 +53,17 @@ class Rounds:
     def play(self, **answers: int | NodeFeatures | None) -> list[TrackerEvent]:
         """One round: each node's level, its whole answer, or None for a miss."""
         self.now_ms += 1000
-        said: list[TrackerEvent] = []
+        events: list[TrackerEvent] = []
         for node, given_answer in answers.items():
             if given_answer is None:
-                said += self.observer.on_no_response(key(node), "timed out", self.now_ms)
+                events += self.observer.on_no_response(key(node), "timed out", self.now_ms)
             else:
-                whole = answer(given_answer) if isinstance(given_answer, int) else given_answer
-                said += self.observer.on_response(key(node), whole, self.now_ms)
-        return said + self.observer.end_round(self.now_ms)
+                whole = features_at(given_answer) if isinstance(given_answer, int) else given_answer
+                events += self.observer.on_response(key(node), whole, self.now_ms)
+        return events + self.observer.end_round(self.now_ms)
 
 
-def brief(said: list[TrackerEvent]) -> list[str]:
+def summaries(said: list[TrackerEvent]) -> list[str]:
     """Events as short lines: who, and what."""
     lines = []
     for event in said:
@@ -73,28 +83,29 @@ def brief(said: list[TrackerEvent]) -> list[str]:
 def test_the_first_round_is_published_whole_and_then_only_changes():
     """M-48: a new level is seen on each node when it says it; equal answers are no news."""
     rounds = Rounds("b1", "c1")
-    assert brief(rounds.play(b1=19, c1=19)) == [
+    assert summaries(rounds.play(b1=19, c1=19)) == [
         "b1 says {'metadata.version': 19}",
         "c1 says {'metadata.version': 19}",
     ]
     assert rounds.play(b1=19, c1=19) == []
-    assert brief(rounds.play(b1=19, c1=20)) == ["c1 says {'metadata.version': 20}"]
-    assert brief(rounds.play(b1=20, c1=20)) == ["b1 says {'metadata.version': 20}"]
+    assert summaries(rounds.play(b1=19, c1=20)) == ["c1 says {'metadata.version': 20}"]
+    assert summaries(rounds.play(b1=20, c1=20)) == ["b1 says {'metadata.version': 20}"]
 
 
 def test_an_epoch_that_grows_is_no_change():
     """A broker's epoch grows with every record of the log."""
     rounds = Rounds("b1")
-    rounds.play(b1=answer(19, epoch=100))
-    assert rounds.play(b1=answer(19, epoch=101)) == []
+    rounds.play(b1=features_at(19, epoch=100))
+    assert rounds.play(b1=features_at(19, epoch=101)) == []
 
 
 def test_a_wider_range_is_a_change():
     """A node that comes back with another release says other ranges."""
     rounds = Rounds("b1")
-    rounds.play(b1=answer(19, supported={MV: (1, 21)}))
-    said = rounds.play(b1=answer(19, supported={MV: (7, 30)}))
-    assert [event.supported for event in said] == [{MV: (7, 30)}]
+    rounds.play(b1=features_at(19, supported={MV: (1, 21)}))
+    (event,) = rounds.play(b1=features_at(19, supported={MV: (7, 30)}))
+    assert isinstance(event, NodeAnswer)
+    assert event.supported == {MV: (7, 30)}
 
 
 def test_a_node_is_silent_after_enough_misses_and_speaks_again():
@@ -103,9 +114,9 @@ def test_a_node_is_silent_after_enough_misses_and_speaks_again():
     rounds.play(b1=19)
     assert rounds.play(b1=None) == []
     assert rounds.play(b1=None) == []
-    assert brief(rounds.play(b1=None)) == ["b1 silent"]
+    assert summaries(rounds.play(b1=None)) == ["b1 silent"]
     assert rounds.play(b1=None) == []
-    assert brief(rounds.play(b1=19)) == ["b1 says {'metadata.version': 19}"]
+    assert summaries(rounds.play(b1=19)) == ["b1 says {'metadata.version': 19}"]
 
 
 def test_a_miss_between_answers_is_no_news():
@@ -125,10 +136,10 @@ def test_a_node_that_is_listed_no_more_is_gone_at_the_second_listing():
     assert rounds.lists("b1") == []
     assert rounds.lists("b1", "b2") == []
     assert rounds.lists("b1") == []
-    assert brief(rounds.lists("b1")) == ["b2 gone"]
+    assert summaries(rounds.lists("b1")) == ["b2 gone"]
     assert rounds.observer.nodes.keys() == {key("b1")}
     rounds.lists("b1", "b2")
-    assert brief(rounds.play(b1=19, b2=19)) == ["b2 says {'metadata.version': 19}"]
+    assert summaries(rounds.play(b1=19, b2=19)) == ["b2 says {'metadata.version': 19}"]
 
 
 def test_a_node_with_another_address_is_published_again():
@@ -136,30 +147,33 @@ def test_a_node_with_another_address_is_published_again():
     rounds = Rounds("b1")
     rounds.play(b1=19)
     rounds.observer.on_listing({key("b1"): "elsewhere:9"}, 0)
-    (said,) = rounds.play(b1=19)
-    assert said.address == "elsewhere:9"
+    (event,) = rounds.play(b1=19)
+    assert isinstance(event, NodeAnswer)
+    assert event.address == "elsewhere:9"
 
 
 def test_levels_without_a_valid_epoch_never_count():
     """M-11: finalized levels count only with an epoch of at least 0."""
     rounds = Rounds("b1", "c1")
     for _ in range(4):
-        said = brief(rounds.play(b1=19, c1=answer(7, epoch=-1)))
-        assert not [line for line in said if line.startswith("disagree")]
-    assert brief(rounds.play(b1=19, c1=answer(19, epoch=5))) == ["c1 says {'metadata.version': 19}"]
+        lines = summaries(rounds.play(b1=19, c1=features_at(7, epoch=-1)))
+        assert not [line for line in lines if line.startswith("disagree")]
+    assert summaries(rounds.play(b1=19, c1=features_at(19, epoch=5))) == [
+        "c1 says {'metadata.version': 19}"
+    ]
 
 
 def test_nodes_that_differ_for_two_rounds_disagree_until_they_agree():
     """The first round of a difference is a change under way; the second is a disagreement."""
     rounds = Rounds("b1", "b2", "c1")
     rounds.play(b1=19, b2=19, c1=19)
-    assert brief(rounds.play(b1=19, b2=20, c1=20))[2:] == []
-    assert brief(rounds.play(b1=19, b2=20, c1=20)) == [
+    assert summaries(rounds.play(b1=19, b2=20, c1=20))[2:] == []
+    assert summaries(rounds.play(b1=19, b2=20, c1=20)) == [
         "disagree 19: broker-1 | 20: broker-2 controller-1"
     ]
     assert rounds.play(b1=19, b2=20, c1=20) == []
-    said = brief(rounds.play(b1=20, b2=20, c1=20))
-    assert said == ["b1 says {'metadata.version': 20}", "disagree 20: broker-2 controller-1"]
+    lines = summaries(rounds.play(b1=20, b2=20, c1=20))
+    assert lines == ["b1 says {'metadata.version': 20}", "disagree 20: broker-2 controller-1"]
     assert rounds.play(b1=20, b2=20, c1=20) == []
 
 
@@ -167,17 +181,17 @@ def test_a_feature_that_only_some_finalized_is_level_0_for_the_others():
     """A level that is absent is level 0, as in Kafka."""
     rounds = Rounds("b1", "b2")
     rounds.play(b1=0, b2=1)
-    assert brief(rounds.play(b1=0, b2=1)) == ["disagree 0: broker-1 | 1: broker-2"]
-    assert brief(rounds.play(b1=0, b2=0))[1:] == ["disagree 0: broker-1"]
+    assert summaries(rounds.play(b1=0, b2=1)) == ["disagree 0: broker-1 | 1: broker-2"]
+    assert summaries(rounds.play(b1=0, b2=0))[1:] == ["disagree 0: broker-1"]
 
 
 def test_a_change_that_travels_slowly_is_no_disagreement():
     """Nodes that follow one after the other, each within a round, disagree with nobody."""
     rounds = Rounds("b1", "b2", "b3")
     rounds.play(b1=19, b2=19, b3=19)
-    said = rounds.play(b1=20, b2=19, b3=19) + rounds.play(b1=20, b2=20, b3=20)
-    said += rounds.play(b1=20, b2=20, b3=20)
-    assert not [event for event in said if isinstance(event, Disagreement)]
+    events = rounds.play(b1=20, b2=19, b3=19) + rounds.play(b1=20, b2=20, b3=20)
+    events += rounds.play(b1=20, b2=20, b3=20)
+    assert not [event for event in events if isinstance(event, Disagreement)]
 
 
 def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():
@@ -189,17 +203,17 @@ def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():
     assert rounds.play(b1=19, b2=20) == []
     assert rounds.play(b1=19, b2=20) == []
     rounds.play(b1=None, b2=20)
-    assert brief(rounds.play(b1=None, b2=20)) == ["b1 silent", "disagree 20: broker-2"]
+    assert summaries(rounds.play(b1=None, b2=20)) == ["b1 silent", "disagree 20: broker-2"]
 
 
 def test_an_impossible_range_is_a_dead_letter_once_and_the_rest_goes_on():
     """A minimum above the maximum is reported; the node's other features are published."""
     reason = "supported feature 'x' has the minimum 3 above the maximum 1"
-    faulty = answer(19, faults=[(AdvertisedRange("x", 3, 1), reason)])
+    faulty = features_at(19, faults=[(AdvertisedRange("x", 3, 1), reason)])
     rounds = Rounds("b1")
-    said = rounds.play(b1=faulty)
-    assert brief(said)[0] == "b1 says {'metadata.version': 19}"
-    (letter,) = (event for event in said if isinstance(event, DeadLetter))
+    events = rounds.play(b1=faulty)
+    assert summaries(events)[0] == "b1 says {'metadata.version': 19}"
+    (letter,) = (event for event in events if isinstance(event, DeadLetter))
     assert reason in letter.reason
     assert letter.payload == b'{"name":"x","low":3,"high":1}'
     assert rounds.play(b1=faulty) == []
@@ -210,7 +224,7 @@ def test_nodes_that_were_never_listed_are_not_heard(rounds_of_strangers):
     """A late answer of a node that is gone changes nothing."""
     rounds = Rounds("b1")
     for _ in range(rounds_of_strangers):
-        assert rounds.observer.on_response(key("b9"), answer(19), 0) == []
+        assert rounds.observer.on_response(key("b9"), features_at(19), 0) == []
         assert rounds.observer.on_no_response(key("b9"), "late", 0) == []
 
 
@@ -234,6 +248,7 @@ def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
             if isinstance(event, Disagreement):
                 views = tuple(view.level for view in event.views)
             else:
+                assert not isinstance(event, DeadLetter)
                 known[f"{event.role[0]}{event.node_id}"] = (
                     None if isinstance(event, NodeSilent) else event.finalized.get(MV, 0)
                 )

@@ -125,3 +125,18 @@ def data_batch(values: Sequence[bytes], base_offset: int = 0, **more: Any) -> by
     """A batch of metadata record values."""
     framed_records = [framed(value, delta) for delta, value in enumerate(values)]
     return batch_of(framed_records, base_offset, **more)
+
+
+HEADER = {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}
+
+
+def snapshot_batches(values: list[bytes], batch_size: int = 100) -> list[bytes]:
+    """The batches of a snapshot."""
+    head = [control_framed(3, HEADER, 0), control_framed(5, {"version": 0, "kRaftVersion": 1}, 1)]
+    out, offset = [batch_of(head, 0, leader_epoch=7, control=True)], 2
+    for start in range(0, len(values), batch_size):
+        some = values[start : start + batch_size]
+        out.append(data_batch(some, offset, leader_epoch=7))
+        offset += len(some)
+    foot = [control_framed(4, {"version": 0}, 0)]
+    return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]

@@ -1,6 +1,7 @@
 """From bytes to what znodes say: every form that Kafka or a draft ever wrote, and what is wrong."""
 
 import time
+from typing import Any
 
 import orjson
 import pytest
@@ -11,7 +12,7 @@ from featurewatch.streams.codec.events import decode as decode_event
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import ZnodeChange
 from featurewatch.streams.topics import ZOOKEEPER
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -29,7 +30,7 @@ from featurewatch.streams.znodes import (
 from featurewatch.streams.zookeeper.decoding.znodes import decode_znode
 from featurewatch.streams.zookeeper.paths import WatchScope
 
-BROKER = {
+BROKER: dict[str, Any] = {
     "version": 5,
     "host": "kafka-1",
     "port": 9092,
@@ -50,7 +51,12 @@ PATHS = [
 ]
 
 
-def read(path: str, content: object):
+def levels(**levels: int) -> dict[FeatureName, FeatureLevel]:
+    """Finalized levels by feature."""
+    return {FeatureName(name): FeatureLevel(level) for name, level in levels.items()}
+
+
+def read(path: str, content: object) -> Any:
     """What stands at the path, where nothing is wrong with it."""
     decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
     assert decoded.error is None
@@ -60,11 +66,12 @@ def read(path: str, content: object):
 def complaint(path: str, content: object) -> str:
     """What is wrong with a znode that cannot be read."""
     decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
+    assert decoded.error is not None
     assert decoded.content == UnreadableZnode(decoded.error)
     return decoded.error
 
 
-def without(content: dict, name: str) -> dict:
+def without(content: dict[str, Any], name: str) -> dict[str, Any]:
     """The object without a field."""
     return {key: value for key, value in content.items() if key != name}
 
@@ -73,9 +80,9 @@ def test_a_broker_of_schema_5():
     """Features came with schema 5, every key of schema 4 stays (F-01), and the range is its own
     (F-05)."""
     assert read("/brokers/ids/7", BROKER) == BrokerZnode(
-        node_id=7,
+        node_id=NodeId(7),
         schema=5,
-        features={"group": (1, 3)},
+        features={FeatureName("group"): (1, 3)},
         addresses={"CLIENT": "kafka-1:9092", "REPLICATION": "[::1]:9093"},
         rack="dc1",
         started_ms=2233345666,
@@ -111,6 +118,7 @@ def test_a_broker_whose_minimum_is_above_its_maximum():
     """It is complained of, and what the broker says is taken all the same."""
     features = {"group": {"min_version": 4, "max_version": 3}}
     decoded = decode_znode("/brokers/ids/1", orjson.dumps(BROKER | {"features": features}))
+    assert isinstance(decoded.content, BrokerZnode)
     assert decoded.content.features == {"group": (4, 3)}
     assert decoded.error == ("it supports 'group' from 4 to 3: the minimum is above the maximum")
 
@@ -156,7 +164,7 @@ def test_released_features_with_minimums():
         "features": {"group": {"max_version_level": 3, "min_version_level": 2}},
     }
     assert read("/feature", content) == FeaturesZnode(
-        FeaturesForm.RELEASED_1, 1, True, {"group": 3}, {"group": 2}
+        FeaturesForm.RELEASED_1, 1, True, levels(group=3), levels(group=2)
     )
 
 
@@ -164,7 +172,7 @@ def test_released_features_without_minimums():
     """Schema 2 has one level for each feature and no min_version_level (M-14, F-09)."""
     content = {"version": 2, "status": 1, "features": {"group": {"max_version_level": 3}}}
     assert read("/feature", content) == FeaturesZnode(
-        FeaturesForm.RELEASED_2, 2, True, {"group": 3}
+        FeaturesForm.RELEASED_2, 2, True, levels(group=3)
     )
 
 
@@ -210,7 +218,7 @@ def test_features_of_the_early_draft():
     """The levels stand in data.features, under the key version (F-06, F-07)."""
     content = {"version": 0, "data": {"features": {"eos": {"version": 3}, "off": {"version": 0}}}}
     assert read("/features", content) == FeaturesZnode(
-        FeaturesForm.EARLY_DRAFT, 0, True, {"eos": 3, "off": 0}
+        FeaturesForm.EARLY_DRAFT, 0, True, levels(eos=3, off=0)
     )
 
 
@@ -224,7 +232,7 @@ def test_features_of_the_later_draft():
     """The levels stand in features, under the key version_level, 64 bits wide (F-06, F-09)."""
     content = {"version": 2**33, "features": {"eos": {"version_level": 2**40}}}
     assert read("/features", content) == FeaturesZnode(
-        FeaturesForm.LATER_DRAFT, 2**33, True, {"eos": 2**40}
+        FeaturesForm.LATER_DRAFT, 2**33, True, levels(eos=2**40)
     )
 
 
@@ -274,9 +282,9 @@ def test_broken_draft_features(content, said):
 def test_the_controller():
     """Until 3.3 without, then with KRaft's epoch, which is -1 while a broker is the controller."""
     old = {"version": 1, "brokerid": 3, "timestamp": "1700000000000"}
-    assert read("/controller", old) == ControllerZnode(3, -1, 1700000000000)
+    assert read("/controller", old) == ControllerZnode(NodeId(3), -1, 1700000000000)
     new = old | {"version": 2, "kraftControllerEpoch": 9}
-    assert read("/controller", new) == ControllerZnode(3, 9, 1700000000000)
+    assert read("/controller", new) == ControllerZnode(NodeId(3), 9, 1700000000000)
     assert "brokerid is missing" in complaint("/controller", without(old, "brokerid"))
 
 
@@ -306,14 +314,16 @@ def test_the_migration():
         "kraft_metadata_offset": 2**40,
         "kraft_metadata_epoch": 2,
     }
-    assert read("/migration", content) == MigrationZnode(3000, 2, 2**40, 2)
+    assert read("/migration", content) == MigrationZnode(NodeId(3000), 2, 2**40, 2)
     assert "version is 1" in complaint("/migration", content | {"version": 1})
 
 
 def test_a_partition_state():
     """Topic and partition come from the path; recovering is said only while it lasts."""
     content = {"version": 1, "leader": 2, "leader_epoch": 9, "controller_epoch": 4, "isr": [2, 3]}
-    assert read(STATE, content) == PartitionStateZnode("orders.v1", 12, 2, 9, 4, (2, 3), False)
+    assert read(STATE, content) == PartitionStateZnode(
+        "orders.v1", 12, NodeId(2), 9, 4, (NodeId(2), NodeId(3)), False
+    )
     assert read(STATE, content | {"leader": -1, "leader_recovery_state": 1}).recovering
     assert "leader_recovery_state" in complaint(STATE, content | {"leader_recovery_state": 2})
     assert "isr is not a list" in complaint(STATE, content | {"isr": "2,3"})
@@ -361,6 +371,7 @@ def test_hostile_bytes_are_refused_in_one_short_line_and_at_once(path, data):
     assert time.process_time() - began < 1
     if not path.startswith("/admin/delete_topics/"):
         assert isinstance(decoded.content, UnreadableZnode)
+        assert decoded.error is not None
         assert len(decoded.error) < 300
         assert "\n" not in decoded.error
 

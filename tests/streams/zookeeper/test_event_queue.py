@@ -8,6 +8,7 @@ from featurewatch.streams.zookeeper.event_queue import (
     ReadCompleted,
     SessionConnected,
     SessionDisconnected,
+    SessionEvent,
     WatchTriggered,
 )
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
@@ -25,7 +26,7 @@ async def test_what_is_put_by_a_thread_is_taken_in_order():
 
     thread = threading.Thread(target=work)
     thread.start()
-    taken = []
+    taken: list[SessionEvent] = []
     async with asyncio.timeout(30):
         while len(taken) < len(put):
             await inbox.wait(5)

@@ -53,12 +53,9 @@ def test_kazoo_is_used_in_one_place():
 def test_no_write_of_kazoo_is_named():
     """Neither as it is nor as its asynchronous form."""
     session = next(path for path in SOURCES if path.name == "session.py")
-    named = {node.attr for node in ast.walk(ast.parse(session.read_text())) if _is_attribute(node)}
+    nodes = ast.walk(ast.parse(session.read_text()))
+    named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert not named & WRITES
-
-
-def _is_attribute(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute)
 
 
 def _imports(path: Path) -> set[str]:

@@ -1,5 +1,7 @@
 """The settings of the ZooKeeper source: addresses, chroots and logins."""
 
+from typing import Any
+
 import pytest
 from kazoo.client import KazooClient
 
@@ -54,5 +56,6 @@ def test_a_mechanism_that_zookeeper_does_not_have():
 @pytest.mark.parametrize("name", ["session_timeout_ms", "heartbeat_ms", "window"])
 def test_numbers_that_would_stop_it(name):
     """Nothing below 1 is taken."""
+    settings: dict[str, Any] = {name: 0}
     with pytest.raises(ValueError, match=f"{name} must be at least 1"):
-        ZookeeperSettings("a:1", **{name: 0})
+        ZookeeperSettings("a:1", **settings)

@@ -48,7 +48,7 @@ def place(text: str) -> OffsetAndEpoch:
     return OffsetAndEpoch(int(offset), int(epoch))
 
 
-def spell_ask(ask: requests.ObserverRequest) -> str:
+def spell_request(ask: requests.ObserverRequest) -> str:
     """A question as the table has it."""
     if isinstance(ask, requests.FetchRequest):
         at = f"{ask.position.offset}@{ask.position.epoch}"
@@ -69,7 +69,7 @@ def spell_output(output: ObserverOutput) -> str:
             return f"whole {spelled}" if last else f"bytes {spelled}+{position}"
 
 
-def read_answer(
+def parse_response(
     text: str, ask: requests.ObserverRequest
 ) -> requests.ObserverResponse | requests.RequestFailure:
     """The answer that the table spells."""
@@ -116,7 +116,7 @@ class Script:
         self.now_ms = 1000
         self.waited_ms = 0
 
-    def ask(self) -> requests.ObserverRequest:
+    def next_request(self) -> requests.ObserverRequest:
         """The next question, after waiting out pauses."""
         self.waited_ms = 0
         while isinstance(step := self.observer.next_action(self.now_ms), Backoff):
@@ -127,7 +127,7 @@ class Script:
 
     def reply(self, text: str, ask: requests.ObserverRequest) -> list[ObserverOutput]:
         """Give the spelled answer."""
-        answer = read_answer(text, ask)
+        answer = parse_response(text, ask)
         if isinstance(answer, requests.RequestFailure):
             self.observer.on_failure(answer, self.now_ms)
             return []
@@ -137,12 +137,12 @@ class Script:
         """Play all rows; the first that differs fails with its text."""
         for row in filter(None, (line.strip() for line in table.splitlines())):
             question, answer, expected = (part.strip() for part in row.split("|"))
-            ask = self.ask()
-            assert spell_ask(ask) == question, row
-            outputs = [spell_output(output) for output in self.reply(answer, ask)]
+            request = self.next_request()
+            assert spell_request(request) == question, row
+            outputs = [spell_output(output) for output in self.reply(answer, request)]
             wanted = [part.strip() for part in expected.split(",") if part.strip()]
-            said = [part for part in wanted if not self._holds(part, row)]
-            assert outputs == said, row
+            lines = [part for part in wanted if not self._holds(part, row)]
+            assert outputs == lines, row
 
     def _holds(self, part: str, row: str) -> bool:
         word, _, rest = part.partition(" ")

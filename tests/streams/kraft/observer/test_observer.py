@@ -149,9 +149,9 @@ def test_from_4_1_on_the_leader_says_when_the_watermark_moves() -> None:
         a 1@5 e5 w500 | ok v=18 leader=1@5 hw=1                    | commit 0-0, following
         """
     )
-    ask = run.ask()
-    assert isinstance(ask, FetchRequest)
-    assert ask.high_watermark == 1
+    request = run.next_request()
+    assert isinstance(request, FetchRequest)
+    assert request.high_watermark == 1
     assert run.waited_ms == 0
 
 
@@ -172,10 +172,10 @@ def test_a_batch_larger_than_the_answer_is_asked_for_with_more() -> None:
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
     asked = []
     for _ in range(3):
-        ask = run.ask()
-        assert isinstance(ask, FetchRequest)
-        asked.append(ask.max_bytes)
-        run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", ask)
+        request = run.next_request()
+        assert isinstance(request, FetchRequest)
+        asked.append(request.max_bytes)
+        run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", request)
     assert asked == [100, 800, 5000]
     assert run.observer.stall_reason is not None
     assert "no whole batch follows offset 0" in run.observer.stall_reason.message
@@ -269,7 +269,7 @@ def test_a_rebuilt_cluster_is_recognised_when_all_controllers_are_behind() -> No
     run = script("10@5", bootstrap="ab")
     outputs: list[ObserverOutput] = []
     while not outputs and run.now_ms < 60_000:
-        outputs = run.reply("UNKNOWN_LEADER_EPOCH leader=1@2", run.ask())
+        outputs = run.reply("UNKNOWN_LEADER_EPOCH leader=1@2", run.next_request())
     assert 11_000 <= run.now_ms < 13_000
     assert [spell_output(output) for output in outputs] == ["reset 0-9"]
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@2 at 1=a |")
@@ -279,9 +279,9 @@ def test_one_controller_that_is_behind_proves_nothing() -> None:
     """While another controller cannot be asked, an older epoch is not believed, however long."""
     run = script("10@5", bootstrap="ab")
     while run.now_ms < 100_000:
-        ask = run.ask()
-        answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if ask.to.host == "a" else "gone"
-        assert run.reply(answer, ask) == []
+        request = run.next_request()
+        answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if request.to.host == "a" else "gone"
+        assert run.reply(answer, request) == []
     assert run.observer.next_position == OffsetAndEpoch(10, 5)
 
 
@@ -418,7 +418,9 @@ def test_trouble_keeps_its_beginning() -> None:
     run = script(bootstrap="ab")
     first_ms = run.now_ms
     for _ in range(20):
-        run.observer.on_failure(RequestFailure("nobody listens"), run.now_ms if run.ask() else 0)
+        run.observer.on_failure(
+            RequestFailure("nobody listens"), run.now_ms if run.next_request() else 0
+        )
     assert run.observer.stall_reason is not None
     assert run.observer.stall_reason.since_ms == first_ms
     assert run.now_ms - first_ms > 5000

@@ -99,7 +99,7 @@ class Run:
         if isinstance(step, Backoff):
             self.now_ms += step.ms
             return
-        answer = self.quorum.answer(step, self.version, number)
+        answer = self.quorum.respond(step, self.version, number)
         if lost or answer is None:
             self.observer.on_failure(RequestFailure("lost"), self.now_ms)
             return

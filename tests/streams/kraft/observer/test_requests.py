@@ -1,10 +1,13 @@
 """Questions on the wire: every version bears replica id -1, and answers come back as values."""
 
 import io
+from typing import Any
 
 import pytest
+from kio.schema.types import BrokerId
 from kio.serial import entity_reader, entity_writer
 
+from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.requests import FetchRequest, FetchSnapshotRequest
 from featurewatch.streams.net.address import Address
@@ -14,7 +17,7 @@ FETCH = FetchRequest(Address("a", 1), 7, OffsetAndEpoch(5, 3), 4, 500, 1 << 20)
 SNAPSHOT = FetchSnapshotRequest(Address("a", 1), 7, OffsetAndEpoch(20, 4), 100, 1 << 20)
 
 
-class Speaks:
+class HighestVersions:
     """A node that speaks up to some versions."""
 
     def __init__(self, **highest: int) -> None:
@@ -29,10 +32,13 @@ class Speaks:
 @pytest.mark.parametrize("version", range(13, 19))
 def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
     """The bytes of each Fetch version, read back, have replica id -1 and the place asked for."""
-    request, _, _ = fetch_api.encode_request(FETCH, "cluster", Speaks(fetch=version, snapshot=0))
+    request, _, _ = fetch_api.encode_request(
+        FETCH, "cluster", HighestVersions(fetch=version, snapshot=0)
+    )
     assert request.__version__ == version
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
+    back: Any
     back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
     state = getattr(back, "replica_state", back)
     assert state.replica_id == -1
@@ -47,10 +53,11 @@ def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
 def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
     """FetchSnapshot names the log by name, and bears replica id -1."""
     request, _, _ = fetch_api.encode_request(
-        SNAPSHOT, "cluster", Speaks(fetch=13, snapshot=version)
+        SNAPSHOT, "cluster", HighestVersions(fetch=13, snapshot=version)
     )
     buffer = io.BytesIO()
     entity_writer(type(request))(buffer, request)
+    back: Any
     back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
     assert back.replica_id == -1
     assert back.topics[0].name == "__cluster_metadata"
@@ -59,7 +66,7 @@ def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
 
 def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should anyone ever put an id in, the request is not built."""
-    monkeypatch.setattr(fetch_api, "NO_REPLICA", fetch_api.BrokerId(1))
+    monkeypatch.setattr(fetch_api, "NO_REPLICA", BrokerId(1))
     request = fetch_api.fetch_request(FETCH, "cluster", 17)
     monkeypatch.undo()
     with pytest.raises(AssertionError, match="bears the replica id 1"):
@@ -69,11 +76,11 @@ def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("node", "line"),
     [
-        (Speaks(fetch=17), "a:1 is a broker's listener"),
-        (Speaks(fetch=12, snapshot=0), "a:1 is older than Kafka 3.3"),
+        (HighestVersions(fetch=17), "a:1 is a broker's listener"),
+        (HighestVersions(fetch=12, snapshot=0), "a:1 is older than Kafka 3.3"),
     ],
 )
-def test_nodes_that_do_not_serve_the_log(node: Speaks, line: str) -> None:
+def test_nodes_that_do_not_serve_the_log(node: HighestVersions, line: str) -> None:
     """Before anything is asked, what the node speaks tells a broker and an old release."""
-    with pytest.raises(fetch_api.NotAControllerError, match=line):
+    with pytest.raises(NotAControllerError, match=line):
         fetch_api.encode_request(FETCH, "cluster", node)

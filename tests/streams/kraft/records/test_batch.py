@@ -19,13 +19,13 @@ LOG = [
 
 def test_header_is_read() -> None:
     """Offsets, epoch, append time and kind of each batch come from its header."""
-    found = scan_batches(b"".join(LOG))
-    assert (found.consumed, found.error) == (sum(map(len, LOG)), "")
+    scan = scan_batches(b"".join(LOG))
+    assert (scan.consumed, scan.error) == (sum(map(len, LOG)), "")
     assert [
         (b.base_offset, b.last_offset, b.leader_epoch, b.control, b.record_count, b.error)
-        for b in found.batches
+        for b in scan.batches
     ] == [(0, 2, 1, False, 3, ""), (3, 3, 2, True, 1, ""), (4, 4, 2, False, 1, "")]
-    assert [b.append_ms for b in found.batches] == [1_700_000_000_000] * 2 + [1_700_000_000_001]
+    assert [b.append_ms for b in scan.batches] == [1_700_000_000_000] * 2 + [1_700_000_000_001]
 
 
 def test_any_buffer_will_do() -> None:
@@ -39,10 +39,10 @@ def test_cut_off_tail_is_left() -> None:
     log = b"".join(LOG)
     ends = [0, len(LOG[0]), len(LOG[0]) + len(LOG[1]), len(log)]
     for size in range(len(log) + 1):
-        found = scan_batches(log[:size])
-        assert found.error == ""
-        assert found.consumed == max(end for end in ends if end <= size)
-        assert len(found.batches) == ends.index(found.consumed)
+        scan = scan_batches(log[:size])
+        assert scan.error == ""
+        assert scan.consumed == max(end for end in ends if end <= size)
+        assert len(scan.batches) == ends.index(scan.consumed)
     assert [b.base_offset for b in scan_batches(log, ends[1]).batches] == [3, 4]
 
 
@@ -68,14 +68,14 @@ def test_each_damaged_byte_is_noticed(at: int) -> None:
 def test_impossible_length_ends_the_scan(length: int, fault: str) -> None:
     """Behind a length that cannot be true nothing can be found: what came before is given."""
     impossible = LOG[1][:8] + struct.pack(">i", length) + LOG[1][12:]
-    found = scan_batches(LOG[0] + impossible)
-    assert (len(found.batches), found.consumed, found.error) == (1, len(LOG[0]), fault)
+    scan = scan_batches(LOG[0] + impossible)
+    assert (len(scan.batches), scan.consumed, scan.error) == (1, len(LOG[0]), fault)
 
 
 def test_other_format_ends_the_scan() -> None:
     """A batch of another format is told, by its number."""
-    found = scan_batches(LOG[0][:16] + b"\x01" + LOG[0][17:])
-    assert (found.batches, found.error) == ([], "record batch format 1 is not known, only 2")
+    scan = scan_batches(LOG[0][:16] + b"\x01" + LOG[0][17:])
+    assert (scan.batches, scan.error) == ([], "record batch format 1 is not known, only 2")
 
 
 def test_longest_batch_passes() -> None:
@@ -109,6 +109,6 @@ def test_arbitrary_bytes_raise_nothing(raw: bytes, at: int, patch: bytes) -> Non
     """Neither random bytes nor a log that was written over make the scan raise or go astray."""
     log = b"".join(LOG)
     for data in (raw, log[:at] + patch + log[at + len(patch) :]):
-        found = scan_batches(data)
-        assert 0 <= found.consumed <= len(data)
-        assert found.consumed == (found.batches[-1].end if found.batches else 0)
+        scan = scan_batches(data)
+        assert 0 <= scan.consumed <= len(data)
+        assert scan.consumed == (scan.batches[-1].end if scan.batches else 0)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,7 @@ from featurewatch.streams.kraft.records.selection import (
     TRANSACTION_MARKERS,
     TYPE_BY_KEY,
 )
-
-ROOT = Path(__file__).resolve().parents[4]
+from tests.paths import ROOT
 
 
 @pytest.mark.stack

@@ -301,9 +301,9 @@ def test_secrets_are_never_told(kind: str) -> None:
     (record,) = decode([value]).records
     assert (record["type"], tuple(record["data"])) == (kind, REDACTED_RECORD_TYPES[kind])
     for damaged in (value[:3], value[:6], value[:2] + b"\x05" + value[3:], b"\x02" + value[1:]):
-        told = decode([damaged + SECRET.encode()])
-        assert SECRET not in repr(told)
-        assert all(lost.payload == b"" for lost in told.undecoded)
+        decoded = decode([damaged + SECRET.encode()])
+        assert SECRET not in repr(decoded)
+        assert all(lost.payload == b"" for lost in decoded.undecoded)
     for framing, _ in framings(value):
         assert SECRET not in repr(EVERYTHING.decode(one_batch(batch_of([framing]))))
 

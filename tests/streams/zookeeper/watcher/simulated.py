@@ -6,18 +6,22 @@ test says when a server takes a request, applies a transaction, or a message rea
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.znodes import Znode, ZnodeContent
 from featurewatch.streams.zookeeper.decoding.znodes import decode_znode
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
+from featurewatch.streams.zookeeper.watcher.changes import WatcherEvent
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadChildren,
     ReadData,
     ReadForbidden,
     ReadOperation,
     ReadRequest,
+    ReadResult,
     Synced,
     ZnodeAbsent,
     ZnodeVersion,
@@ -112,6 +116,21 @@ def children(nodes: dict[str, Node], path: str) -> list[str]:
     return sorted(name for name in below if "/" not in name)
 
 
+class WatchFired(NamedTuple):
+    """A watch fires."""
+
+    generation: int
+    target: WatchTarget
+
+
+class ReadDone(NamedTuple):
+    """The server responds to a read, with the last transaction that it has applied."""
+
+    token: int
+    result: ReadResult
+    zxid: int
+
+
 class Connection:
     """A client's connection to a server that has applied the log up to ``applied``."""
 
@@ -120,7 +139,7 @@ class Connection:
         self.applied = applied
         self.observer = observer
         self.requests: deque[ReadRequest] = deque()
-        self.wire: deque[tuple] = deque()
+        self.wire: deque[WatchFired | ReadDone] = deque()
         self.watches: set[tuple[int, WatchTarget]] = set()
         self.seen = 0
         """The newest transaction of which the client was told."""
@@ -132,10 +151,10 @@ class Connection:
 
     def send(self) -> bool:
         """The client sends what it wants to ask next, if anything."""
-        ask = self.observer.next_request()
-        if ask is None:
+        request = self.observer.next_request()
+        if request is None:
             return False
-        self.requests.append(ask)
+        self.requests.append(request)
         return True
 
     def apply(self) -> None:
@@ -157,7 +176,7 @@ class Connection:
             hit = WatchTarget(target.path, TargetKind.DATA) in fire if exists else target in fire
             if hit:
                 self.watches.discard(left)
-                self.wire.append(("fired", generation, target))
+                self.wire.append(WatchFired(generation, target))
 
     @property
     def _existence(self) -> set[tuple[int, WatchTarget]]:
@@ -168,14 +187,14 @@ class Connection:
         """The server takes the next request."""
         if not self.requests:
             return
-        ask = self.requests.popleft()
-        if ask.operation is ReadOperation.SYNC:
+        request = self.requests.popleft()
+        if request.operation is ReadOperation.SYNC:
             while self.applied < self.ensemble.zxid:
                 self.apply()
-        outcome = self._outcome(ask, self.ensemble.states[self.applied])
-        self.wire.append(("answer", ask.token, outcome, self.applied))
+        outcome = self._outcome(request, self.ensemble.states[self.applied])
+        self.wire.append(ReadDone(request.token, outcome, self.applied))
 
-    def _outcome(self, ask: ReadRequest, nodes: dict[str, Node]):
+    def _outcome(self, ask: ReadRequest, nodes: dict[str, Node]) -> ReadResult:
         path = ask.target.path
         node = nodes.get(path)
         if ask.operation is ReadOperation.SYNC:
@@ -196,17 +215,18 @@ class Connection:
             return ReadChildren(tuple(children(nodes, path)))
         return ReadData(node.data, node.stat)
 
-    def deliver(self, now_ms: int) -> list:
-        """The next message reaches the client; gives what the observer says."""
+    def deliver(self, now_ms: int) -> list[WatcherEvent]:
+        """The next message reaches the client; gives the events that the watcher publishes."""
         if not self.wire:
             return []
-        kind, *message = self.wire.popleft()
-        if kind == "fired":
-            self.observer.on_watch(*message)
+        message = self.wire.popleft()
+        if isinstance(message, WatchFired):
+            self.observer.on_watch(message.generation, message.target)
             return []
-        token, outcome, zxid = message
-        self.seen = max(self.seen, zxid)
-        return self.observer.on_response(token, outcome, zxid, now_ms, now_ms)
+        self.seen = max(self.seen, message.zxid)
+        return self.observer.on_response(
+            message.token, message.result, message.zxid, now_ms, now_ms
+        )
 
 
 class Auditor:
@@ -214,19 +234,19 @@ class Auditor:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
-        self.known: dict[str, tuple[ZnodeVersion, object]] = {}
+        self.known: dict[str, tuple[ZnodeVersion, ZnodeContent]] = {}
         self.ids: set[str] = set()
         self.passed_over = 0
         """Versions that the snapshots jumped over."""
-        self.said_passed_over = 0
-        self.events: list = []
+        self.reported_passed_over = 0
+        self.events: list[ZnodeChange | ZnodeSnapshot] = []
         self.dead_letters: list[DeadLetter] = []
-        self._reading: dict[str, tuple[ZnodeVersion, object]] | None = None
+        self._reading: dict[str, tuple[ZnodeVersion, ZnodeContent]] | None = None
         self._first = True
 
-    def take(self, said: list) -> None:
-        """Takes events in order."""
-        for event in said:
+    def apply(self, events: list[WatcherEvent]) -> None:
+        """Applies events in order."""
+        for event in events:
             if isinstance(event, DeadLetter):
                 self.dead_letters.append(event)
                 continue
@@ -274,7 +294,7 @@ class Auditor:
                 assert stat.version >= before[0].version, "a reading went back"
                 self.passed_over += max(0, stat.version - before[0].version - 1)
         text = event.reason.partition("not told: ")[2]
-        self.said_passed_over += int(text or 0)
+        self.reported_passed_over += int(text or 0)
         self._first = False
         self.known, self._reading = self._reading, None
 
@@ -283,11 +303,11 @@ class Auditor:
         assert any(path not in state for state in states), f"{path} was never gone"
 
 
-def _of(znode) -> tuple[ZnodeVersion, object]:
+def _of(znode: Znode) -> tuple[ZnodeVersion, ZnodeContent]:
     return ZnodeVersion(znode.czxid, znode.mzxid, znode.version, znode.owner), znode.content
 
 
-def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[ZnodeVersion, object]]:
+def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[ZnodeVersion, ZnodeContent]]:
     """What an observer should know once all is quiet."""
     return {
         path: (node.stat, decode_znode(path, node.data).content)
@@ -304,7 +324,7 @@ def settle(connection: Connection, auditor: Auditor, now_ms: int) -> None:
         sent = connection.send()
         connection.serve()
         connection.apply()
-        auditor.take(connection.deliver(now_ms))
+        auditor.apply(connection.deliver(now_ms))
         if not sent and not connection.busy and connection.observer.caught_up:
             return
     raise AssertionError(f"it does not come to rest: {connection.observer.stall_reason}")

@@ -4,11 +4,12 @@ import pytest
 
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.streams.znodes import UnreadableZnode
+from featurewatch.streams.znodes import BrokerZnode, PartitionStateZnode, UnreadableZnode
 from featurewatch.streams.zookeeper.paths import CLUSTER_ID, TargetKind, WatchScope, WatchTarget
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadFailed,
     ReadOperation,
+    ReadRequest,
     WatcherTiming,
     ZnodeAbsent,
 )
@@ -28,7 +29,7 @@ from tests.streams.zookeeper.watcher.simulated import (
 PACE = WatcherTiming(forbidden_retry_ms=100, retry_ms=100, lag_pause_ms=10, rebuilt_after_ms=1000)
 
 
-class Scene:
+class WatchedEnsemble:
     """An ensemble and an observer of it."""
 
     def __init__(self, cluster: str | None = CLUSTER, wanted: WatchScope | None = None) -> None:
@@ -48,6 +49,12 @@ class Scene:
         """Lets everything happen until the observer follows."""
         settle(self.connection, self.auditor, self.now_ms)
 
+    def request(self) -> ReadRequest:
+        """The next request of the watcher, which has one."""
+        request = self.observer.next_request()
+        assert request is not None
+        return request
+
     def run(self, steps: int = 60) -> None:
         """Lets things happen for a while."""
         for _ in range(steps):
@@ -56,7 +63,7 @@ class Scene:
             self.connection.send()
             self.connection.serve()
             self.connection.apply()
-            self.auditor.take(self.connection.deliver(self.now_ms))
+            self.auditor.apply(self.connection.deliver(self.now_ms))
 
     @property
     def line(self) -> str:
@@ -75,14 +82,14 @@ class Scene:
 
 def test_the_order_after_a_connection():
     """First a sync, then the cluster's id, then the rest; nothing is said before all is read."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     asked = []
     for _ in range(3):
-        ask = scene.observer.next_request()
-        asked.append((ask.operation, ask.target.path))
+        request = scene.request()
+        asked.append((request.operation, request.target.path))
         if len(asked) < 3:
             assert scene.observer.next_request() is None
-        scene.connection.requests.append(ask)
+        scene.connection.requests.append(request)
         scene.connection.serve()
         assert scene.connection.deliver(0) == []
     assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
@@ -93,7 +100,7 @@ def test_the_order_after_a_connection():
 
 def test_the_cluster_is_learned_where_none_is_configured():
     """Whoever's znodes they are, the events carry its id."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     assert scene.observer.cluster is None
     scene.settle()
     assert scene.observer.cluster == CLUSTER
@@ -102,10 +109,11 @@ def test_the_cluster_is_learned_where_none_is_configured():
 
 def test_no_cluster_yet_and_then_one():
     """An absent id is waited for, and the line tells a missing chroot from an empty one."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.delete("/cluster/id")
     scene.run()
     assert "no Kafka registered here yet" in scene.line
+    assert scene.observer.stall_reason is not None
     assert scene.observer.stall_reason.permanent
     scene.ensemble.make("/cluster/id", cluster_id())
     scene.settle()
@@ -114,7 +122,7 @@ def test_no_cluster_yet_and_then_one():
 
 def test_no_chroot():
     """Where not even the chroot is, it is the chroot that is to be checked."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     for path in ("/cluster/id", "/brokers/ids", "/brokers", "/cluster", "/"):
         scene.ensemble.delete(path)
     scene.run()
@@ -123,7 +131,7 @@ def test_no_chroot():
 
 def test_another_cluster_and_then_the_right_one():
     """Nothing of another cluster is read or said; when the id is right all is."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.set("/cluster/id", cluster_id("other"))
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
@@ -137,7 +145,7 @@ def test_another_cluster_and_then_the_right_one():
 
 def test_a_cluster_that_becomes_another_one():
     """What comes after is not the cluster's any more, and is not said."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.settle()
     said = len(scene.auditor.events)
     scene.ensemble.set("/cluster/id", cluster_id("other"))
@@ -148,7 +156,10 @@ def test_a_cluster_that_becomes_another_one():
     assert [event.path for event in scene.changes() if event.path == "/cluster/id"] == []
     scene.ensemble.set("/feature", content("/feature", 2))
     scene.run()
-    assert "/feature" not in {event.path for event in scene.auditor.events[said + 1 :]}
+    later = scene.auditor.events[said + 1 :]
+    changes = [event for event in later if isinstance(event, ZnodeChange)]
+    assert changes == later
+    assert "/feature" not in {change.path for change in changes}
     scene.ensemble.set("/cluster/id", cluster_id())
     scene.settle()
     assert scene.auditor.known == truth(scene.ensemble, {"/feature", "/cluster/id"})
@@ -156,7 +167,7 @@ def test_a_cluster_that_becomes_another_one():
 
 def test_an_id_that_cannot_be_read():
     """A broken id does not say whose znodes these are: a dead letter, and no more."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.set("/cluster/id", b"{")
     scene.run()
     assert "is unreadable" in scene.line
@@ -166,11 +177,11 @@ def test_an_id_that_cannot_be_read():
 
 def test_an_id_that_may_not_be_read():
     """With the id in the settings the rest is followed; without, it is what is missing."""
-    scene = Scene(cluster=None)
+    scene = WatchedEnsemble(cluster=None)
     scene.ensemble.forbid("/cluster/id")
     scene.run()
     assert "or the cluster's id in the settings" in scene.line
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.forbid("/cluster/id")
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.run()
@@ -181,7 +192,7 @@ def test_an_id_that_may_not_be_read():
 
 def test_what_may_not_be_read_is_tried_again():
     """It is called unreadable, once; with the right given a snapshot says what it holds."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.ensemble.forbid("/feature")
     scene.settle()
@@ -198,7 +209,7 @@ def test_what_may_not_be_read_is_tried_again():
 
 def test_a_right_that_is_taken_away_takes_nothing_known():
     """What was read stays until it can be read again; what changed meanwhile counts as missed."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.settle()
     scene.ensemble.forbid("/feature")
@@ -210,13 +221,14 @@ def test_a_right_that_is_taken_away_takes_nothing_known():
     scene.ensemble.forbid("/feature", False)
     scene.run()
     (change,) = scene.changes()
+    assert change.znode is not None
     assert (change.znode.version, change.missed) == (2, 1)
     assert scene.observer.stall_reason is None
 
 
 def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
     """Those that were known keep their watches."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/brokers/ids/1", content("/brokers/ids/1", 1))
     scene.settle()
     scene.ensemble.forbid("/brokers/ids")
@@ -231,7 +243,7 @@ def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
 
 def test_a_history_that_went_back():
     """A server that knows less is asked again and again; when no other comes, all begins anew."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     for number in range(2, 8):
         scene.ensemble.set("/feature", content("/feature", number))
@@ -255,6 +267,7 @@ def test_a_history_that_went_back():
         if said:
             break
     (chunk,) = said
+    assert isinstance(chunk, ZnodeSnapshot)
     assert "restored or made anew" in chunk.reason
     assert {znode.path: znode.version for znode in chunk.znodes} == {
         "/feature": 0,
@@ -265,17 +278,17 @@ def test_a_history_that_went_back():
 
 def test_a_read_that_fails_is_tried_again():
     """Any other error is a line, and the sweep waits for the znode."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.run(4)
     failing = None
     while failing is None:
-        ask = scene.observer.next_request()
-        if ask is not None and ask.target.path == "/feature":
-            failing = ask
-        elif ask is not None:
-            scene.connection.requests.append(ask)
+        request = scene.observer.next_request()
+        if request is not None and request.target.path == "/feature":
+            failing = request
+        elif request is not None:
+            scene.connection.requests.append(request)
             scene.connection.serve()
-        scene.auditor.take(scene.connection.deliver(0))
+        scene.auditor.apply(scene.connection.deliver(0))
     assert scene.observer.on_response(failing.token, ReadFailed("ThrottledOp"), 0, 0, 0) == []
     assert scene.line == "/feature cannot be read at zk:2181/k: ThrottledOp"
     scene.settle()
@@ -284,7 +297,7 @@ def test_a_read_that_fails_is_tried_again():
 
 def test_a_bad_znode_is_a_dead_letter_once():
     """Its bytes go to the dead letters with the place; a new session does not send them again."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     scene.ensemble.make("/feature", b"junk")
     scene.settle()
     scene.observer.on_disconnected("away", 0)
@@ -300,18 +313,20 @@ def test_a_bad_znode_is_a_dead_letter_once():
 
 def test_a_broker_with_a_range_upside_down():
     """A dead letter says it, and the broker is told as it is."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     data = b'{"version":5,"endpoints":[],"features":{"f":{"min_version":3,"max_version":1}}}'
     scene.ensemble.make("/brokers/ids/1", data)
     scene.settle()
     assert "the minimum is above the maximum" in scene.auditor.dead_letters[0].reason
-    assert scene.auditor.known["/brokers/ids/1"][1].features == {"f": (3, 1)}
+    _, broker = scene.auditor.known["/brokers/ids/1"]
+    assert isinstance(broker, BrokerZnode)
+    assert broker.features == {"f": (3, 1)}
 
 
 @pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
 def test_snapshots_come_in_chunks(znodes, sizes):
     """So many znodes each, numbered, the last one marked; brokers stand in order of their ids."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     for number in range(znodes):
         scene.ensemble.make(f"/brokers/ids/{number}", content("/brokers/ids/0", 1))
     scene.settle()
@@ -325,7 +340,7 @@ def test_snapshots_come_in_chunks(znodes, sizes):
 
 def test_no_reading_has_the_name_of_another():
     """Each snapshot is told apart by its session and a count."""
-    scene = Scene()
+    scene = WatchedEnsemble()
     names = set()
     for session in (1, 2, -3, 2):
         scene.observer.on_disconnected("away", 0)
@@ -337,7 +352,7 @@ def test_no_reading_has_the_name_of_another():
 
 def test_partitions_come_and_go_with_their_topics():
     """Directories are followed down to each state, and with a topic all of it is gone."""
-    scene = Scene(wanted=WatchScope(partitions=True))
+    scene = WatchedEnsemble(wanted=WatchScope(partitions=True))
     scene.ensemble.make("/brokers/topics", b"")
     scene.settle()
     base = "/brokers/topics/t"
@@ -348,7 +363,9 @@ def test_partitions_come_and_go_with_their_topics():
         scene.run()
     scene.ensemble.make(state, data)
     scene.settle()
-    assert scene.auditor.known[state][1].leader == 1
+    _, partition = scene.auditor.known[state]
+    assert isinstance(partition, PartitionStateZnode)
+    assert partition.leader == 1
     for path in (state, f"{base}/partitions/0", f"{base}/partitions", base):
         scene.ensemble.delete(path)
     scene.settle()
@@ -358,14 +375,14 @@ def test_partitions_come_and_go_with_their_topics():
 
 def test_what_comes_from_an_old_connection_is_void():
     """Neither its answers nor its watches count."""
-    scene = Scene()
-    ask = scene.observer.next_request()
+    scene = WatchedEnsemble()
+    request = scene.request()
     generation = scene.observer.generation
     scene.observer.on_disconnected("away", 0)
-    assert scene.observer.on_response(ask.token, ZnodeAbsent(), 9**9, 0, 0) == []
+    assert scene.observer.on_response(request.token, ZnodeAbsent(), 9**9, 0, 0) == []
     scene.connect()
     scene.settle()
     scene.observer.on_watch(generation, WatchTarget("/feature", TargetKind.DATA))
     assert scene.observer.next_request() is None
     scene.observer.on_watch(generation + 1, WatchTarget("/feature", TargetKind.DATA))
-    assert scene.observer.next_request().target.path == "/feature"
+    assert scene.request().target.path == "/feature"

@@ -1,0 +1,16 @@
+"""Waiting for a condition with a deadline."""
+
+import time
+from collections.abc import Callable
+
+DEADLINE_S = 10.0
+
+
+def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
+    """Whether it becomes true in time."""
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
