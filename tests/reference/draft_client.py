@@ -11,6 +11,7 @@ from kio.schema.metadata.v1.response import MetadataResponse
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.asyncio_transport import AsyncioTransport
 from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
@@ -34,7 +35,7 @@ class DraftClient:
         """Connects; ``version`` is that of the updates and deletions that it sends."""
         where = Address.parse(address)
         reader, writer = await asyncio.open_connection(where.host, where.port)
-        return cls(Connection(where, reader, writer), speech, version)
+        return cls(Connection(where, AsyncioTransport(reader, writer)), speech, version)
 
     async def __aenter__(self) -> Self:
         return self

@@ -38,20 +38,20 @@ def describe(
     """Show each feature's supported range and finalized level, as one node knows them."""
     if node_id is not None and node_id < 0:
         fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
-    known = target.glance() if node_id is None and not controller else None
-    if known is None:
-        known = target.run(_describe(target.admin(), node_id, controller))
-    if target.as_json:
-        print_document(document(known, target.dialect))
-    elif target.dialect is not FeatureDialect.RELEASED:
-        print_document(document(known, target.dialect), indent=4)
+    if node_id is None:
+        metadata = target.run_blocking(lambda admin: _describe(admin, None, controller))
     else:
-        print_features(known, target.compat)
+        metadata = target.run(_describe(target.admin(), NodeId(node_id), controller))
+    if target.as_json:
+        print_document(document(metadata, target.dialect))
+    elif target.dialect is not FeatureDialect.RELEASED:
+        print_document(document(metadata, target.dialect), indent=4)
+    else:
+        print_features(metadata, target.compat)
 
 
 async def _describe(
-    admin: "FeatureAdmin", node_id: int | None, controller: bool
+    admin: "FeatureAdmin", node_id: NodeId | None, controller: bool
 ) -> FeatureMetadata:
     async with admin:
-        node = None if node_id is None else NodeId(node_id)
-        return await admin.describe(node_id=node, controller=controller)
+        return await admin.describe(node_id=node_id, controller=controller)
