@@ -29,6 +29,8 @@ from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.net.transport import Connect, Transport
 
 if TYPE_CHECKING:
+    import ssl
+
     from featurewatch.streams.net.sasl import Exchange
 
 CLIENT_ID: Final = "featurewatch"
@@ -99,7 +101,7 @@ class Connection:
             body = await self._exchange(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
             response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
-        response = cast("AnyApiVersionsResponse", self._parse(body, response_class))
+        response = self._parse(body, response_class)
         self.api_versions = MappingProxyType(
             {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         )
@@ -246,11 +248,8 @@ async def _connect(
     client_id: str,
     connect: Connect | None,
 ) -> Connection:
-    if connect is None:
-        # Here, so that a client with a transport of its own need not import asyncio.
-        from featurewatch.streams.net.asyncio_transport import connect_asyncio as connect
     try:
-        transport = await connect(address, security.tls, timeout_s)
+        transport = await (connect or _connect_asyncio)(address, security.tls, timeout_s)
     except TimeoutError:
         raise ResponseTimeoutError(
             f"{address} did not accept a connection in {timeout_s:g} s"
@@ -258,6 +257,15 @@ async def _connect(
     except OSError as error:
         _raise_not_connected(address, security, error)
     return Connection(address, transport, client_id)
+
+
+async def _connect_asyncio(
+    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
+) -> Transport:
+    # Here, so that a client with a transport of its own need not import asyncio.
+    from featurewatch.streams.net.asyncio_transport import connect_asyncio
+
+    return await connect_asyncio(address, tls, timeout_s)
 
 
 def _raise_not_connected(address: Address, security: Security, error: OSError) -> NoReturn:

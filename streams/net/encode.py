@@ -18,7 +18,8 @@ FieldWriter = Callable[[bytearray, Any], None]
 def write_entity(message: Any) -> bytes:
     """The bytes of a message of a class in kio's layout."""
     out = bytearray()
-    _entity(type(message))(out, message)
+    kind: Any = type(message)
+    _entity(kind)(out, message)
     return bytes(out)
 
 

@@ -17,13 +17,8 @@ class Message(Protocol):
     __flexible__: ClassVar[bool]
 
 
-def _of(kafka_type: str) -> Any:
-    return field(metadata={"kafka_type": kafka_type})
-
-
-def _tagged(tag: int, kafka_type: str | None, default: Any) -> Any:
-    metadata = {"tag": tag} if kafka_type is None else {"tag": tag, "kafka_type": kafka_type}
-    return field(metadata=metadata, default=default)
+def _of(kafka_type: str, tag: int | None = None) -> dict[str, Any]:
+    return {"kafka_type": kafka_type} if tag is None else {"kafka_type": kafka_type, "tag": tag}
 
 
 @dataclass(frozen=True)
@@ -33,8 +28,8 @@ class ApiVersionsRequest:
     __api_key__: ClassVar[int] = 18
     __version__: ClassVar[int] = 4
     __flexible__: ClassVar[bool] = True
-    client_software_name: str = _of("string")
-    client_software_version: str = _of("string")
+    client_software_name: str = field(metadata=_of("string"))
+    client_software_version: str = field(metadata=_of("string"))
 
 
 class ApiVersionsRequestV3(ApiVersionsRequest):
@@ -48,9 +43,9 @@ class ApiVersionV0:
     """The versions of one API that a node has."""
 
     __flexible__: ClassVar[bool] = False
-    api_key: int = _of("int16")
-    min_version: int = _of("int16")
-    max_version: int = _of("int16")
+    api_key: int = field(metadata=_of("int16"))
+    min_version: int = field(metadata=_of("int16"))
+    max_version: int = field(metadata=_of("int16"))
 
 
 class ApiVersion(ApiVersionV0):
@@ -64,9 +59,9 @@ class SupportedFeatureKey:
     """A range that a node supports (KIP-584)."""
 
     __flexible__: ClassVar[bool] = True
-    name: str = _of("string")
-    min_version: int = _of("int16")
-    max_version: int = _of("int16")
+    name: str = field(metadata=_of("string"))
+    min_version: int = field(metadata=_of("int16"))
+    max_version: int = field(metadata=_of("int16"))
 
 
 @dataclass(frozen=True)
@@ -74,9 +69,9 @@ class FinalizedFeatureKey:
     """A finalized level, twice (KIP-778)."""
 
     __flexible__: ClassVar[bool] = True
-    name: str = _of("string")
-    max_version_level: int = _of("int16")
-    min_version_level: int = _of("int16")
+    name: str = field(metadata=_of("string"))
+    max_version_level: int = field(metadata=_of("int16"))
+    min_version_level: int = field(metadata=_of("int16"))
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class ApiVersionsResponseV0:
     __api_key__: ClassVar[int] = 18
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False
-    error_code: int = _of("int16")
+    error_code: int = field(metadata=_of("int16"))
     api_keys: tuple[ApiVersionV0, ...]
 
 
@@ -97,12 +92,12 @@ class ApiVersionsResponse:
     __api_key__: ClassVar[int] = 18
     __version__: ClassVar[int] = 4
     __flexible__: ClassVar[bool] = True
-    error_code: int = _of("int16")
+    error_code: int = field(metadata=_of("int16"))
     api_keys: tuple[ApiVersion, ...]
-    throttle_time_ms: int = _of("int32")
-    supported_features: tuple[SupportedFeatureKey, ...] = _tagged(0, None, ())
-    finalized_features_epoch: int = _tagged(1, "int64", -1)
-    finalized_features: tuple[FinalizedFeatureKey, ...] = _tagged(2, None, ())
+    throttle_time_ms: int = field(metadata=_of("int32"))
+    supported_features: tuple[SupportedFeatureKey, ...] = field(metadata={"tag": 0}, default=())
+    finalized_features_epoch: int = field(metadata=_of("int64", 1), default=-1)
+    finalized_features: tuple[FinalizedFeatureKey, ...] = field(metadata={"tag": 2}, default=())
 
 
 class ApiVersionsResponseV3(ApiVersionsResponse):
@@ -118,7 +113,7 @@ class MetadataRequest:
     __api_key__: ClassVar[int] = 3
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = False
-    topics: tuple[str, ...] = field(metadata={"kafka_type": "string"}, default=())
+    topics: tuple[str, ...] = field(metadata=_of("string"), default=())
 
 
 @dataclass(frozen=True)
@@ -126,10 +121,10 @@ class MetadataBroker:
     """A broker and its listener."""
 
     __flexible__: ClassVar[bool] = False
-    node_id: int = _of("int32")
-    host: str = _of("string")
-    port: int = _of("int32")
-    rack: str | None = _of("string")
+    node_id: int = field(metadata=_of("int32"))
+    host: str = field(metadata=_of("string"))
+    port: int = field(metadata=_of("int32"))
+    rack: str | None = field(metadata=_of("string"))
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ class MetadataResponse:
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = False
     brokers: tuple[MetadataBroker, ...]
-    controller_id: int = _of("int32")
+    controller_id: int = field(metadata=_of("int32"))
 
 
 @dataclass(frozen=True)
@@ -150,8 +145,8 @@ class DescribeClusterRequest:
     __api_key__: ClassVar[int] = 60
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = True
-    include_cluster_authorized_operations: bool = _of("bool")
-    endpoint_type: int = _of("int8")
+    include_cluster_authorized_operations: bool = field(metadata=_of("bool"))
+    endpoint_type: int = field(metadata=_of("int8"))
 
 
 @dataclass(frozen=True)
@@ -159,10 +154,10 @@ class DescribeClusterBroker:
     """A node and its listener."""
 
     __flexible__: ClassVar[bool] = True
-    broker_id: int = _of("int32")
-    host: str = _of("string")
-    port: int = _of("int32")
-    rack: str | None = _of("string")
+    broker_id: int = field(metadata=_of("int32"))
+    host: str = field(metadata=_of("string"))
+    port: int = field(metadata=_of("int32"))
+    rack: str | None = field(metadata=_of("string"))
 
 
 @dataclass(frozen=True)
@@ -172,14 +167,14 @@ class DescribeClusterResponse:
     __api_key__: ClassVar[int] = 60
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = True
-    throttle_time_ms: int = _of("int32")
-    error_code: int = _of("int16")
-    error_message: str | None = _of("string")
-    endpoint_type: int = _of("int8")
-    cluster_id: str = _of("string")
-    controller_id: int = _of("int32")
+    throttle_time_ms: int = field(metadata=_of("int32"))
+    error_code: int = field(metadata=_of("int16"))
+    error_message: str | None = field(metadata=_of("string"))
+    endpoint_type: int = field(metadata=_of("int8"))
+    cluster_id: str = field(metadata=_of("string"))
+    controller_id: int = field(metadata=_of("int32"))
     brokers: tuple[DescribeClusterBroker, ...]
-    cluster_authorized_operations: int = _of("int32")
+    cluster_authorized_operations: int = field(metadata=_of("int32"))
 
 
 @dataclass(frozen=True)
@@ -189,7 +184,7 @@ class SaslHandshakeRequest:
     __api_key__: ClassVar[int] = 17
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = False
-    mechanism: str = _of("string")
+    mechanism: str = field(metadata=_of("string"))
 
 
 @dataclass(frozen=True)
@@ -199,8 +194,8 @@ class SaslHandshakeResponse:
     __api_key__: ClassVar[int] = 17
     __version__: ClassVar[int] = 1
     __flexible__: ClassVar[bool] = False
-    error_code: int = _of("int16")
-    mechanisms: tuple[str, ...] = _of("string")
+    error_code: int = field(metadata=_of("int16"))
+    mechanisms: tuple[str, ...] = field(metadata=_of("string"))
 
 
 @dataclass(frozen=True)
@@ -210,7 +205,7 @@ class SaslAuthenticateRequest:
     __api_key__: ClassVar[int] = 36
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False
-    auth_bytes: bytes = _of("bytes")
+    auth_bytes: bytes = field(metadata=_of("bytes"))
 
 
 @dataclass(frozen=True)
@@ -220,6 +215,6 @@ class SaslAuthenticateResponse:
     __api_key__: ClassVar[int] = 36
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False
-    error_code: int = _of("int16")
-    error_message: str | None = _of("string")
-    auth_bytes: bytes = _of("bytes")
+    error_code: int = field(metadata=_of("int16"))
+    error_message: str | None = field(metadata=_of("string"))
+    auth_bytes: bytes = field(metadata=_of("bytes"))

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import typer
-
 from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.streams.net.address import Address, parse_addresses
@@ -115,10 +114,10 @@ class ClusterTarget:
             raise UsageError(str(error)) from None
         except OutcomeUnknownError as error:
             print_error(f"{error}; see what is finalized now: {self.describe_command}")
-            raise typer.Exit(ExitCode.UNKNOWN) from None
+            raise Exit(ExitCode.UNKNOWN) from None
         except AdminError as error:
             print_error(str(error))
-            raise typer.Exit(ExitCode.FAILED) from None
+            raise Exit(ExitCode.FAILED) from None
 
 
 def print_error(text: str) -> None:
@@ -130,4 +129,4 @@ def fail(text: str, code: ExitCode) -> NoReturn:
     """Ends the command; the text is the tool's own and stands as it is."""
     sys.stdout.flush()
     sys.stderr.write(f"{text}\n")
-    raise typer.Exit(code)
+    raise Exit(code)
