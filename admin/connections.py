@@ -7,6 +7,7 @@ from featurewatch.admin.errors import UnreachableError
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError, open_connection
 from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.net.transport import Connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,14 @@ class ControllerUnavailableError(UnreachableError):
 class AdminConnections:
     """Connections to the nodes of one cluster, one to an address, kept until `close`.
 
-    ``timeout_s`` is for each step of a connection.
+    ``timeout_s`` is for each step of a connection; ``connect`` as in `open_connection`.
     """
 
-    def __init__(self, bootstrap: Bootstrap, timeout_s: float) -> None:
+    def __init__(
+        self, bootstrap: Bootstrap, timeout_s: float, connect: Connect | None = None
+    ) -> None:
         self._bootstrap = bootstrap
+        self._connect = connect
         self._timeout_s = timeout_s
         self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
@@ -61,7 +65,10 @@ class AdminConnections:
             return known
         try:
             found = await open_connection(
-                address, self._bootstrap.security, timeout_s=self._timeout_s
+                address,
+                self._bootstrap.security,
+                timeout_s=self._timeout_s,
+                connect=self._connect,
             )
         except NodeError as error:
             raise UnreachableError(str(error)) from error

@@ -1,26 +1,27 @@
-"""Who takes changes: the controller that a broker names, or the active one of a quorum."""
+"""Finds the node that applies changes: a quorum's active controller, or the one a broker names."""
 
 from typing import Final
 
-from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
-from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
-from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v1.request import MetadataRequest
-from kio.schema.metadata.v1.response import MetadataResponse
-from kio.static.primitive import i8
-
 from featurewatch.admin.errors import UnreachableError
-from featurewatch.admin.fast_describe import METADATA
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection
+from featurewatch.streams.net.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
+_METADATA: Final = 3
+"""The API that brokers have and controllers have not."""
 _DESCRIBE_CLUSTER: Final = 60
-_CONTROLLERS: Final = i8(2)
+_CONTROLLERS: Final = 2
+_MISMATCHED_ENDPOINT_TYPE: Final = 114
 
 
 def check_broker(connection: Connection) -> None:
-    """Raises `UnreachableError` where a controller listens: Kafka's tools ask none as a broker."""
-    if connection.version_of(METADATA, (1, 1)) is None:
+    """Raises `UnreachableError` for a controller's listener: Kafka's tools use none as a broker."""
+    if connection.version_of(_METADATA, (1, 1)) is None:
         raise UnreachableError(
             f"{connection.address} is no broker's listener: give a controller's as "
             "--bootstrap-controller"
@@ -28,44 +29,42 @@ def check_broker(connection: Connection) -> None:
 
 
 async def controller_from_metadata(connection: Connection, timeout_s: float) -> Address | None:
-    """Where the controller listens that a broker's Metadata names; None: it names none now.
+    """The address of the controller in a broker's Metadata response; None: it has none now.
 
     In KRaft mode that is a broker which forwards to the active controller.
 
     Raises:
-        UnreachableError: A controller listens here, and not a broker.
-        streams.net.connection.NodeError: No answer.
+        UnreachableError: The listener is a controller's.
+        streams.net.connection.NodeError: No response.
     """
     check_broker(connection)
-    answer = await connection.request(MetadataRequest(topics=()), MetadataResponse, timeout_s)
-    listens = {
-        int(broker.node_id): Address(broker.host, int(broker.port)) for broker in answer.brokers
-    }
-    return listens.get(int(answer.controller_id))
+    response = await connection.request(MetadataRequest(), MetadataResponse, timeout_s)
+    listeners = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+    return listeners.get(response.controller_id)
 
 
 async def controller_from_quorum(connection: Connection, timeout_s: float) -> Address | None:
-    """Where the active controller listens; None: the quorum has none now.
+    """The address of the active controller; None: the quorum has none now.
 
-    A controller that does not tell (before metadata.version 3.7-IV0, or without ALTER on the
-    cluster) is taken for the active one, and says itself if it is not.
+    A controller that does not return it (before metadata.version 3.7-IV0, or without ALTER on the
+    cluster) is taken for the active one, and refuses a change if it is not.
 
     Raises:
-        UnreachableError: A broker listens here, and not a controller.
-        streams.net.connection.NodeError: No answer.
+        UnreachableError: The listener is a broker's.
+        streams.net.connection.NodeError: No response.
     """
     if connection.version_of(_DESCRIBE_CLUSTER, (1, 1)) is None:
         return connection.address
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
     )
-    answer = await connection.request(request, DescribeClusterResponse, timeout_s)
-    if answer.error_code is ErrorCode.mismatched_endpoint_type:
+    response = await connection.request(request, DescribeClusterResponse, timeout_s)
+    if response.error_code == _MISMATCHED_ENDPOINT_TYPE:
         raise UnreachableError(
             f"{connection.address} is a broker's listener, and no controller's: give it as "
             "--bootstrap-server"
         )
-    if answer.error_code is not ErrorCode.none:
+    if response.error_code:
         return connection.address
-    listens = {int(node.broker_id): Address(node.host, int(node.port)) for node in answer.brokers}
-    return listens.get(int(answer.controller_id))
+    listeners = {node.broker_id: Address(node.host, node.port) for node in response.brokers}
+    return listeners.get(response.controller_id)

@@ -10,21 +10,12 @@ is sent to the controller, which Metadata tells (KIP-584), or, through controlle
 DescribeCluster; a controller that has moved meanwhile is looked for again until the time is up.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from featurewatch.admin import (
-    controller_lookup as finding,
-)
-from featurewatch.admin import (
-    draft_messages as drafts,
-)
-from featurewatch.admin import (
-    update_request as released,
-)
+from featurewatch.admin import controller_lookup
 from featurewatch.admin.connections import AdminConnections, Bootstrap, ControllerUnavailableError
 from featurewatch.admin.errors import (
     OutcomeUnknownError,
@@ -42,6 +33,7 @@ from featurewatch.admin.updates import FeatureUpdate, UpdateResult, uniform_resu
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError, open_connection
 from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.net.transport import Connect
 from featurewatch.streams.types import FeatureName, NodeId, Role, UpgradeType
 
 __all__ = [
@@ -54,6 +46,9 @@ __all__ = [
     "update_features",
 ]
 
+# kio's messages are imported by the requests that have one: its modules take long.
+
+_UPDATE_FEATURES: Final = 57
 _REQUEST_TIMED_OUT: Final = 7
 _NOT_CONTROLLER: Final = 41
 _PAUSE_S: Final = 0.1
@@ -63,6 +58,8 @@ class FeatureAdmin:
     """One cluster's features; use as an asynchronous context, which closes the connections.
 
     ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
+    ``connect`` opens the transport of a connection (asyncio's by default); with
+    `streams.net.transport.connect_blocking`, `describe` of one node needs no event loop.
     """
 
     def __init__(
@@ -72,6 +69,7 @@ class FeatureAdmin:
         dialect: FeatureDialect = FeatureDialect.RELEASED,
         timeout_s: float = 60.0,
         connect_timeout_s: float = 10.0,
+        connect: Connect | None = None,
     ) -> None:
         if not bootstrap.addresses:
             raise RequestError("nobody to ask: give the address of a broker or of a controller")
@@ -79,7 +77,7 @@ class FeatureAdmin:
         self._dialect = dialect
         self._timeout_s = timeout_s
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
-        self._reach = AdminConnections(bootstrap, self._connect_timeout_s)
+        self._reach = AdminConnections(bootstrap, self._connect_timeout_s, connect)
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,7 +108,7 @@ class FeatureAdmin:
             connection = await self._reach.controller()
         else:
             connection = await self._reach.any_node()
-            finding.check_broker(connection)
+            controller_lookup.check_broker(connection)
         return await self._ask(connection)
 
     async def describe_all(self) -> tuple[NodeDescription, ...]:
@@ -122,7 +120,9 @@ class FeatureAdmin:
         Raises:
             UnreachableError: Nobody says which nodes there are.
         """
-        from featurewatch.admin.node_listing import list_nodes  # not needed to ask one node
+        import asyncio
+
+        from featurewatch.admin.node_listing import list_nodes
 
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
         answers = (self._answer(role, node_id, where) for (role, node_id), where in nodes.items())
@@ -162,6 +162,8 @@ class FeatureAdmin:
 
     async def _sent(self, send: Any) -> UpdateResult:
         """Sends to the controller, and to the next one where it was not the controller."""
+        import asyncio
+
         deadline = time.monotonic() + self._timeout_s
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
@@ -184,6 +186,8 @@ class FeatureAdmin:
     async def _update(
         self, connection: Connection, updates: tuple[FeatureUpdate, ...], dry_run: bool
     ) -> UpdateResult:
+        from featurewatch.admin import update_request as released
+
         version = released.version_for(connection.api_versions)
         if version is None:
             raise UnreachableError(_no_updates(connection))
@@ -198,6 +202,8 @@ class FeatureAdmin:
     async def _draft_update(
         self, connection: Connection, updates: tuple[FeatureUpdate, ...]
     ) -> UpdateResult:
+        from featurewatch.admin import draft_messages as drafts
+
         _check_draft(connection)
         request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
@@ -209,6 +215,8 @@ class FeatureAdmin:
     async def _draft_delete(
         self, connection: Connection, names: tuple[FeatureName, ...]
     ) -> UpdateResult:
+        from featurewatch.admin import draft_messages as drafts
+
         _check_draft(connection)
         request, form = drafts.delete_request(names, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
@@ -262,6 +270,8 @@ class FeatureAdmin:
                 first, connection.last_api_versions = connection.last_api_versions, None
                 answer = first or await connection.request_api_versions(timeout_s)
                 return read_metadata(answer, connection.address)
+            from featurewatch.admin import draft_messages as drafts
+
             _check_draft(connection)
             request, form = drafts.features_request(self._dialect)
             told = await connection.request(request, form, timeout_s)
@@ -282,7 +292,7 @@ def _check_draft(connection: Connection) -> None:
     It would be silent about its features, which stand on other tags, and take a draft's changes for
     client quotas.
     """
-    if released.UPDATE_FEATURES in connection.api_versions:
+    if _UPDATE_FEATURES in connection.api_versions:
         raise UnreachableError(
             f"{connection.address} speaks as released Kafka does, and no draft of KIP-584: "
             "give --dialect released"
@@ -304,6 +314,8 @@ async def update_features(
         streams.net.connection.NodeError: The node cannot be reached, or broke off: whether the
             update was applied is then not known, and must be read from the cluster.
     """
+    from featurewatch.admin import update_request as released
+
     connection = await open_connection(address, security, timeout_s=timeout_s)
     try:
         version = released.version_for(connection.api_versions)

@@ -3,68 +3,73 @@
 import sys
 from typing import Annotated, Final
 
-import typer
-
-from featurewatch.cli import logs
+from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters, run_main
 from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.cli.lazy import group_of
 
-COMMANDS: Final = (
-    "up",
-    "watch",
-    "worker",
-    "state",
-    "changes",
-    "alerts",
-    "epochs",
-    "readiness",
-    "retire",
-    "demo",
-    "stack",
-    "pipeline",
-    "replay",
-    "features",
-    "history",
-    "fleet",
-    "rehearse",
-    "storage",
-)
-"""In the order of the help; each stands in the module of its name and is imported when it runs."""
-
-app = typer.Typer(
-    name="featurewatch",
-    cls=group_of(COMMANDS),
-    help="Follows the feature levels of Kafka clusters live: what changed, which node is "
-    "incompatible, what blocks the next level.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+SUMMARIES: Final = {
+    "up": "Run everything here: the sources, a worker, and a bus of its own if none is named.",
+    "watch": "Follow clusters and publish what happens to them; reads only.",
+    "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
+    "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
+    "alerts.",
+    "changes": "Show every change of a finalized level, oldest first.",
+    "alerts": "Show the alerts that fire now.",
+    "epochs": "Show the state at each feature revision, oldest first.",
+    "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
+    "the cost.",
+    "retire": "Retire a source that was taken out of the configuration, with what only it "
+    "reported.",
+    "demo": "Start a real cluster of Kafka 3.9.1, roll it to 4.3.0, and watch it happen.",
+    "stack": "Run real Kafka and ZooKeeper on this machine.",
+    "pipeline": "Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
+    "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
+    "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
+    "does.",
+    "history": "Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
+    "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
+    "ones.",
+    "rehearse": "Rehearse changes of a cluster: what its controllers would answer and do.",
+    "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
+}
+"""In the order of the help; each command is in the module of its name, and its help begins so."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version as installed_version
+def _print_version(is_asked: bool) -> bool:
+    if is_asked:
+        from importlib.metadata import version
 
-        sys.stdout.write(f"featurewatch {installed_version('featurewatch')}\n")
-        raise typer.Exit
+        sys.stdout.write(f"featurewatch {version('featurewatch')}\n")
+        raise Exit
+    return is_asked
 
 
-@app.callback()
-def options(
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more, to stderr.")] = False,
-    version: Annotated[  # noqa: ARG001 - typer acts on it
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+def _options(
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Log more, to stderr.")] = False,
+    version: Annotated[  # noqa: ARG001 - it acts when it is parsed
+        bool, Option("--version", check=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Sets up logging, to stderr."""
+    from featurewatch.cli import logs  # here: help needs none
+
     logs.set_up(verbose=verbose)
+
+
+_PARAMS, _CALLBACK = parameters(_options)
+app = LazyGroup(
+    "featurewatch",
+    SUMMARIES,
+    "featurewatch.cli.commands.{}",
+    help="Follow the feature levels of Kafka clusters live: what changed, which node is "
+    "incompatible, what blocks the next level.",
+    params=_PARAMS,
+    callback=_CALLBACK,
+)
 
 
 def main() -> None:
     """Runs the command; expected failures are one line on stderr."""
     try:
-        app()
+        run_main(app)
     except UsageError as error:
         _fail(str(error), ExitCode.USAGE)
     except KeyboardInterrupt:
@@ -77,7 +82,7 @@ def main() -> None:
 
 
 def _expected(error: Exception) -> str | None:
-    """What to say of a failure that is no defect; None if it is one."""
+    """The line for a failure that is no defect; None if it is one."""
     # Here, so that a command that does not fail need not import what others may fail of.
     from featurewatch.deploy.errors import StackError
     from featurewatch.pipeline.errors import PipelineError

@@ -83,10 +83,10 @@ def production(tables: Mapping[str, ReleaseTable]) -> list[ReleaseTable]:
                 raise SystemExit(
                     f"Kafka {release} changed level {entry['level']}: {existing}, {level}"
                 )
-    for level, gates in _gates(tables).items():
-        if level in levels:
-            levels[level]["gates"] = gates
-    return [levels[level] for level in sorted(levels)]
+    for number, gates in _gates(tables).items():
+        if number in levels:
+            levels[number]["gates"] = gates
+    return [levels[number] for number in sorted(levels)]
 
 
 def _gates(tables: Mapping[str, ReleaseTable]) -> dict[int, ReleaseTable]:

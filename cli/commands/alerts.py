@@ -1,12 +1,11 @@
-"""``featurewatch alerts``: what fires, and with ``--follow`` what begins and ends."""
+"""``featurewatch alerts``: the firing alerts, and with ``--follow`` those that begin and end."""
 
 import contextlib
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
     AsJson,
@@ -16,18 +15,13 @@ from featurewatch.cli.config.options import (
     OnlyCluster,
     Prefix,
 )
-from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.output import rendering
-from featurewatch.cli.output.cluster_states import ClusterStates
-from featurewatch.streams.outputs import Alert
+
+if TYPE_CHECKING:
+    from featurewatch.streams.outputs import Alert
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(alerts)
-
-
+@command()
 def alerts(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -36,46 +30,54 @@ def alerts(
     follow: Follow = False,
     as_json: AsJson = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Resolved ones too, as far as the topic still has them.")
+        bool, Option("--all", help="Resolved alerts too, as far as the topic still has them.")
     ] = False,
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check",
-            help="Exit with 3 if any alert fires, with 4 if it cannot be known: a cluster (of the "
-            "configuration, if one is given) was not heard of for a minute, or its source has not "
+            help="Exit with 3 if any alert fires, with 4 if that is unknown: a cluster (of the "
+            "configuration, if there is one) sent nothing for a minute, or its source has not "
             "caught up.",
         ),
     ] = False,
 ) -> None:
     """Show the alerts that fire now."""
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.output import rendering
+    from featurewatch.cli.output.cluster_states import ClusterStates
+    from featurewatch.streams.outputs import Alert
+
     settings = load(config, bus=options.bus_flags(bus, prefix))
     console = rendering.console()
 
-    def show(alert: Alert) -> None:
+    def show(alert: "Alert") -> None:
         if as_json:
             rendering.print_json(alert)
         else:
             console.print(rendering.alert_line(alert), soft_wrap=True)
 
-    with contextlib.closing(ClusterStates(settings.bus_settings(), cluster)) as board:
-        firing = board.firing()
-        shown = list(board.alerts.values()) if everything else firing
+    with contextlib.closing(ClusterStates(settings.bus_settings(), cluster)) as states:
+        firing = states.firing()
+        shown = list(states.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
-        unknown = board.unknown_reasons(int(time.time() * 1000))
-        unheard = len(settings.clusters) - len(board.snapshots)
-        if not cluster and board.snapshots and unheard > 0:
-            unknown.append(f"{unheard} of {len(settings.clusters)} clusters were never heard of")
+        unknown = states.unknown_reasons(int(time.time() * 1000))
+        missing_count = len(settings.clusters) - len(states.snapshots)
+        if not cluster and states.snapshots and missing_count > 0:
+            unknown.append(
+                f"{missing_count} of {len(settings.clusters)} clusters were never heard of"
+            )
         for reason in unknown:
             sys.stderr.write(f"featurewatch: {rendering.plain(reason)}\n")
         if not firing and not unknown and not as_json and not follow:
             console.print("no alert fires", style="green")
         while follow:
-            for output in board.poll(1.0):
+            for output in states.poll(1.0):
                 if isinstance(output, Alert):
                     show(output)
     if check and firing:
-        raise typer.Exit(ExitCode.NO)
+        raise Exit(ExitCode.NO)
     if check and unknown:
-        raise typer.Exit(ExitCode.UNKNOWN)
+        raise Exit(ExitCode.UNKNOWN)

@@ -1,8 +1,6 @@
 """``featurewatch changes``: every change of a finalized level."""
 
-import typer
-
-from featurewatch.cli.config import options
+from featurewatch.cli.command_line import command
 from featurewatch.cli.config.options import (
     AsJson,
     BusServers,
@@ -11,18 +9,9 @@ from featurewatch.cli.config.options import (
     OnlyCluster,
     Prefix,
 )
-from featurewatch.cli.config.settings import load
-from featurewatch.cli.output import rendering as showing
-from featurewatch.cli.output import topic_printer as listing
-from featurewatch.streams.codec.outputs import decode_change
-from featurewatch.streams.topics import FEATURE_CHANGES
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(changes)
-
-
+@command()
 def changes(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -32,12 +21,18 @@ def changes(
     as_json: AsJson = False,
 ) -> None:
     """Show every change of a finalized level, oldest first."""
-    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
-    listing.print_topic(
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.bus import load_bus
+    from featurewatch.cli.output import rendering, topic_printer
+    from featurewatch.streams.codec.outputs import decode_change
+    from featurewatch.streams.topics import FEATURE_CHANGES
+
+    settings = load_bus(config, bus, prefix)
+    topic_printer.print_topic(
         settings,
         FEATURE_CHANGES,
         decode_change,
-        showing.change_line,
+        rendering.change_line,
         lambda change: (change.append_ms, change.revision),
         cluster=cluster,
         follow=follow,

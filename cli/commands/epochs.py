@@ -1,8 +1,6 @@
 """``featurewatch epochs``: the state of a cluster at each of its feature revisions."""
 
-import typer
-
-from featurewatch.cli.config import options
+from featurewatch.cli.command_line import command
 from featurewatch.cli.config.options import (
     AsJson,
     BusServers,
@@ -11,18 +9,9 @@ from featurewatch.cli.config.options import (
     OnlyCluster,
     Prefix,
 )
-from featurewatch.cli.config.settings import load
-from featurewatch.cli.output import rendering as showing
-from featurewatch.cli.output import topic_printer as listing
-from featurewatch.streams.codec.outputs import decode_snapshot
-from featurewatch.streams.topics import EPOCHS
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(epochs)
-
-
+@command()
 def epochs(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -32,12 +21,18 @@ def epochs(
     as_json: AsJson = False,
 ) -> None:
     """Show the state at each feature revision, oldest first."""
-    settings = load(config, bus=options.bus_flags(bus, prefix)).bus_settings()
-    listing.print_topic(
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.bus import load_bus
+    from featurewatch.cli.output import rendering, topic_printer
+    from featurewatch.streams.codec.outputs import decode_snapshot
+    from featurewatch.streams.topics import EPOCHS
+
+    settings = load_bus(config, bus, prefix)
+    topic_printer.print_topic(
         settings,
         EPOCHS,
         decode_snapshot,
-        showing.snapshot_line,
+        rendering.snapshot_line,
         lambda snapshot: (snapshot.at_ms, snapshot.revision),
         cluster=cluster,
         follow=follow,

@@ -9,14 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from featurewatch.cli.command_line import Argument, Exit, Option, command
+from featurewatch.cli.config.lake import Master
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
-from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.cli.runtime.lake import Master, default_lake, open_lake
-from featurewatch.pipeline.errors import ReplayUsageError
-from featurewatch.pipeline.replay.plan import prepare
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.lake.lake import Lake
@@ -26,28 +22,33 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(replay)
-
-
+@command()
 def replay(
     paths: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="PATH...",
-            help="Segments, snapshots, directories, archives, or what kafka-dump-log printed.",
+            help="Segments, snapshots, directories, archives, or output of kafka-dump-log.",
         ),
     ],
     config: ConfigFile = None,
     lake: LakeRoot = "",
     cluster: Annotated[
-        str, typer.Option("--cluster", help="The cluster's id, where no meta.properties says it.")
+        str,
+        Option(
+            "--cluster", metavar="ID", help="The cluster's id, where no meta.properties has it."
+        ),
     ] = "",
     master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
-    """Take metadata logs, snapshots and support bundles into the lake, offline."""
+    """Ingest metadata logs, snapshots and support bundles into the lake, offline."""
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.runtime.lake import default_lake, open_lake
+    from featurewatch.pipeline.errors import ReplayUsageError
+    from featurewatch.pipeline.replay.plan import prepare
+
     settings = load(config)
     with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
         try:
@@ -56,7 +57,7 @@ def replay(
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)
         if not plan.cluster_plans:
-            raise typer.Exit(ExitCode.FAILED)
+            raise Exit(ExitCode.FAILED)
         # A log of millions of records gives small tables.
         with open_lake(lake or default_lake(settings), master, brief=True) as opened:
             # Here, since Spark has to be there for it.
@@ -68,7 +69,7 @@ def replay(
         print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
         _say(told.notes, told.problems)
     if replayed.problems:
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
 
 
 def _say(*lines: list[str]) -> None:

@@ -2,8 +2,7 @@
 
 import sys
 
-import typer
-
+from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
     AsJson,
@@ -18,14 +17,9 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
-from featurewatch.cli.config.settings import load
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(up)
-
-
+@command()
 def up(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -43,7 +37,8 @@ def up(
 
     Prints the alerts that fire, then changes and alerts as they come.
     """
-    # Here, so that the other commands start without the engines.
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
     from featurewatch.cli.runtime.embedded_bus import run_embedded_bus
     from featurewatch.cli.runtime.services import run_everything, run_until_signal
     from featurewatch.cli.runtime.sources import SourceRunner

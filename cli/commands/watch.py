@@ -1,7 +1,6 @@
 """``featurewatch watch``: the sources."""
 
-import typer
-
+from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
     BusServers,
@@ -15,14 +14,9 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
-from featurewatch.cli.config.settings import load
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(watch)
-
-
+@command()
 def watch(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -36,7 +30,8 @@ def watch(
     zookeeper_config: ZookeeperConfig = None,
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
-    # Here, so that the other commands start without the engines.
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
     from featurewatch.cli.runtime.services import run_until_signal, run_watch
     from featurewatch.cli.runtime.sources import SourceRunner
 

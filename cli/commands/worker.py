@@ -2,29 +2,37 @@
 
 from typing import Annotated
 
-import typer
-
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import BusServers, ConfigFile, Prefix
-from featurewatch.cli.config.settings import load
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(worker)
-
-
+@command()
 def worker(
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
     worker_id: Annotated[
-        str, typer.Option("--id", help="Static member id; each running worker has its own.")
+        str,
+        Option(
+            "--id",
+            metavar="NAME",
+            help="Static member id; each running worker has its own.",
+            default="1",
+        ),
     ] = "",
-    store: Annotated[str, typer.Option(help="memory or rocksdb.")] = "",
+    store: Annotated[
+        str,
+        Option(
+            metavar="STORE",
+            help="Where tables are held while it runs: memory or rocksdb.",
+            default="memory",
+        ),
+    ] = "",
 ) -> None:
-    """Run a worker: it keeps the tables and says what changed and what is wrong."""
-    # Here, so that the other commands start without the engines.
+    """Run a worker: it keeps the tables and publishes what changed and what is wrong."""
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
     from featurewatch.cli.runtime.services import run_until_signal, run_worker
 
     given = {"id": worker_id, "store": store}

@@ -1,53 +1,96 @@
-"""The flags that several commands share."""
+"""The options that several commands share; settings themselves are loaded where a command runs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-import typer
+from featurewatch.cli.command_line import Option
+
+ADDRESSES: Final = "HOST:PORT,..."
+NEWEST_KAFKA: Final = "4.3.0"
+"""`deploy.kafka.specs.NEWEST_TESTED`, for help: a test compares them, an import would take long."""
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="YAML file with settings.", envvar="FEATUREWATCH_CONFIG"),
+    Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="YAML file with settings.",
+        envvar="FEATUREWATCH_CONFIG",
+    ),
 ]
 BusServers = Annotated[
     str,
-    typer.Option("--bus", help="host:port,… of the Kafka that featurewatch's topics stand on."),
+    Option("--bus", metavar=ADDRESSES, help="The Kafka that holds featurewatch's topics."),
 ]
-Prefix = Annotated[str, typer.Option("--prefix", help="First part of featurewatch's topic names.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, one document a line.")]
-OnlyCluster = Annotated[str, typer.Option("--cluster", help="Only this cluster id.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")]
+Prefix = Annotated[
+    str,
+    Option(
+        "--prefix",
+        metavar="NAME",
+        help="First part of featurewatch's topic names.",
+        default="featurewatch",
+    ),
+]
+AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document a line.")]
+OnlyCluster = Annotated[str, Option("--cluster", metavar="ID", help="Only this cluster id.")]
+Follow = Annotated[bool, Option("--follow", "-f", help="Continue with new messages as they come.")]
 Controllers = Annotated[
     str,
-    typer.Option(
+    Option(
         "--controllers",
-        help="host:port,… of controller listeners: the metadata log is followed (CLUSTER_ACTION).",
+        metavar=ADDRESSES,
+        help="Controller listeners, to follow the metadata log (needs CLUSTER_ACTION).",
     ),
 ]
 Servers = Annotated[
     str,
-    typer.Option("--servers", help="host:port,… of brokers: every node is asked for its features."),
+    Option("--servers", metavar=ADDRESSES, help="Brokers, to poll every node for its features."),
 ]
 LogDirectory = Annotated[
     Path | None,
-    typer.Option("--log-directory", help="A mounted metadata log directory to follow, read only."),
+    Option(
+        "--log-directory",
+        metavar="DIRECTORY",
+        help="A mounted metadata log directory to follow, read only.",
+    ),
 ]
 Zookeeper = Annotated[
     str,
-    typer.Option(
-        "--zookeeper", help="host:port,…/chroot of a cluster in ZooKeeper mode, read only."
+    Option(
+        "--zookeeper",
+        metavar="HOST:PORT,.../CHROOT",
+        help="The ZooKeeper of a cluster in ZooKeeper mode, to follow it read only.",
     ),
 ]
 ClusterIdOption = Annotated[
-    str, typer.Option("--cluster-id", help="The watched cluster's id, if nobody tells it.")
+    str,
+    Option("--cluster-id", metavar="ID", help="The watched cluster's id, if no node returns it."),
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option("--command-config", help="Properties file: TLS and SASL to the watched nodes."),
+    Option(
+        "--command-config",
+        metavar="FILE",
+        help="Properties file: TLS and SASL to the watched nodes.",
+    ),
 ]
 ZookeeperConfig = Annotated[
     Path | None,
-    typer.Option("--zookeeper-config", help="Properties file: TLS and SASL to its ZooKeeper."),
+    Option(
+        "--zookeeper-config",
+        metavar="FILE",
+        help="Properties file: TLS and SASL to its ZooKeeper.",
+    ),
+]
+LakeRoot = Annotated[
+    str,
+    Option(
+        "--lake",
+        metavar="DIRECTORY",
+        help="Directory or URI of the lake.",
+        default="lake in the worker's data_directory",
+    ),
 ]
 
 
@@ -61,8 +104,3 @@ def cluster_flags(**given: str | Path | None) -> list[dict[str, Any]]:
     """The section ``clusters`` if one was given by flags, which are called as its settings are."""
     named = {name: value for name, value in given.items() if value}
     return [named] if named else []
-
-
-LakeRoot = Annotated[
-    str, typer.Option("--lake", help="Directory or URI of the lake.", show_default=False)
-]

@@ -15,19 +15,14 @@ from pydantic_settings import (
 )
 
 from featurewatch.agents.settings import WorkerSettings, default_directory
+from featurewatch.cli.config.bus import TOPIC_NAME, TOPIC_NAME_LENGTH, checked_addresses
 from featurewatch.cli.config.client_config import read_properties
 from featurewatch.cli.config.validation import ENVIRONMENT, explain_validation_error
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus import BusSettings
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.zookeeper.settings import parse_hosts
-
-
-def _addresses(text: str) -> str:
-    parse_addresses(text)  # raises what is wrong with it
-    return ",".join(part.strip() for part in text.split(",") if part.strip())
 
 
 def _ensemble(text: str) -> str:
@@ -36,10 +31,10 @@ def _ensemble(text: str) -> str:
     return text.strip()
 
 
-Addresses = Annotated[str, AfterValidator(_addresses)]
+Addresses = Annotated[str, AfterValidator(checked_addresses)]
 Ensemble = Annotated[str, AfterValidator(_ensemble)]
 Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=200)]
+TopicName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=TOPIC_NAME_LENGTH)]
 
 
 class _Section(BaseModel):

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import signal
 import sys
@@ -10,9 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
@@ -23,18 +20,6 @@ from featurewatch.pipeline.spark.session import is_submitted, spark_session
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.lake.lake import Lake
-
-
-Master = Annotated[
-    str, typer.Option("--master", help="Spark's master: local[*] runs in this process.")
-]
-
-
-def finite(value: float) -> float:
-    """What an option was given, if it is a number that has an end."""
-    if not math.isfinite(value):
-        raise typer.BadParameter("it must be a finite number")
-    return value
 
 
 def default_lake(settings: Settings) -> str:
@@ -94,15 +79,15 @@ def _quiet_stdout() -> Iterator[None]:
         os.close(ours)
 
 
-def _stop_at_signal() -> threading.Event:
+def stop_at_signal() -> threading.Event:
     """Set by SIGINT and SIGTERM; the second one ends the process as it is."""
     stop = threading.Event()
 
-    def ask(number: int, _: object) -> None:
+    def on_signal(number: int, _: object) -> None:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask)
+        signal.signal(number, on_signal)
     return stop

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponseV0
-from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponseV3
-from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsResponseV4
+from typing import Any, Final, NamedTuple
 
 from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRange
 
-ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+_HAS_FEATURES: Final = 3
+_HAS_MINIMUM_ZERO: Final = 4
+"""Versions of ApiVersions: with features, and with those whose range begins at 0."""
 
 
 class AdvertisedRange(NamedTuple):
@@ -57,9 +55,9 @@ class NodeFeatures:
         )
 
 
-def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
+def read_node_features(response: Any) -> NodeFeatures:
     """The features in a response of any version; below version 3 there are none."""
-    if isinstance(response, ApiVersionsResponseV0):
+    if response.__version__ < _HAS_FEATURES:
         return NodeFeatures({}, {}, -1, complete=False)
     supported: dict[FeatureName, SupportedRange] = {}
     invalid: list[tuple[AdvertisedRange, str]] = []
@@ -86,5 +84,5 @@ def read_node_features(response: ApiVersionsResponse) -> NodeFeatures:
             )
         elif high > 0:
             finalized[FeatureName(level.name)] = FeatureLevel(high)
-    complete = isinstance(response, ApiVersionsResponseV4)
+    complete = response.__version__ >= _HAS_MINIMUM_ZERO
     return NodeFeatures(supported, finalized, epoch, complete, tuple(invalid))

@@ -1,45 +1,48 @@
-"""A connection to one Kafka node: frames, the ApiVersions handshake, TLS and SASL.
+"""The client of one Kafka node: the ApiVersions handshake, the login, one request at a time.
 
-One request is under way at a time. Codecs are kio's: a request names its key, version and header,
-and its response class is beside it.
+A request is a message of `streams.net.messages` or of kio: its class names the key and version, and
+the caller names the class of the response. The transport is asyncio's unless the caller gives
+another one (`streams.net.transport`).
 """
 
-import asyncio
-import io
-import ssl
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
-
-from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponseV0
-from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequestV3
-from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponseV3
-from kio.schema.api_versions.v4 import ApiVersionsRequest as ApiVersionsRequestV4
-from kio.schema.api_versions.v4 import ApiVersionsResponse as ApiVersionsResponseV4
-from kio.schema.errors import ErrorCode
-from kio.schema.sasl_authenticate.v0 import SaslAuthenticateRequest, SaslAuthenticateResponse
-from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
-from kio.serial import entity_writer
-from kio.static.primitive import i32
-from kio.static.protocol import Payload
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.decode import DecodeError, read_entity, skip_tags
-from featurewatch.streams.net.sasl import SaslError
+from featurewatch.streams.net.encode import write_entity
+from featurewatch.streams.net.messages import (
+    ApiVersionsRequest,
+    ApiVersionsRequestV3,
+    ApiVersionsResponse,
+    ApiVersionsResponseV0,
+    ApiVersionsResponseV3,
+    Message,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.net.transport import Connect, Transport
+
+if TYPE_CHECKING:
+    import ssl
+
+    from featurewatch.streams.net.sasl import Exchange
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"
-MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
-"""Longer responses are not Kafka's: any other server's first bytes would be read as a length."""
-
 API_VERSIONS_KEY: Final = 18
 
+_UNSUPPORTED_VERSION: Final = 35
 _LENGTH = struct.Struct(">i")
-_RESPONSE = TypeVar("_RESPONSE", bound=Payload)
+_HEADER = struct.Struct(">hhih")
+_RESPONSE = TypeVar("_RESPONSE", bound=Message)
 
-ApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponse
 
 
 class NodeError(ConnectionError):
@@ -57,28 +60,20 @@ class ResponseTimeoutError(NodeError):
 class Connection:
     """An open connection. Make one with `open_connection`; close it when done."""
 
-    def __init__(
-        self,
-        address: Address,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        client_id: str = CLIENT_ID,
-    ) -> None:
+    def __init__(self, address: Address, transport: Transport, client_id: str = CLIENT_ID) -> None:
         self.address = address
         self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
-        self.last_api_versions: ApiVersionsResponse | None = None
+        self.last_api_versions: AnyApiVersionsResponse | None = None
         self.hint = ""
-        """What it may mean if the node hangs up on the next request."""
-        self._reader = reader
-        self._writer = writer
+        """What it may mean if the node closes the connection on the next request."""
+        self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
-        self._lock = asyncio.Lock()
 
     @property
     def closed(self) -> bool:
         """Whether requests are of no use any more."""
-        return self._writer.is_closing()
+        return self._transport.closed
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
         """The highest version of an API that both sides support; None: there is none."""
@@ -89,133 +84,115 @@ class Connection:
         return highest if highest >= max(ours[0], theirs[0]) else None
 
     async def request(
-        self, request: Payload, answer: type[_RESPONSE], timeout_s: float
+        self, request: Message, response_class: type[_RESPONSE], timeout_s: float
     ) -> _RESPONSE:
-        """Send ``request`` and read its response, of the class ``response_class``.
+        """Sends ``request`` and reads its response of the given class.
 
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
-        body = await self._exchange(request, timeout_s)
-        return self._parse(body, answer)
+        return self._parse(await self._exchange(request, timeout_s), response_class)
 
-    async def request_api_versions(self, timeout_s: float) -> ApiVersionsResponse:
-        """The node's API versions and features, by the highest version that it offers."""
-        sent = ApiVersionsRequestV4(
-            client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
-        )
-        body = await self._exchange(sent, timeout_s)
-        form: type[ApiVersionsResponse] = ApiVersionsResponseV4
-        # A node that does not support the version responds in version 0 (KIP-511).
-        if _error_of(body) == ErrorCode.unsupported_version:
-            older = ApiVersionsRequestV3(
-                client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
-            )
-            body = await self._exchange(older, timeout_s)
-            refused = _error_of(body) == ErrorCode.unsupported_version
-            form = ApiVersionsResponseV0 if refused else ApiVersionsResponseV3
-        answer = cast("ApiVersionsResponse", self._parse(body, cast("type[Payload]", form)))
+    async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
+        """Requests the node's APIs and features, by the highest version that it has."""
+        body = await self._exchange(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)
+        response_class: type[AnyApiVersionsResponse] = ApiVersionsResponse
+        # A node that does not know the version answers in the form of version 0 (KIP-511).
+        if _error_of(body) == _UNSUPPORTED_VERSION:
+            body = await self._exchange(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)
+            is_refused = _error_of(body) == _UNSUPPORTED_VERSION
+            response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
+        response = self._parse(body, response_class)
         self.api_versions = MappingProxyType(
-            {int(k.api_key): (int(k.min_version), int(k.max_version)) for k in answer.api_keys}
+            {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         )
-        self.last_api_versions = answer
-        return answer
+        self.last_api_versions = response
+        return response
 
     async def authenticate(self, security: Security, timeout_s: float) -> None:
-        """Go through SASL; raises `AuthenticationError` with the server's message."""
+        """Logs in by SASL; raises `AuthenticationError` with the server's reason."""
+        from featurewatch.streams.net.sasl import SaslError
+
         mechanism = str(security.mechanism)
-        offered = await self.request(
-            SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, timeout_s
+        handshake = await self.request(
+            SaslHandshakeRequest(mechanism), SaslHandshakeResponse, timeout_s
         )
-        if offered.error_code is not ErrorCode.none:
-            mechanisms = ", ".join(offered.mechanisms) or "none"
+        if handshake.error_code:
+            offered = ", ".join(handshake.mechanisms) or "none"
             await self.close()
             raise AuthenticationError(
-                f"{self.address} does not offer SASL {mechanism} (it offers: {mechanisms}): "
+                f"{self.address} does not offer SASL {mechanism} (it offers: {offered}): "
                 "set sasl.mechanism to one of these"
             )
-        exchange = security.exchange()
         try:
-            message = next(exchange)
-            while True:
-                answer = await self.request(
-                    SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse, timeout_s
-                )
-                if answer.error_code is not ErrorCode.none:
-                    reason = answer.error_message or answer.error_code.name
-                    raise SaslError(f"{reason}: check sasl.username and sasl.password")
-                message = exchange.send(answer.auth_bytes)
-        except StopIteration:
-            return
+            await self._log_in(security.exchange(), timeout_s)
         except SaslError as error:
             await self.close()
             raise AuthenticationError(f"{self.address} refused the SASL login: {error}") from error
 
-    async def close(self) -> None:
-        """Close the connection; never fails."""
-        self._writer.close()
+    async def _log_in(self, exchange: "Exchange", timeout_s: float) -> None:
+        from featurewatch.streams.net.sasl import SaslError
+
         try:
-            await asyncio.wait_for(self._writer.wait_closed(), 1)
-        except (OSError, TimeoutError):
+            message = next(exchange)
+            while True:
+                response = await self.request(
+                    SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s
+                )
+                if response.error_code:
+                    reason = response.error_message or f"error {response.error_code}"
+                    raise SaslError(f"{reason}: check sasl.username and sasl.password")
+                message = exchange.send(response.auth_bytes)
+        except StopIteration:
             return
 
-    async def _exchange(self, request: Payload, timeout_s: float) -> memoryview:
-        async with self._lock:
-            self._correlation_id += 1
-            frame = _encode(request, self._correlation_id, self._client_id)
-            whole = False
-            try:
-                async with asyncio.timeout(timeout_s):
-                    self._writer.write(frame)
-                    await self._writer.drain()
-                    body = await self._read_frame()
-                whole, self.hint = True, ""
-            except TimeoutError:
-                raise ResponseTimeoutError(
-                    f"{self.address} did not answer for {timeout_s:g} s"
-                ) from None
-            except asyncio.IncompleteReadError:
-                raise NodeError(f"{self.address} closed the connection{self.hint}") from None
-            except ssl.SSLError as error:
-                raise AuthenticationError(
-                    f"{self.address}: TLS failed: {error.reason or error}"
-                ) from error
-            except OSError as error:
-                raise NodeError(f"{self.address}: {error.strerror or error}") from error
-            finally:
-                # A late response would be read as the next request's; also after a cancellation.
-                if not whole:
-                    self._writer.close()
-        return self._without_header(request, body)
+    async def close(self) -> None:
+        """Closes the connection; never fails."""
+        self._transport.close()
+        await self._transport.wait_closed()
 
-    async def _read_frame(self) -> bytes:
-        (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-        if not 4 <= length <= MAX_FRAME_BYTES:
-            raise OSError(f"a frame of {length} bytes: this is no Kafka listener")
-        return await self._reader.readexactly(length)
+    async def _exchange(self, request: Message, timeout_s: float) -> memoryview:
+        self._correlation_id += 1
+        correlation_id = self._correlation_id
+        frame = _encode(request, correlation_id, self._client_id)
+        try:
+            body = await self._transport.exchange(frame, timeout_s)
+        except TimeoutError:
+            self._transport.close()
+            raise ResponseTimeoutError(
+                f"{self.address} did not answer for {timeout_s:g} s"
+            ) from None
+        except EOFError:
+            self._transport.close()
+            raise NodeError(f"{self.address} closed the connection{self.hint}") from None
+        except OSError as error:
+            self._transport.close()
+            if _is_tls_error(error):
+                reason = getattr(error, "reason", None) or error
+                raise AuthenticationError(f"{self.address}: TLS failed: {reason}") from error
+            raise NodeError(f"{self.address}: {error.strerror or error}") from error
+        self.hint = ""
+        return self._without_header(request, body, correlation_id)
 
-    def _without_header(self, request: Payload, body: bytes) -> memoryview:
-        (correlation_id,) = _LENGTH.unpack_from(body)
-        if correlation_id != self._correlation_id:
-            self._writer.close()
+    def _without_header(self, request: Message, body: bytes, correlation_id: int) -> memoryview:
+        if _LENGTH.unpack_from(body)[0] != correlation_id:
+            self._transport.close()
             raise NodeError(f"{self.address} answered something that was not asked")
-        key = request.__api_key__
-        # ApiVersions responses always have the old header; others a tag section if flexible.
-        flexible = request.__flexible__ and key != API_VERSIONS_KEY
         start = _LENGTH.size
-        if flexible:
+        # ApiVersions responses always have the old header; others a tag section if flexible.
+        if request.__flexible__ and request.__api_key__ != API_VERSIONS_KEY:
             try:
                 start = skip_tags(body, start)
             except DecodeError as error:
-                self._writer.close()
+                self._transport.close()
                 raise NodeError(f"{self.address} sent a header that is none: {error}") from error
         return memoryview(body)[start:]
 
-    def _parse(self, body: memoryview, answer: type[_RESPONSE]) -> _RESPONSE:
+    def _parse(self, body: memoryview, response_class: type[_RESPONSE]) -> _RESPONSE:
         try:
-            return cast("_RESPONSE", read_entity(answer, body)[0])
+            return cast("_RESPONSE", read_entity(response_class, body)[0])
         except DecodeError as error:
-            self._writer.close()
-            name = answer.__name__
+            self._transport.close()
+            name = response_class.__name__
             raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
 
 
@@ -225,13 +202,18 @@ async def open_connection(
     *,
     timeout_s: float = 5.0,
     client_id: str = CLIENT_ID,
+    connect: Connect | None = None,
 ) -> Connection:
-    """Connect, request the node's API versions, authenticate.
+    """Connects, requests the node's API versions, and logs in.
 
-    Raises `NodeError`: unreachable, broken off, no Kafka; `AuthenticationError`: TLS or SASL. Each
-    step has ``timeout_s`` seconds.
+    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport (asyncio's by
+    default).
+
+    Raises:
+        NodeError: The node is unreachable, closed the connection, or is no Kafka.
+        AuthenticationError: TLS or SASL failed.
     """
-    connection = await _connect(address, security, timeout_s, client_id)
+    connection = await _connect(address, security, timeout_s, client_id, connect)
     try:
         await connection.request_api_versions(timeout_s)
         if security.mechanism is not None:
@@ -261,52 +243,65 @@ def _is_it_tls(security: Security) -> str:
 
 
 async def _connect(
-    address: Address, security: Security, timeout_s: float, client_id: str
+    address: Address,
+    security: Security,
+    timeout_s: float,
+    client_id: str,
+    connect: Connect | None,
 ) -> Connection:
-    name = address.host if security.tls else None
     try:
-        async with asyncio.timeout(timeout_s):
-            reader, writer = await asyncio.open_connection(
-                address.host, address.port, ssl=security.tls, server_hostname=name, limit=2**20
-            )
+        transport = await (connect or _connect_asyncio)(address, security.tls, timeout_s)
     except TimeoutError:
         raise ResponseTimeoutError(
             f"{address} did not accept a connection in {timeout_s:g} s"
         ) from None
-    except ssl.SSLCertVerificationError as error:
-        raise AuthenticationError(
-            f"{address}: its certificate is not trusted ({error.verify_message}): "
-            "set ssl.ca.location"
-        ) from error
-    except ssl.SSLError as error:
-        raise AuthenticationError(
-            f"{address}: TLS failed ({error.reason or error}): is it a TLS listener?"
-        ) from error
     except OSError as error:
-        if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
-            raise NodeError(
-                f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
+        _raise_not_connected(address, security, error)
+    return Connection(address, transport, client_id)
+
+
+async def _connect_asyncio(
+    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
+) -> Transport:
+    # Here, so that a client with a transport of its own need not import asyncio.
+    from featurewatch.streams.net.asyncio_transport import connect_asyncio
+
+    return await connect_asyncio(address, tls, timeout_s)
+
+
+def _raise_not_connected(address: Address, security: Security, error: OSError) -> NoReturn:
+    """Raises what an error of the system means for the person who gave the address."""
+    if _is_tls_error(error):
+        if (reason := getattr(error, "verify_message", None)) is not None:
+            raise AuthenticationError(
+                f"{address}: its certificate is not trusted ({reason}): set ssl.ca.location"
             ) from error
-        reason = error.strerror or str(error)
-        raise NodeError(f"nobody listens at {address} ({reason}): check the address") from error
-    return Connection(address, reader, writer, client_id)
+        reason = getattr(error, "reason", None) or error
+        raise AuthenticationError(
+            f"{address}: TLS failed ({reason}): is it a TLS listener?"
+        ) from error
+    if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+        raise NodeError(
+            f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
+        ) from error
+    reason = error.strerror or str(error)
+    raise NodeError(f"nobody listens at {address} ({reason}): check the address") from error
 
 
-def _encode(request: Payload, correlation_id: int, client_id: str) -> bytes:
-    header_class = cast("Any", request.__header_schema__)
-    header = header_class(
-        request_api_key=request.__api_key__,
-        request_api_version=request.__version__,
-        correlation_id=i32(correlation_id),
-        client_id=client_id,
-    )
-    buffer = io.BytesIO(b"\0\0\0\0")
-    buffer.seek(_LENGTH.size)
-    entity_writer(header_class)(buffer, header)
-    entity_writer(type(request))(buffer, request)
-    frame = buffer.getbuffer()
-    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
+def _is_tls_error(error: OSError) -> bool:
+    import ssl  # here: a connection without TLS need not import it
+
+    return isinstance(error, ssl.SSLError)
+
+
+def _encode(request: Message, correlation_id: int, client_id: str) -> bytes:
+    """A frame: length, header of version 1 or 2, body."""
+    client = client_id.encode()
+    header = _HEADER.pack(request.__api_key__, request.__version__, correlation_id, len(client))
+    # The client id keeps its old form in the flexible header, which tags follow (KIP-482).
+    tags = b"\0" if request.__flexible__ else b""
+    frame = b"".join((header, client, tags, write_entity(request)))
+    return _LENGTH.pack(len(frame)) + frame
 
 
 def _error_of(body: memoryview) -> int:

@@ -13,10 +13,14 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from types import UnionType
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32Timedelta, i64Timedelta
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+    from kio.static.primitive import i32Timedelta, i64Timedelta
+
+# kio's types are imported where a field has one: its modules take long, and most messages need
+# none.
 
 
 class DecodeError(ValueError):
@@ -212,11 +216,15 @@ def _fixed(layout: str) -> FieldReader:
 _int16, _int32, _int64 = _fixed(">h"), _fixed(">i"), _fixed(">q")
 
 
-def _milliseconds(cursor: ByteReader) -> i32Timedelta:
+def _milliseconds(cursor: ByteReader) -> "i32Timedelta":
+    from kio.static.primitive import i32Timedelta
+
     return i32Timedelta.parse(datetime.timedelta(milliseconds=_int32(cursor)))
 
 
-def _long_milliseconds(cursor: ByteReader) -> i64Timedelta:
+def _long_milliseconds(cursor: ByteReader) -> "i64Timedelta":
+    from kio.static.primitive import i64Timedelta
+
     milliseconds = _int64(cursor)
     try:
         return i64Timedelta.parse(datetime.timedelta(milliseconds=milliseconds))
@@ -229,7 +237,9 @@ def _uuid(cursor: ByteReader) -> uuid.UUID | None:
     return value if value.int else None
 
 
-def _error_code(cursor: ByteReader) -> ErrorCode:
+def _error_code(cursor: ByteReader) -> "ErrorCode":
+    from kio.schema.errors import ErrorCode
+
     number = _int16(cursor)
     try:
         return ErrorCode(number)

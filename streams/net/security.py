@@ -1,12 +1,18 @@
 """How to reach a listener: TLS and SASL, from properties of Kafka's tools or of librdkafka."""
 
 import re
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from featurewatch.streams.net import sasl
+if TYPE_CHECKING:
+    import ssl
+
+    from featurewatch.streams.net.sasl import Exchange
+
+# ssl and the mechanisms are imported where a listener needs them: most commands meet none that
+# does.
 
 _JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\')')
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -20,13 +26,15 @@ class SecurityError(ValueError):
 class Security:
     """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print."""
 
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: "ssl.SSLContext | None" = field(default=None, repr=False)
     mechanism: str | None = None
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
-    def exchange(self) -> sasl.Exchange:
-        """A fresh login conversation; call it only where there is a mechanism."""
+    def exchange(self) -> "Exchange":
+        """A new SASL exchange; call it only where there is a mechanism."""
+        from featurewatch.streams.net import sasl
+
         if self.mechanism == "PLAIN":
             return sasl.plain(self.username, self.password)
         return sasl.scram(str(self.mechanism), self.username, self.password)
@@ -48,6 +56,8 @@ def from_properties(properties: Mapping[str, str]) -> Security:
     tls = _tls(properties) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL"):
         return Security(tls)
+    from featurewatch.streams.net import sasl
+
     mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or ""
     if mechanism not in sasl.MECHANISMS:
         raise SecurityError(
@@ -67,7 +77,9 @@ def _jaas(text: str) -> dict[str, str]:
     return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in options}
 
 
-def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+def _tls(properties: Mapping[str, str]) -> "ssl.SSLContext":
+    import ssl
+
     for store in ("truststore", "keystore"):
         kind = properties.get(f"ssl.{store}.type", "JKS").upper()
         if f"ssl.{store}.location" in properties and kind != "PEM":
@@ -90,7 +102,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _client_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+def _client_certificate(context: "ssl.SSLContext", properties: Mapping[str, str]) -> None:
     keystore = properties.get("ssl.keystore.location")
     certificate = properties.get("ssl.certificate.location") or keystore
     if certificate is None:

@@ -2,7 +2,7 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness,
-conformance, reference, features, pipeline, replay, history, audit.
+conformance, reference, features, startup, pipeline, replay, history, audit.
 """
 
 import sys
@@ -30,6 +30,7 @@ from tests.bench import (
     reference,
     replay,
     restart,
+    startup,
     worker,
     zookeeper,
 )
@@ -67,6 +68,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "conformance": conformance.run,
     "reference": reference.run,
     "features": features.run,
+    "startup": startup.run,
     "pipeline": pipeline.run,
     "replay": replay.run,
     "history": history.run,

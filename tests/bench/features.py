@@ -1,64 +1,85 @@
-"""``features_describe_vs_kafka_features``: both commands as whole processes, on one cluster.
+"""``features_describe_…_vs_kafka_features``: both commands as whole processes, on one cluster.
 
-What is timed is what a person waits for: the process starts, asks one broker, prints, and ends.
-Both run in turns. Kafka's tool is given its fastest form: no script around it, a small heap, the
-compiler that starts soonest, and no logging. The two outputs are compared each time.
+Four ways to ask: through a broker in plain text, the same as JSON, through a broker with TLS, and
+through a controller. The processes run in turns. Kafka's tool is given its fastest form: no script
+around it, a small heap, the compiler that starts soonest, and no logging. What the two print is
+compared; JSON is compared with the same figure of Kafka's text, which has none.
 """
 
-import re
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import trustme
+from cryptography.hazmat.primitives import serialization
+
 from featurewatch.deploy.java.jars import Cache, Jars, default_cache, tool_command
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined
+from featurewatch.deploy.kafka.server_properties import Addresses
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from tests.bench.turns import FEATUREWATCH, line, medians, timed
 
 RELEASE: Final = "4.3.0"
-ROUNDS: Final = 15
-TIMEOUT_S: Final = 60.0
-_ROOT: Final = Path(__file__).parents[2]
 
 
 def run() -> Iterator[dict[str, Any]]:
     """The median of each, and how many times faster ours is."""
     Cache(default_cache()).class_path(RELEASE, Jars.TOOLS)
-    with (
-        tempfile.TemporaryDirectory(prefix="featurewatch-") as name,
-        Cluster(combined([RELEASE]), Path(name) / "cluster", temporary=True) as cluster,
-    ):
-        where = ("--bootstrap-server", cluster.bootstrap_servers, "describe")
-        ours = [sys.executable, "-m", "featurewatch", "features", *where]
-        theirs = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *where)
-        theirs.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-        took: dict[str, list[float]] = {"ours": [], "theirs": []}
-        for _ in range(ROUNDS):
-            said = {}
-            for who, command in (("ours", ours), ("theirs", theirs)):
-                seconds, said[who] = timed(command)
-                took[who].append(seconds)
-            if said["ours"] != said["theirs"]:
-                raise RuntimeError(f"they say different things: {said}")
-    mine, peer = (statistics.median(took[who]) for who in ("ours", "theirs"))
-    yield {
-        "measure": "features_describe_vs_kafka_features",
-        "ours_ms": round(mine * 1000),
-        "kafka_features_ms": round(peer * 1000),
-        "times_faster": round(peer / mine, 2),
-        "times_faster_at_best": round(min(took["theirs"]) / min(took["ours"]), 2),
-        "rounds": ROUNDS,
+    ports = Ports()
+    own, tls_port = Addresses(ports.take(), ports.take()), ports.take()
+    with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
+        directory = Path(name)
+        authority, server = _certificates(directory)
+        spec = ClusterSpec([NodeSpec(1, RELEASE, properties=_properties(own, tls_port, server))])
+        client = directory / "client.properties"
+        client.write_text(
+            f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={authority}\n"
+        )
+        with Cluster(spec, directory / "cluster", temporary=True, addresses={1: own}) as cluster:
+            broker = ("--bootstrap-server", cluster.bootstrap_servers)
+            tls = ("--bootstrap-server", f"{LOOPBACK}:{tls_port}", "--command-config", str(client))
+            controller = ("--bootstrap-controller", cluster.controllers)
+            yield _measure("plain", broker)
+            yield _measure("json", broker, "--json")
+            yield _measure("tls", tls)
+            yield _measure("controller", controller)
+
+
+def _measure(kind: str, where: tuple[str, ...], *more: str) -> dict[str, Any]:
+    ours = (*FEATUREWATCH, "features", *where, "describe", *more)
+    theirs = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *where, "describe")
+    theirs.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+    if not more and (printed := timed(ours)[1]) != (expected := timed(theirs)[1]):
+        raise RuntimeError(f"they print different things: {printed!r}, {expected!r}")
+    took = medians({"ours": ours, "theirs": theirs})
+    measure = f"features_describe_{kind}_vs_kafka_features"
+    return line(measure, took["ours"], took["theirs"], took["theirs"] / took["ours"])
+
+
+def _properties(own: Addresses, tls_port: int, server: Path) -> dict[str, str]:
+    """A second broker listener, with TLS."""
+    return {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
+        f",SECURE://{LOOPBACK}:{tls_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SSL",
+        "listener.name.secure.ssl.keystore.type": "PEM",
+        "listener.name.secure.ssl.keystore.location": str(server),
     }
 
 
-def timed(command: Sequence[str]) -> tuple[float, str]:
-    """The seconds of a whole process and what it printed, without the epoch, which goes on."""
-    started = time.perf_counter()
-    done = subprocess.run(
-        command, cwd=_ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+def _certificates(directory: Path) -> tuple[Path, Path]:
+    """Files of an authority, and of a server with its key, which Java reads in PKCS #8 alone."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(directory / "ca.pem")
+    issued = authority.issue_cert(LOOPBACK)
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
     )
-    return time.perf_counter() - started, re.sub(r"Epoch: \d+", "", done.stdout)
+    chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+    (directory / "server.pem").write_bytes(pem + chain)
+    return directory / "ca.pem", directory / "server.pem"

@@ -15,7 +15,6 @@ import pytest
 
 from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.fast_describe import run_fast_describe
 from featurewatch.cli.kafka_tool import parse_level
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
@@ -234,30 +233,6 @@ def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> 
         assert before.code == 0
         assert ours("describe", *by(cluster)) == before
         assert ours("--bootstrap-server", "127.0.0.1:1", "describe", *by(cluster)) == before
-
-
-def test_the_shortcut_says_what_the_command_says(
-    ours: FeaturesCommand, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """describe of one broker, in either order, is printed at once and the same; anything more, a
-    node that is not there, and what is no address are left to the command line, unprinted."""
-    with ScriptedCluster(Node()) as cluster:
-        expected = ours(*by(cluster), "describe").out
-        for arguments in ((*by(cluster), "describe"), ("describe", *by(cluster))):
-            assert run_fast_describe(["features", *arguments])
-            assert capsys.readouterr().out == expected
-        left = [
-            ["features", *by(cluster), "describe", "--json"],
-            ["features", *by(cluster), "enable-latest"],
-            ["features", "--bootstrap-controller", by(cluster)[1], "describe"],
-            ["features", "--bootstrap-server", "nonsense", "describe"],
-            ["features", "--bootstrap-server", "", "describe"],
-            [],
-        ]
-        cluster.stop(1)
-        left.append(["features", *by(cluster), "describe"])
-    assert not any(run_fast_describe(arguments) for arguments in left)
-    assert capsys.readouterr().out == ""
 
 
 def test_every_command_has_help(ours: FeaturesCommand) -> None:

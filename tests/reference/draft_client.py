@@ -11,6 +11,7 @@ from kio.schema.metadata.v1.response import MetadataResponse
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.asyncio_transport import AsyncioTransport
 from featurewatch.streams.net.connection import Connection
 
 TIMEOUT_S = 15.0
@@ -35,7 +36,7 @@ class DraftClient:
         """Connects; ``version`` is the API version of its updates and deletions."""
         parsed = Address.parse(address)
         reader, writer = await asyncio.open_connection(parsed.host, parsed.port)
-        return cls(Connection(parsed, reader, writer), api_dialect, version)
+        return cls(Connection(parsed, AsyncioTransport(reader, writer)), api_dialect, version)
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,27 +2,30 @@
 
 from typing import Final
 
-import typer
+from featurewatch.cli.command_line import LazyGroup, parameters
+from featurewatch.cli.commands.features.common.options import store_options
 
-from featurewatch.cli.commands.features.common import options
-from featurewatch.cli.lazy import group_of
+SUMMARIES: Final = {
+    "describe": "Show each feature's supported range and finalized level, as one node has them.",
+    "upgrade": "Raise the finalized level of one or more features.",
+    "downgrade": "Lower the finalized level of one or more features.",
+    "disable": "Disable one or more features: the same as a downgrade to level 0.",
+    "delete": "Delete finalized features: garbage collection of mistakes and retired features.",
+    "enable-latest": "Raise every feature to the highest level that all nodes of the cluster "
+    "support.",
+    "version-mapping": "Show the level of every feature in a release; needs no cluster.",
+    "feature-dependencies": "Show which levels of other features a level depends on; needs no "
+    "cluster.",
+    "update": "Raise and lower levels as the drafts of KIP-584 have it (reference cluster).",
+}
 
-COMMANDS: Final = (
-    "describe",
-    "upgrade",
-    "downgrade",
-    "disable",
-    "delete",
-    "enable-latest",
-    "version-mapping",
-    "feature-dependencies",
-    "update",
-)
-
-app = typer.Typer(
-    cls=group_of(COMMANDS, "featurewatch.cli.commands.features"),
+_PARAMS, _CALLBACK = parameters(store_options)
+features = LazyGroup(
+    "features",
+    SUMMARIES,
+    "featurewatch.cli.commands.features.{}",
     help="Read and change the finalized feature levels of a cluster, as kafka-features does.",
-    no_args_is_help=True,
+    params=_PARAMS,
+    callback=_CALLBACK,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.callback()(options.store_options)

@@ -1,32 +1,20 @@
 """``featurewatch features delete``: removes finalized features that nobody needs any more."""
 
-from typing import Final
-
-import typer
-
 from featurewatch.admin.metadata import FeatureDialect
-from featurewatch.cli.commands.features.common.apply import apply_updates
-from featurewatch.cli.commands.features.common.drafts import GARBAGE, delete_by_draft
+from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
     DryRun,
     NameComma,
     NameList,
     Unsafe,
     Yes,
+    split_names,
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.commands.features.common.updates import DELETE, parse_removals
-from featurewatch.cli.commands.features.disable import split
-
-_COMMAND: Final = "delete"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(_COMMAND)(delete)
-
-
+@command()
 @with_target
 def delete(
     target: ClusterTarget,
@@ -36,8 +24,13 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete finalized features: garbage collection, of junk or of what is retired."""
-    names = [*(feature or ()), *split(features)]
+    """Delete finalized features: garbage collection of mistakes and retired features."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common.apply import apply_updates
+    from featurewatch.cli.commands.features.common.drafts import GARBAGE, delete_by_draft
+    from featurewatch.cli.commands.features.common.updates import DELETE, parse_removals
+
+    names = [*(feature or ()), *split_names(features)]
     if target.dialect is not FeatureDialect.RELEASED:
         delete_by_draft(target, names, dry_run=dry_run, yes=yes)
         return

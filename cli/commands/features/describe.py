@@ -2,56 +2,58 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata
-from featurewatch.cli.commands.features.common.documents import document, print_document
+from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
 from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.kafka_tool import print_features
 from featurewatch.streams.types import NodeId
 
 if TYPE_CHECKING:
     from featurewatch.admin.features import FeatureAdmin
+    from featurewatch.admin.metadata import FeatureMetadata
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(describe)
-
-
+@command()
 @with_target
 def describe(
     target: ClusterTarget,
     node_id: Annotated[
         int | None,
-        typer.Option("--node-id", help="Ask this broker (or controller); otherwise any."),
+        Option(
+            "--node-id",
+            metavar="ID",
+            help="Describe this broker, or with --bootstrap-controller this controller.",
+            default="any",
+        ),
     ] = None,
     controller: Annotated[
         bool,
-        typer.Option(
-            "--controller", "--from-controller", help="Ask the controller that a broker names."
+        Option(
+            "--controller", "--from-controller", help="Describe the controller that a broker names."
         ),
     ] = False,
 ) -> None:
-    """Show each feature's supported range and finalized level, as one node knows them."""
+    """Show each feature's supported range and finalized level, as one node has them."""
     if node_id is not None and node_id < 0:
         fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
-    known = target.glance() if node_id is None and not controller else None
-    if known is None:
-        known = target.run(_describe(target.admin(), node_id, controller))
-    if target.as_json:
-        print_document(document(known, target.dialect))
-    elif target.dialect is not FeatureDialect.RELEASED:
-        print_document(document(known, target.dialect), indent=4)
+    if node_id is None:
+        metadata = target.run_blocking(lambda admin: _describe(admin, None, controller))
     else:
-        print_features(known, target.compat)
+        metadata = target.run(_describe(target.admin(), NodeId(node_id), controller))
+    if target.as_json or target.dialect is not FeatureDialect.RELEASED:
+        from featurewatch.cli.commands.features.common.documents import document, print_document
+
+        indent = None if target.as_json else 4
+        print_document(document(metadata, target.dialect), indent=indent)
+    else:
+        from featurewatch.cli.kafka_tool import print_features
+
+        print_features(metadata, target.compat)
 
 
 async def _describe(
-    admin: "FeatureAdmin", node_id: int | None, controller: bool
-) -> FeatureMetadata:
+    admin: "FeatureAdmin", node_id: NodeId | None, controller: bool
+) -> "FeatureMetadata":
     async with admin:
-        node = None if node_id is None else NodeId(node_id)
-        return await admin.describe(node_id=node, controller=controller)
+        return await admin.describe(node_id=node_id, controller=controller)

@@ -1,28 +1,21 @@
 """``featurewatch features disable``: takes features away, as released Kafka or the early draft."""
 
-import typer
-
 from featurewatch.admin.metadata import FeatureDialect
-from featurewatch.cli.commands.features.common.apply import apply_updates
-from featurewatch.cli.commands.features.common.drafts import delete_by_draft
+from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
     DryRun,
     NameComma,
     NameList,
     Unsafe,
     Yes,
+    split_names,
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.commands.features.common.updates import DISABLE, parse_removals
 from featurewatch.cli.errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(disable)
-
-
+@command()
 @with_target
 def disable(
     target: ClusterTarget,
@@ -33,9 +26,14 @@ def disable(
     yes: Yes = False,
 ) -> None:
     """Disable one or more features: the same as a downgrade to level 0."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common.apply import apply_updates
+    from featurewatch.cli.commands.features.common.drafts import delete_by_draft
+    from featurewatch.cli.commands.features.common.updates import DISABLE, parse_removals
+
     if target.dialect is FeatureDialect.LATE:
         raise UsageError("the later draft has no disable: use delete --features")
-    names = [*(feature or ()), *split(features)]
+    names = [*(feature or ()), *split_names(features)]
     if target.dialect is FeatureDialect.EARLY:
         delete_by_draft(target, names, dry_run=dry_run, yes=yes)
         return
@@ -46,8 +44,3 @@ def disable(
         dry_run=dry_run,
         yes=yes,
     )
-
-
-def split(features: str | None) -> list[str]:
-    """The names of the drafts' comma list."""
-    return [name.strip() for name in (features or "").split(",") if name.strip()]

@@ -1,8 +1,6 @@
 """``featurewatch features downgrade``: lowers levels."""
 
-import typer
-
-from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
     DryRun,
     LevelList,
@@ -13,15 +11,9 @@ from featurewatch.cli.commands.features.common.options import (
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
-from featurewatch.cli.kafka_tool import KafkaFeaturesTool
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(downgrade)
-
-
+@command()
 @with_target
 def downgrade(
     target: ClusterTarget,
@@ -33,6 +25,11 @@ def downgrade(
     yes: Yes = False,
 ) -> None:
     """Lower the finalized level of one or more features."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common.apply import apply_updates
+    from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
+    from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
     target.needs_released("downgrade", "update")
     apply_updates(
         target,

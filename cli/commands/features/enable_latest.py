@@ -1,91 +1,15 @@
 """``featurewatch features enable-latest``: all features at the highest level that all support."""
 
-import sys
-
-import typer
-
-from featurewatch.admin.features import FeatureAdmin
-from featurewatch.admin.latest import highest_common, highest_supported
-from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata, NodeDescription
-from featurewatch.admin.updates import FeatureUpdate, UpdateResult
-from featurewatch.cli.commands.features.common.apply import report, show_and_ask, wait_until_applied
-from featurewatch.cli.commands.features.common.confirmation import must_confirm
-from featurewatch.cli.commands.features.common.documents import document, print_document
-from featurewatch.cli.commands.features.common.drafts import update_by_draft
+from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import DryRun, Yes, with_target
-from featurewatch.cli.commands.features.common.target import ClusterTarget, print_error
-from featurewatch.cli.commands.features.common.updates import UPGRADE
-from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.streams.types import Role
+from featurewatch.cli.commands.features.common.target import ClusterTarget
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("enable-latest")(enable_latest)
-
-
+@command()
 @with_target
 def enable_latest(target: ClusterTarget, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Raise every feature to the highest level that all nodes of the cluster support."""
-    if target.dialect is FeatureDialect.EARLY:
-        raise UsageError("the early draft has no enable-latest")
-    if target.dialect is FeatureDialect.LATE:
-        if dry_run:
-            raise UsageError("the drafts of KIP-584 have no dry run")
-        known = target.run(_controller(target.admin()))
-        update_by_draft(target, highest_supported(known), yes=yes)
-        return
-    updates, result, known_after = target.run(
-        _enable(target, target.admin(), dry_run=dry_run, yes=yes), changes=not dry_run
-    )
-    if updates:
-        report(target, UPGRADE, updates, result, known_after, dry_run=dry_run)
-    elif known_after is not None:
-        print_document(document(known_after, target.dialect, []))
-    else:
-        print("Every feature is at the highest level that all nodes support.")
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common import latest
 
-
-async def _controller(admin: FeatureAdmin) -> FeatureMetadata:
-    async with admin:
-        return await admin.describe(controller=True)
-
-
-async def _enable(
-    target: ClusterTarget, admin: FeatureAdmin, *, dry_run: bool, yes: bool
-) -> tuple[tuple[FeatureUpdate, ...], UpdateResult, FeatureMetadata | None]:
-    async with admin:
-        answers = await admin.describe_all()
-        _check(answers)
-        known = await admin.describe(controller=True)
-        chosen = highest_common(known, answers)
-        for remark in chosen.remarks:
-            print_error(remark)
-        result = UpdateResult(())
-        if chosen.updates:
-            if not dry_run and must_confirm(yes):
-                await show_and_ask(admin, chosen.updates)
-            result = await admin.update(chosen.updates, dry_run=dry_run)
-        if not target.as_json:
-            return chosen.updates, result, None
-        changed = bool(chosen.updates) and not dry_run and not result.refused
-        return (
-            chosen.updates,
-            result,
-            await wait_until_applied(admin, chosen.updates if changed else ()),
-        )
-
-
-def _check(answers: tuple[NodeDescription, ...]) -> None:
-    """Ends the command where a node's support is not known: it may be the one that has less."""
-    silent = [answer for answer in answers if answer.metadata is None]
-    for answer in silent:
-        print_error(f"what {answer.role} {answer.node_id} supports is unknown: {answer.error}")
-    if silent:
-        print_error(
-            "nothing was sent, nothing is changed: start what does not answer, or unregister it"
-        )
-        sys.stdout.flush()
-        raise typer.Exit(ExitCode.UNKNOWN)
-    if not any(answer.role is Role.CONTROLLER for answer in answers):
-        print_error("the controllers were not asked: the cluster does not say where they listen")
+    latest.enable_latest(target, dry_run=dry_run, yes=yes)

@@ -2,23 +2,22 @@
 
 from typing import Annotated
 
-import typer
-
-from featurewatch.cli.commands.features.common.lookups import look_up
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.kafka_tool import KafkaFeaturesTool
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("feature-dependencies")(feature_dependencies)
-
-
+@command()
 @with_target
 def feature_dependencies(
     target: ClusterTarget,
-    feature: Annotated[list[str], typer.Option("--feature", help="feature=level. Repeatable.")],
+    feature: Annotated[
+        list[str], Option("--feature", metavar="NAME=LEVEL", help="A level. Repeatable.")
+    ],
 ) -> None:
-    """Show which levels of other features a level depends on; asks no cluster."""
+    """Show which levels of other features a level depends on; needs no cluster."""
+    # Here, so that help needs no tables.
+    from featurewatch.cli.commands.features.common.lookups import look_up
+    from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
     look_up(target, KafkaFeaturesTool(target.compat).dependencies(feature))

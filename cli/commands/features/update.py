@@ -1,51 +1,50 @@
 """``featurewatch features update``: the one command that changes levels in KIP-584's drafts."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from featurewatch.admin.metadata import FeatureDialect
-from featurewatch.admin.updates import FeatureUpdate
-from featurewatch.cli.commands.features.common.drafts import update_by_draft
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import Yes, with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.errors import UsageError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
+if TYPE_CHECKING:
+    from featurewatch.admin.updates import FeatureUpdate
+
 Repeated = list[str] | None
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(update)
-
-
+@command()
 @with_target
 def update(
     target: ClusterTarget,
     feature_upgrade: Annotated[
-        Repeated, typer.Option("--feature-upgrade", help="Early draft: name:level. Repeatable.")
+        Repeated, Option("--feature-upgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable.")
     ] = None,
     feature_force_downgrade: Annotated[
         Repeated,
-        typer.Option("--feature-force-downgrade", help="Early draft: name:level. Repeatable."),
+        Option("--feature-force-downgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable."),
     ] = None,
     features: Annotated[
-        str | None, typer.Option("--features", help="Early draft, struck out: name:level,…")
+        str | None, Option("--features", metavar="NAME:LEVEL,...", help="Early draft, struck out.")
     ] = None,
     force_downgrade: Annotated[
-        bool, typer.Option("--force-downgrade", help="Of all in --features.")
+        bool, Option("--force-downgrade", help="Early draft: a downgrade of all in --features.")
     ] = False,
     upgrade: Annotated[
-        str | None, typer.Option("--upgrade", help="Later draft: name:level,…")
+        str | None, Option("--upgrade", metavar="NAME:LEVEL,...", help="Later draft.")
     ] = None,
     allow_downgrade: Annotated[
-        str | None, typer.Option("--allow-downgrade", help="Later draft: name:level,…")
+        str | None, Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Later draft.")
     ] = None,
     yes: Yes = False,
 ) -> None:
     """Raise and lower levels as the drafts of KIP-584 have it (reference cluster)."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common.drafts import update_by_draft
+
     early = bool(feature_upgrade or feature_force_downgrade or features or force_downgrade)
     late = bool(upgrade or allow_downgrade)
     if target.dialect is FeatureDialect.RELEASED:
@@ -80,7 +79,9 @@ def _split(text: str | None) -> list[str]:
     return [part for part in (text or "").split(",") if part.strip()]
 
 
-def _updates(texts: Iterable[str], kind: UpgradeType) -> Iterator[FeatureUpdate]:
+def _updates(texts: Iterable[str], kind: UpgradeType) -> "Iterator[FeatureUpdate]":
+    from featurewatch.admin.updates import FeatureUpdate
+
     for text in texts:
         name, colon, level = text.strip().rpartition(":")
         if not colon or not name or not level.lstrip("-").isdecimal():

@@ -1,8 +1,6 @@
 """``featurewatch features upgrade``: raises levels."""
 
-import typer
-
-from featurewatch.cli.commands.features.common.apply import apply_updates
+from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
     DryRun,
     LevelList,
@@ -12,15 +10,9 @@ from featurewatch.cli.commands.features.common.options import (
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.commands.features.common.updates import UPGRADE, parse_level_updates
-from featurewatch.cli.kafka_tool import KafkaFeaturesTool
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(upgrade)
-
-
+@command()
 @with_target
 def upgrade(
     target: ClusterTarget,
@@ -31,6 +23,11 @@ def upgrade(
     yes: Yes = False,
 ) -> None:
     """Raise the finalized level of one or more features."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.features.common.apply import apply_updates
+    from featurewatch.cli.commands.features.common.updates import UPGRADE, parse_level_updates
+    from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
     target.needs_released("upgrade", "update")
     apply_updates(
         target,

@@ -2,26 +2,28 @@
 
 from typing import Annotated
 
-import typer
-
-from featurewatch.cli.commands.features.common.lookups import look_up
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.kafka_tool import KafkaFeaturesTool
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("version-mapping")(version_mapping)
-
-
+@command()
 @with_target
 def version_mapping(
     target: ClusterTarget,
     release_version: Annotated[
         str | None,
-        typer.Option("--release-version", help="A release or a metadata.version [the newest]."),
+        Option(
+            "--release-version",
+            metavar="RELEASE",
+            help="A release or a metadata.version.",
+            default="the newest",
+        ),
     ] = None,
 ) -> None:
-    """Show the level of every feature that a release stands for; asks no cluster."""
+    """Show the level of every feature in a release; needs no cluster."""
+    # Here, so that help needs no tables.
+    from featurewatch.cli.commands.features.common.lookups import look_up
+    from featurewatch.cli.kafka_tool import KafkaFeaturesTool
+
     look_up(target, KafkaFeaturesTool(target.compat).version_mapping(release_version))

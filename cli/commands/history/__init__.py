@@ -1,14 +1,20 @@
-"""``featurewatch history``: what was, from the tables of the lake, without a JVM."""
+"""The group of commands ``featurewatch history``: the tables of the lake, without a JVM."""
 
-import typer
+from typing import Final
 
-from featurewatch.cli.commands.history.command import diff, plot, show, upgrades
+from featurewatch.cli.command_line import LazyGroup
 
-app = typer.Typer(
-    help="What was: a cluster at any moment, what changed, its upgrades, and a picture of it all.",
-    no_args_is_help=True,
+SUMMARIES: Final = {
+    "show": "Show a cluster as it was: levels, nodes and their releases, alerts.",
+    "diff": "Show what differs between two moments of a cluster: levels, nodes, releases, alerts.",
+    "upgrades": "Show each roll of a cluster, or of all: when, how long, which levels, the "
+    "downgrade path.",
+    "plot": "Draw levels and what nodes support over time, as an image or as a single HTML page.",
+}
+
+history = LazyGroup(
+    "history",
+    SUMMARIES,
+    "featurewatch.cli.commands.history.command",
+    help="Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
 )
-app.command()(show)
-app.command()(diff)
-app.command()(upgrades)
-app.command()(plot)

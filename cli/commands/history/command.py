@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
+from featurewatch.cli.command_line import Argument, Exit, Option, command
 from featurewatch.cli.config.options import AsJson, LakeRoot, OnlyCluster
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.runtime.lake_reader import open_reader, require_package
@@ -16,34 +15,43 @@ from featurewatch.cli.runtime.lake_reader import open_reader, require_package
 if TYPE_CHECKING:
     from featurewatch.pipeline.history.moments import Moment
 
-# What commands need is imported where they run: half of their time is imports.
+# Imports are where commands run: help needs none of them.
 
 _MOMENT = "a time (ISO 8601, UTC without a zone; '2 days ago'), offset:N, epoch:N or revision:N"
 T = TypeVar("T")
 
 
+@command()
 def show(
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     at: Annotated[
         str,
-        typer.Option("--at", help="A time: ISO 8601, UTC without a zone; or '2 days ago'."),
+        Option(
+            "--at",
+            metavar="TIME",
+            help="A time: ISO 8601, UTC without a zone; or '2 days ago'.",
+            default="now",
+        ),
     ] = "",
     offset: Annotated[
-        int | None, typer.Option("--offset", min=0, help="After this offset of the metadata log.")
+        int | None,
+        Option("--offset", min=0, metavar="OFFSET", help="After this offset of the metadata log."),
     ] = None,
     epoch: Annotated[
-        int | None, typer.Option("--epoch", min=0, help="While the cluster said this epoch.")
+        int | None,
+        Option("--epoch", min=0, metavar="EPOCH", help="While this epoch was the cluster's."),
     ] = None,
     revision: Annotated[
-        int | None, typer.Option("--revision", min=1, help="When this revision began.")
+        int | None,
+        Option("--revision", min=1, metavar="REVISION", help="When this revision began."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a cluster as it was: levels, nodes and their releases, alerts.
 
-    Without a moment: as it is by the newest word in the lake. Exits with 4 where the history does
-    not reach.
+    Without a moment: by the newest message in the lake. Exits with 4 where the history does not
+    reach.
     """
     numbered = {"offset": offset, "epoch": epoch, "revision": revision}
     given = [at] if at else []
@@ -58,7 +66,7 @@ def show(
         _usage(lambda: parse_time(at, now))
     from featurewatch.pipeline.history import point_in_time
 
-    with _answering():
+    with _known():
         found = open_reader(lake)
         state = point_in_time.state_at(found, point_in_time.cluster_of(found, cluster), moment, now)
     from featurewatch.cli.commands.history.rendering import state_parts
@@ -71,9 +79,10 @@ def show(
             rendering.console().print(part, soft_wrap=not hasattr(part, "columns"))
 
 
+@command()
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help=f"A moment: {_MOMENT}.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another.")] = "now",
+    before: Annotated[str, Argument(metavar="A", help=f"A moment: {_MOMENT}.")],
+    after: Annotated[str, Argument(metavar="[B]", help="Another.")] = "now",
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     as_json: AsJson = False,
@@ -86,7 +95,7 @@ def diff(
     moments = [_moment(before, now), _moment(after, now)]
     from featurewatch.pipeline.history import differences, point_in_time
 
-    with _answering():
+    with _known():
         found = open_reader(lake)
         name = point_in_time.cluster_of(found, cluster)
         states = [point_in_time.state_at(found, name, moment, now) for moment in moments]
@@ -101,23 +110,23 @@ def diff(
             rendering.console().print(line, soft_wrap=True)
 
 
+@command()
 def upgrades(
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     since: Annotated[
-        str, typer.Option("--since", help="Only those that went on at this time or later.")
+        str,
+        Option("--since", metavar="TIME", help="Only those that lasted until this time or later."),
     ] = "",
-    nodes: Annotated[
-        bool, typer.Option("--nodes", help="The time of each node's restart, too.")
-    ] = False,
+    nodes: Annotated[bool, Option("--nodes", help="With the time of each node's restart.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show each roll of a cluster, or of all: when, how long, which levels, the way back."""
+    """Show each roll of a cluster, or of all: when, how long, which levels, the downgrade path."""
     from featurewatch.pipeline.history import differences, point_in_time
     from featurewatch.pipeline.history.moments import parse_time
 
     from_time = _usage(lambda: parse_time(since, datetime.now(UTC))) if since else None
-    with _answering():
+    with _known():
         found = open_reader(lake)
         name = point_in_time.cluster_of(found, cluster) if cluster else ""
         rolls = differences.upgrades(found, name, from_time)
@@ -135,16 +144,20 @@ def upgrades(
         console.print("no upgrade is known")
 
 
+@command()
 def plot(
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write: .png, or .html for a page.")
+        Path | None,
+        Option("--out", metavar="FILE", help="The file to write: .png, or .html for a page."),
     ] = None,
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
-    since: Annotated[str, typer.Option("--since", help="From this time on.")] = "",
-    until: Annotated[str, typer.Option("--until", help="Up to this time.")] = "",
+    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    until: Annotated[
+        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+    ] = "",
 ) -> None:
-    """Draw levels and what nodes support over time, as an image or as one page that stands alone.
+    """Draw levels and what nodes support over time, as an image or as a single HTML page.
 
     Exits with 4 where the history does not reach.
     """
@@ -158,7 +171,7 @@ def plot(
 
     first = _usage(lambda: parse_time(since, now)) if since else None
     last = _usage(lambda: parse_time(until, now)) if until else None
-    with _answering():
+    with _known():
         found = open_reader(lake)
         name = point_in_time.cluster_of(found, cluster)
         drawing = layout(picture.picture(found, name, first, last, now))
@@ -194,8 +207,8 @@ def _usage(work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
-    """What the history does not know is one line and an exit code of its own."""
+def _known() -> Iterator[None]:
+    """A moment that the history does not reach is one line and exit code 4."""
     from featurewatch.pipeline.history.moments import MomentError, UnknownMomentError
 
     try:
@@ -204,4 +217,4 @@ def _answering() -> Iterator[None]:
         raise UsageError(str(error)) from None
     except UnknownMomentError as error:
         sys.stderr.write(f"featurewatch: {error}\n")
-        raise typer.Exit(ExitCode.UNKNOWN) from None
+        raise Exit(ExitCode.UNKNOWN) from None

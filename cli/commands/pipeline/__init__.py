@@ -1,11 +1,19 @@
-"""``featurewatch pipeline``: the history of the topics, as tables of a lake, by Spark."""
+"""The group of commands ``featurewatch pipeline``: the topics as tables of a lake, by Spark."""
 
-import typer
+from typing import Final
 
-from featurewatch.cli.commands.pipeline.audit import audit as run_audit
-from featurewatch.cli.commands.pipeline.run import maintain, run
+from featurewatch.cli.command_line import LazyGroup
 
-app = typer.Typer(help="The history of the topics as Delta tables, by Spark.", no_args_is_help=True)
-app.command()(run)
-app.command()(maintain)
-app.command()(run_audit)
+SUMMARIES: Final = {
+    "run": "Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end.",
+    "maintain": "Give tables new columns, delete what is too old, join small files, remove unused "
+    "ones.",
+    "audit": "Compare changes, alerts and epochs on the topics with what the lake recomputes.",
+}
+
+pipeline = LazyGroup(
+    "pipeline",
+    SUMMARIES,
+    "featurewatch.cli.commands.pipeline.{}",
+    help="Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
+)

@@ -5,59 +5,69 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
-import typer
 
+from featurewatch.cli.command_line import Exit, Option, command
+from featurewatch.cli.config.lake import Master, finite
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
-from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.runtime.lake import Master, _stop_at_signal, default_lake, finite, open_lake
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.audit.audit import AuditReport, OutputDifference, TableCounts
 
 
+@command()
 def audit(
     config: ConfigFile = None,
     lake: LakeRoot = "",
     master: Master = "local[*]",
     late_s: Annotated[
         float,
-        typer.Option(
+        Option(
             "--late-s",
+            metavar="SECONDS",
             min=0,
             max=31_536_000,
-            callback=finite,
-            help="Seconds in which an output must be said after its cause.",
+            check=finite,
+            help="An output must be published so soon after its cause.",
         ),
     ] = 10.0,
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", min=0, max=1_000_000, help="Differences that are shown one by one."
+        Option(
+            "--limit",
+            metavar="COUNT",
+            min=0,
+            max=1_000_000,
+            help="Differences that are shown one by one.",
         ),
     ] = 20,
     save: Annotated[
-        bool, typer.Option("--save", help="Put all differences into the table gold/audit.")
+        bool, Option("--save", help="Write all differences to the table gold/audit.")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until Ctrl-C; a line for each look.")
+        bool, Option("--follow", help="Repeat until Ctrl-C; a line for each check.")
     ] = False,
     every: Annotated[
         float,
-        typer.Option(
+        Option(
             "--every",
+            metavar="SECONDS",
             min=1,
             max=86_400,
-            callback=finite,
-            help="Seconds from one look to the next.",
+            check=finite,
+            help="From one check to the next.",
         ),
     ] = 10.0,
     as_json: AsJson = False,
 ) -> None:
-    """Prove that changes, alerts and epochs on the topics are what the lake recomputes.
+    """Compare changes, alerts and epochs on the topics with what the lake recomputes.
 
-    Exits with 3 if anything is missing, extra or different, and with 4 if that cannot be known.
+    Exits with 3 if any output is missing, extra or different, and with 4 if that is unknown.
     """
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
+
     settings = load(config)
     with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
@@ -70,12 +80,12 @@ def audit(
             code = _code(report, report.has_differences)
         else:
             code, differed = ExitCode.UNKNOWN, False
-            for report in follow_lake(opened, every, _stop_at_signal(), late_s, settings.limits()):
+            for report in follow_lake(opened, every, stop_at_signal(), late_s, settings.limits()):
                 differed = differed or report.has_differences
                 code = _code(report, differed)
                 _show_look(report, as_json=as_json)
     if code is not ExitCode.GOOD:
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _code(report: "AuditReport", differed: bool) -> ExitCode:

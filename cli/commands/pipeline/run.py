@@ -1,19 +1,14 @@
-"""``featurewatch pipeline run`` and ``maintain``: fill the lake, and keep its tables small."""
+"""``featurewatch pipeline run``: fills the lake."""
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
+from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
-from featurewatch.cli.config.options import AsJson, BusServers, ConfigFile, LakeRoot, Prefix
-from featurewatch.cli.config.settings import load
-from featurewatch.cli.runtime.lake import Master, _stop_at_signal, default_lake, finite, open_lake
-
-if TYPE_CHECKING:
-    from featurewatch.pipeline.maintain import MaintenanceResult
+from featurewatch.cli.config.lake import Master, finite
+from featurewatch.cli.config.options import BusServers, ConfigFile, LakeRoot, Prefix
 
 
+@command()
 def run(
     config: ConfigFile = None,
     bus: BusServers = "",
@@ -21,70 +16,33 @@ def run(
     lake: LakeRoot = "",
     master: Master = "local[*]",
     once: Annotated[
-        bool, typer.Option("--once", help="Take in what is there now, and end.")
+        bool, Option("--once", help="Ingest what the topics have now, and end.")
     ] = False,
     every: Annotated[
         float,
-        typer.Option(
+        Option(
             "--every",
+            metavar="SECONDS",
             min=0.1,
             max=86_400,
-            callback=finite,
-            help="Seconds from one batch to the next.",
+            check=finite,
+            help="From one batch to the next.",
         ),
     ] = 1.0,
 ) -> None:
-    """Fill the lake from the topics, until Ctrl-C; `--once`: up to what is there now."""
+    """Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end."""
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
+
     settings = load(config, bus=options.bus_flags(bus, prefix))
-    found = settings.bus_settings()
+    bus_settings = settings.bus_settings()
     with open_lake(lake or default_lake(settings), master) as opened:
         # Here, since Spark has to be there for it.
         from featurewatch.pipeline.run import run_on, run_once, stages
 
-        filling = stages(opened, found, settings.limits())
+        filling = stages(opened, bus_settings, settings.limits())
         if once:
             run_once(opened, filling)
         else:
-            run_on(opened, filling, every, _stop_at_signal())
-
-
-def maintain(
-    config: ConfigFile = None,
-    lake: LakeRoot = "",
-    master: Master = "local[*]",
-    keep_days: Annotated[
-        int | None,
-        typer.Option(
-            "--keep-days", min=1, max=36_500, help="Delete older rows of bronze and silver."
-        ),
-    ] = None,
-    vacuum_hours: Annotated[
-        float,
-        typer.Option(
-            "--vacuum-hours",
-            min=0,
-            max=876_000,
-            callback=finite,
-            help="Remove files that are unused for so long.",
-        ),
-    ] = 168.0,
-    as_json: AsJson = False,
-) -> None:
-    """Give tables new columns, delete what is too old, join small files, remove unused ones."""
-    with open_lake(lake or default_lake(load(config)), master, brief=True) as opened:
-        from featurewatch.pipeline.maintain import maintain as maintain_tables
-
-        for done in maintain_tables(opened, keep_days, vacuum_hours):
-            if as_json:
-                print(json.dumps({**done._asdict(), "table": done.table.path}), flush=True)
-            else:
-                print(_told(done), flush=True)
-
-
-def _told(done: "MaintenanceResult") -> str:
-    added = f", added {', '.join(done.columns_added)}" if done.columns_added else ""
-    deleted = f", deleted {done.rows_deleted} rows" if done.rows_deleted else ""
-    return f"{done.table.path}: {done.files_before} files, now {done.files_after}{deleted}{added}"
-
-
-from featurewatch.cli.commands.pipeline import audit as _audit  # noqa: E402, F401 - a command of this group, which needs the above
+            run_on(opened, filling, every, stop_at_signal())

@@ -1,5 +1,5 @@
 """``featurewatch readiness``."""
 
-from featurewatch.cli.commands.readiness.command import register
+from featurewatch.cli.commands.readiness.command import readiness
 
-__all__ = ["register"]
+__all__ = ["readiness"]

@@ -1,5 +1,5 @@
 """``featurewatch rehearse``."""
 
-from featurewatch.cli.commands.rehearse.command import register
+from featurewatch.cli.commands.rehearse.command import rehearse
 
-__all__ = ["register"]
+__all__ = ["rehearse"]

@@ -1,248 +1,101 @@
-"""``featurewatch rehearse``: what the controllers of a live cluster would say, without asking."""
+"""``featurewatch rehearse``: what the controllers of a live cluster would answer to changes."""
 
-import sys
-from collections.abc import Iterator, Sequence
+import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.text import Text
+import click
 
-from featurewatch.cli.commands.rehearse.real_controller import (
-    RealRehearsal,
-    rehearse_on_real_controller,
-)
-from featurewatch.cli.commands.rehearse.rendering import (
-    difference_lines,
-    document,
-    head,
-    overall,
-    paragraph,
-    restarts,
-    runs,
-)
-from featurewatch.cli.config import options
+from featurewatch.cli.command_line import Command, Exit, Option, command
 from featurewatch.cli.config.options import (
+    ADDRESSES,
     AsJson,
     ClusterIdOption,
     CommandConfig,
     ConfigFile,
     LogDirectory,
 )
-from featurewatch.cli.config.settings import ClusterSection, load
-from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.cli.output import rendering
-from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
-from featurewatch.controller.kraft import (
-    ControllerState,
-    active_controller_id,
-    controller_state,
-    release_of,
-)
-from featurewatch.controller.kraft.releases import UnknownReleaseError
-from featurewatch.controller.readiness.active_controller import active_controller, active_state
-from featurewatch.controller.readiness.upgrade_state import is_kraft
-from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, rehearse
-from featurewatch.controller.rehearsal.steps import (
-    GRAMMAR,
-    Step,
-    StepSyntaxError,
-    parse,
-    parse_document,
-)
-from featurewatch.streams import yaml_file
-from featurewatch.tables.image.cluster import Authority, ClusterImage
-
-_CODES = {
-    StepVerdict.ACCEPTED: ExitCode.GOOD,
-    StepVerdict.REFUSED: ExitCode.NO,
-    StepVerdict.UNKNOWN: ExitCode.UNKNOWN,
-}
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(name="rehearse", epilog="Steps:\n\n" + GRAMMAR.replace("\n", "\n\n"))(command)
+class _WithSteps(Command):
+    """A command whose help ends with the grammar of steps."""
+
+    def format_epilog(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - Click calls it so
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """A row for each step."""
+        from featurewatch.controller.rehearsal.steps import GRAMMAR
+
+        rows = (re.split(r"  +", line) for line in GRAMMAR.replace("…", "...").splitlines())
+        with formatter.section("Steps"):
+            formatter.write_dl([(step, meaning) for step, meaning in rows])
 
 
-def command(
+@command(cls=_WithSteps)
+def rehearse(
     config: ConfigFile = None,
     bootstrap_controller: Annotated[
-        str, typer.Option(help="host:port,… of controllers: the metadata log is read.")
+        str, Option(metavar=ADDRESSES, help="Controllers, to read the metadata log.")
     ] = "",
     bootstrap_server: Annotated[
-        str, typer.Option(help="host:port,… of brokers: nodes are asked; fenced ones are not seen.")
+        str,
+        Option(metavar=ADDRESSES, help="Brokers, to read the nodes; fenced ones are not seen."),
     ] = "",
     log_directory: LogDirectory = None,
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
     step: Annotated[
-        list[str] | None, typer.Option("--step", "-s", help="What happens, in order; see below.")
+        list[str] | None,
+        Option(
+            "--step", "-s", metavar="STEP", help="What happens, in order; see below. Repeatable."
+        ),
     ] = None,
     steps: Annotated[
-        Path | None, typer.Option("--steps", help="A YAML file with a list of steps.")
+        Path | None, Option("--steps", metavar="FILE", help="A YAML file with a list of steps.")
     ] = None,
     release: Annotated[
-        str, typer.Option(help="Ask as a controller of this release (not of the active one's).")
-    ] = "",
-    on_real_controller_: Annotated[
         str,
-        typer.Option(
+        Option(
+            metavar="RELEASE",
+            help="Answer as a controller of this release.",
+            default="that of the active controller",
+        ),
+    ] = "",
+    real_release: Annotated[
+        str,
+        Option(
             "--on-real-controller",
             metavar="RELEASE",
-            help="Ask a real controller of this release too (3.9 to 4.3), started for it.",
+            help="Compare with a real controller of this release (3.9 to 4.3), started for it.",
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse changes of a cluster: what its controllers would say and do, in their own words.
+    """Rehearse changes of a cluster: what its controllers would answer and do.
 
-    Nothing is asked of the cluster itself but what it is. Exits with 3 if a step is refused, with 4
-    if an answer cannot be known, with 1 if a real controller says or does something else.
+    Nothing is changed in the cluster; only its state is read. Exits with 3 if a step is refused,
+    with 4 if a result cannot be known, with 1 if a real controller answers or does something else.
     """
-    wanted = _steps(step or [], steps)
-    cluster = _cluster(
-        config,
-        controllers=bootstrap_controller,
-        servers=bootstrap_server,
-        log_directory=log_directory,
-        cluster_id=cluster_id,
-        command_config=command_config,
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.commands.rehearse.run import run
+
+    given: dict[str, str | Path | None] = {
+        "controllers": bootstrap_controller,
+        "servers": bootstrap_server,
+        "log_directory": log_directory,
+        "cluster_id": cluster_id,
+        "command_config": command_config,
+    }
+    raise Exit(
+        run(
+            step or [],
+            steps,
+            release,
+            real_release,
+            config=config,
+            given=given,
+            as_json=as_json,
+        )
     )
-    try:
-        image = read_image(cluster)
-        _check_led(image)
-        if on_real_controller_:
-            live = controller_state(image)
-            raise typer.Exit(_on_real(on_real_controller_, live, wanted, as_json=as_json))
-        name, state = _active(image, release)
-    except ClusterNotReadError as error:
-        sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
-        raise typer.Exit(ExitCode.UNKNOWN) from None
-    whole = image.authority is Authority.LOG
-    outcomes = rehearse(name, state, wanted, voters=image.quorum.voters, whole=whole)
-    _show(name, state, outcomes, None, as_json=as_json)
-    raise typer.Exit(_CODES[overall(outcomes)])
-
-
-def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
-    """The steps of the file, then those of the command line; raises `UsageError`."""
-    try:
-        found = _from_file(file) if file is not None else []
-        found += [parse(text) for text in given]
-    except StepSyntaxError as error:
-        raise UsageError(str(error)) from None
-    if not found:
-        raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
-    return found
-
-
-def _from_file(file: Path) -> list[Step]:
-    try:
-        return parse_document(yaml_file.read(file))
-    except yaml_file.YamlError as error:
-        raise UsageError(str(error)) from None
-    except StepSyntaxError as error:
-        raise UsageError(f"{file}: {error}") from None
-
-
-def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
-    """The one cluster that is meant, by flags or of a configuration file; raises `UsageError`."""
-    named = {name: value for name, value in given.items() if value}
-    chosen = str(named.get("cluster_id", ""))
-    if set(named) - {"cluster_id"}:
-        return load(None, clusters=options.cluster_flags(**given)).clusters[0]
-    listed = load(config).clusters
-    found = [one for one in listed if not chosen or one.cluster_id == chosen]
-    if len(found) == 1:
-        return found[0]
-    if not listed:
-        raise UsageError(
-            "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory or "
-            "--bootstrap-server"
-        )
-    raise UsageError("the configuration lists several clusters: say which one with --cluster-id")
-
-
-def _check_led(image: ClusterImage) -> None:
-    """Somebody must be known to be asked.
-
-    Raises:
-        UsageError: The cluster has no KRaft controllers.
-        NotSeenError: Who is active is not known.
-    """
-    if image.authority is Authority.ZOOKEEPER:
-        raise UsageError(
-            "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
-        )
-    if not is_kraft(image):
-        raise ClusterNotReadError(
-            "no node offers metadata.version, as in ZooKeeper mode: what is rehearsed is KRaft's "
-            "controller"
-        )
-    if active_controller_id(image) < 0:
-        raise ClusterNotReadError("which controller is active is not known: try again in a moment")
-
-
-def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
-    """The release of the active controller, and what it knows.
-
-    Raises:
-        UsageError: There is no such release.
-        NotSeenError: What the active controller runs is not known.
-    """
-    if release:
-        try:
-            return release_of(release).name, controller_state(image, release_of(release).ranges())
-        except UnknownReleaseError as error:
-            raise UsageError(str(error)) from None
-    active = active_controller(image)
-    if active.assumed:
-        raise ClusterNotReadError(
-            f"what controller {active.node_id} runs is not known: below metadata.version 15 "
-            "controllers do not register, and no release of the table may support what it does: "
-            "name its release with --release"
-        )
-    return active.release.name, active_state(image, active)
-
-
-def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json: bool) -> ExitCode:
-    real = rehearse_on_real_controller(release, state, steps)
-    outcomes = [compared.outcome for compared in real.steps]
-    _show(release_of(release).name, real.staged, outcomes, real, as_json=as_json)
-    return ExitCode.FAILED if real.differences else _CODES[overall(outcomes)]
-
-
-def _show(
-    release: str,
-    state: ControllerState,
-    outcomes: Sequence[StepOutcome],
-    real: RealRehearsal | None,
-    *,
-    as_json: bool,
-) -> None:
-    if as_json:
-        rendering.print_json(document(release, state, outcomes, real))
-        return
-    console = rendering.console()
-    for line in head(release, state):
-        console.print(line, soft_wrap=True)
-    for text in real.unequal if real else ():
-        console.print(
-            f"unequal {rendering.plain(text)}", style="yellow", soft_wrap=True, markup=False
-        )
-    for line in _steps_shown(outcomes, real):
-        console.print(line, soft_wrap=True)
-    if real and real.differences:
-        console.print(f"{real.differences} differences to Kafka {real.kafka}", style="bold magenta")
-
-
-def _steps_shown(outcomes: Sequence[StepOutcome], real: RealRehearsal | None) -> Iterator[Text]:
-    """Every step; long runs of restarts together, where nothing is to be compared."""
-    if real is not None:
-        for number, compared in enumerate(real.steps, start=1):
-            yield from paragraph(number, compared.outcome)
-            yield from difference_lines(compared)
-        return
-    for number, run in runs(outcomes):
-        yield from paragraph(number, run[0]) if len(run) == 1 else restarts(number, run)

@@ -128,7 +128,7 @@ async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
         await source.round()
         sink.take(NodeAnswer)
         for place in list(source._peers._open.values()):
-            place._writer.transport.abort()
+            place._transport._writer.transport.abort()
         await source.round()
         assert sink.take(NodeSilent) == []
         assert [node.connections for node in nodes] == [2, 2]

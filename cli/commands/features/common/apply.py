@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import typer
-
 from featurewatch.admin.features import FeatureAdmin
 from featurewatch.admin.metadata import FeatureMetadata
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.features.common.documents import (
     described_results,
@@ -71,7 +70,7 @@ def report(
     if known is not None:
         print_document(document(known, target.dialect, described_results(updates, result)))
         if result.refused:
-            raise typer.Exit(ExitCode.FAILED)
+            raise Exit(ExitCode.FAILED)
         return
     levels = {update.feature: int(update.level) for update in updates}
     outcomes = (

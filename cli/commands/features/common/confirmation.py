@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import typer
-
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.target import print_error
 from featurewatch.cli.errors import ExitCode
 
@@ -20,7 +19,7 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
     """Says the lines and asks; returns if the answer is y or yes.
 
     Raises:
-        typer.Exit: Any other answer and the end of the input (1), or Ctrl-C (130).
+        Exit: Any other answer and the end of the input (1), or Ctrl-C (130).
     """
     try:
         with _interruptible():
@@ -31,7 +30,7 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
         sys.stderr.write("\n")
         code = ExitCode.INTERRUPTED
     print_error("nothing was sent, nothing is changed")
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 def _confirmed(lines: Iterable[str], question: str) -> bool:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import typer
-
 from featurewatch.admin.features import FeatureAdmin
 from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.apply import wait_until_applied
 from featurewatch.cli.commands.features.common.confirmation import confirm
 from featurewatch.cli.commands.features.common.documents import document, print_document
@@ -94,5 +93,5 @@ def _report(target: ClusterTarget, result: UpdateResult, known: FeatureMetadata)
     if result.refused:
         # One answer for the whole request: its text is every feature's.
         print_error(result.refused[0].text or "the controller refused")
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
     print_document(document(known, target.dialect), indent=None if target.as_json else 4)

@@ -1,4 +1,4 @@
-"""The options of every command that asks a cluster; they may stand before its name or after it."""
+"""The options of every command that talks to a cluster, before the command's name or after it."""
 
 import functools
 import inspect
@@ -7,15 +7,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
+import click
 
 from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.command_line import Option
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.options import ADDRESSES
 from featurewatch.cli.errors import UsageError
 
 
 class Compat(StrEnum):
-    """Whose texts are printed: those of ``kafka-features`` of this release."""
+    """The release whose ``kafka-features`` gives the texts."""
 
     V3_9 = "3.9"
     V4_3 = "4.3"
@@ -23,54 +25,84 @@ class Compat(StrEnum):
 
 Server = Annotated[
     str | None,
-    typer.Option("--bootstrap-server", help="host:port,… of brokers of the cluster."),
+    Option("--bootstrap-server", metavar=ADDRESSES, help="Brokers of the cluster."),
 ]
 Controller = Annotated[
     str | None,
-    typer.Option(
-        "--bootstrap-controller", help="host:port,… of controllers' listeners of its quorum."
+    Option(
+        "--bootstrap-controller",
+        metavar=ADDRESSES,
+        help="Controllers' listeners of its quorum, instead of brokers.",
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--command-config", help="Properties file for TLS and SASL, as Kafka takes it."),
+    Option(
+        "--command-config",
+        metavar="FILE",
+        help="Properties file for TLS and SASL, as Kafka takes it.",
+    ),
 ]
-Json = Annotated[bool | None, typer.Option("--json", help="One JSON document on stdout.")]
+Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
 CompatOption = Annotated[
-    Compat | None, typer.Option("--compat", help="The release whose kafka-features is followed.")
+    Compat | None,
+    Option("--compat", help="The release whose kafka-features is followed.", default="4.3"),
 ]
 DialectOption = Annotated[
     FeatureDialect | None,
-    typer.Option("--dialect", help="Released Kafka, or a draft of KIP-584 (reference cluster)."),
+    Option(
+        "--dialect",
+        help="Released Kafka, or a draft of KIP-584 (reference cluster).",
+        default="released",
+    ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout", min=0.001, max=2_147_483, help="Seconds that the cluster may take [60]."
+    Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.001,
+        max=2_147_483,
+        help="How long the cluster may take.",
+        default="60",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Change it without asking.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the controller; change nothing.")]
-Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="Even if metadata may be lost beyond recovery.")
+Yes = Annotated[bool, Option("--yes", "-y", help="Apply the change without a confirmation.")]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Send the request for validation only; change nothing.")
 ]
+Unsafe = Annotated[bool, Option("--unsafe", help="Even if metadata may be lost beyond recovery.")]
 LevelList = Annotated[
     list[str] | None,
-    typer.Option("--feature", help="feature=level; metadata.version takes a name too. Repeatable."),
+    Option(
+        "--feature",
+        metavar="NAME=LEVEL",
+        help="A feature's level; metadata.version takes a name too. Repeatable.",
+    ),
 ]
 NameList = Annotated[
-    list[str] | None, typer.Option("--feature", help="The feature's name. Repeatable.")
+    list[str] | None,
+    Option("--feature", metavar="NAME", help="The feature's name. Repeatable."),
 ]
 NameComma = Annotated[
-    str | None, typer.Option("--features", help="Names as a comma list, as in KIP-584.")
+    str | None,
+    Option("--features", metavar="NAME,...", help="Names as a comma list, as in KIP-584."),
 ]
 Metadata = Annotated[
     str | None,
-    typer.Option("--metadata", help="A metadata.version by its name, 3.7-IV4 (deprecated)."),
+    Option(
+        "--metadata",
+        metavar="LEVEL",
+        help="A metadata.version by its name, as in 3.7-IV4 (deprecated).",
+    ),
 ]
 ReleaseVersion = Annotated[
     str | None,
-    typer.Option("--release-version", help="Every feature's level of a release, e.g. 4.3."),
+    Option(
+        "--release-version",
+        metavar="RELEASE",
+        help="Every feature's level of a release, as in 4.3.",
+    ),
 ]
 
 _SHARED: Final[dict[str, Any]] = {
@@ -85,7 +117,6 @@ _SHARED: Final[dict[str, Any]] = {
 
 
 def store_options(
-    context: typer.Context,
     bootstrap_server: Server = None,
     bootstrap_controller: Controller = None,
     command_config: Config = None,
@@ -94,7 +125,7 @@ def store_options(
     dialect: DialectOption = None,
     timeout: Timeout = None,
 ) -> None:
-    """Keeps what stands before the command's name."""
+    """Stores the options before the command's name in Click's context."""
     given = (
         bootstrap_server,
         bootstrap_controller,
@@ -104,31 +135,26 @@ def store_options(
         dialect,
         timeout,
     )
-    context.obj = dict(zip(_SHARED, given, strict=True))
+    click.get_current_context().obj = dict(zip(_SHARED, given, strict=True))
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the shared options; its first argument is the `ClusterTarget` that they
-    describe."""
+    """Adds the shared options to a command; its first argument is their `ClusterTarget`."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _SHARED.items()
     ]
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
 
     @functools.wraps(command)
-    def wrapped(context: typer.Context, **values: Any) -> None:
+    def wrapped(**values: Any) -> None:
         given = {name: values.pop(name) for name in _SHARED}
-        command(_target(context.obj or {}, given), **values)
+        command(_target(click.get_current_context().obj or {}, given), **values)
 
-    wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
-        [context, *shared, *parameters]
+    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own]
+    wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
+        [*shared, *parameters]
     )
-    wrapped.__annotations__ = {
-        each.name: each.annotation for each in (context, *shared, *parameters)
-    }
     return wrapped
 
 
@@ -145,3 +171,8 @@ def _target(before: dict[str, Any], after: dict[str, Any]) -> ClusterTarget:
         dialect=values["dialect"] or FeatureDialect.RELEASED,
         timeout_s=values["timeout"],
     )
+
+
+def split_names(features: str | None) -> list[str]:
+    """The names of the drafts' comma list."""
+    return [name.strip() for name in (features or "").split(",") if name.strip()]

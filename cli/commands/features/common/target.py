@@ -1,27 +1,24 @@
 """The cluster that a command asks, and what it says when that fails."""
 
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import typer
-
-from featurewatch.admin.fast_describe import fast_describe
 from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.streams.net.address import Address, parse_addresses
 
 if TYPE_CHECKING:
     from featurewatch.admin.features import FeatureAdmin
-    from featurewatch.admin.metadata import FeatureMetadata
+    from featurewatch.streams.net.transport import Connect
 
 _RESULT = TypeVar("_RESULT")
 _TIMEOUT_S = 60.0
 _CONNECT_TIMEOUT_S = 10.0
-_GLANCE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,9 @@ class ClusterTarget:
     dialect: FeatureDialect
     timeout_s: float | None = None
 
-    def admin(self) -> "FeatureAdmin":
-        """The way to the cluster; raises `UsageError` for what can be seen to be wrong."""
-        # Here, so that what asks no cluster waits for no codec.
+    def admin(self, connect: "Connect | None" = None) -> "FeatureAdmin":
+        """The admin client; ``connect`` as it takes it. Raises `UsageError` for wrong settings."""
+        # Here, so that commands without a cluster need no client.
         from featurewatch.admin.features import Bootstrap, FeatureAdmin
 
         addresses, config = self._addresses(), read_client_config(self.command_config)
@@ -52,18 +49,7 @@ class ClusterTarget:
             dialect=self.dialect,
             timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
             connect_timeout_s=config.connect_timeout_s or _CONNECT_TIMEOUT_S,
-        )
-
-    def glance(self) -> "FeatureMetadata | None":
-        """What the first broker says, where it takes no login and no choice; None: ask `admin`."""
-        if not self.servers or self.dialect is not FeatureDialect.RELEASED:
-            return None
-        first = self._addresses()[0]
-        config = read_client_config(self.command_config)
-        if config.security.mechanism is not None or config.warnings:
-            return None
-        return fast_describe(
-            first, config.security.tls, min(self.timeout_s or _GLANCE_S, _GLANCE_S)
+            connect=connect,
         )
 
     def _addresses(self) -> tuple[Address, ...]:
@@ -96,16 +82,28 @@ class ClusterTarget:
         return f"featurewatch features describe {flag} {address}"
 
     def run(self, work: Coroutine[Any, Any, _RESULT], *, changes: bool = False) -> _RESULT:
-        """Runs what asks the cluster, or ``changes`` it.
+        """Runs on an event loop what reads the cluster, or ``changes`` it.
 
         A failure is one line on stderr and an exit code.
         """
         import asyncio
 
+        return self._run(lambda: asyncio.run(work), changes=changes)
+
+    def run_blocking(
+        self, read: Callable[["FeatureAdmin"], Coroutine[Any, Any, _RESULT]]
+    ) -> _RESULT:
+        """Runs what reads one node, without an event loop, whose import takes longer."""
+        from featurewatch.streams.net.transport import connect_blocking, run_blocking
+
+        admin = self.admin(connect_blocking)
+        return self._run(lambda: run_blocking(read(admin)))
+
+    def _run(self, work: Callable[[], _RESULT], *, changes: bool = False) -> _RESULT:
         from featurewatch.admin.errors import AdminError, OutcomeUnknownError, RequestError
 
         try:
-            return asyncio.run(work)
+            return work()
         except KeyboardInterrupt:
             if changes:
                 print_error(
@@ -116,10 +114,10 @@ class ClusterTarget:
             raise UsageError(str(error)) from None
         except OutcomeUnknownError as error:
             print_error(f"{error}; see what is finalized now: {self.describe_command}")
-            raise typer.Exit(ExitCode.UNKNOWN) from None
+            raise Exit(ExitCode.UNKNOWN) from None
         except AdminError as error:
             print_error(str(error))
-            raise typer.Exit(ExitCode.FAILED) from None
+            raise Exit(ExitCode.FAILED) from None
 
 
 def print_error(text: str) -> None:
@@ -131,4 +129,4 @@ def fail(text: str, code: ExitCode) -> NoReturn:
     """Ends the command; the text is the tool's own and stands as it is."""
     sys.stdout.flush()
     sys.stderr.write(f"{text}\n")
-    raise typer.Exit(code)
+    raise Exit(code)

@@ -1,4 +1,4 @@
-"""``featurewatch fleet``: all clusters of a lake, and where they are not as they shall be."""
+"""``featurewatch fleet``: all clusters of a lake, and where levels differ from the desired ones."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config.options import AsJson, LakeRoot
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.runtime.lake_reader import open_reader
@@ -19,25 +18,24 @@ if TYPE_CHECKING:
     from featurewatch.pipeline.fleet.drift import Drift
     from featurewatch.pipeline.fleet.readiness import DailyCounts, TargetReadiness
 
-app = typer.Typer(
-    help="All clusters of a lake: how each is, and where levels are not as they shall be.",
-    no_args_is_help=True,
-)
-
 _NAMED = 5
 """The nodes of a cluster that are named on its line."""
 
 DesiredFile = Annotated[
     Path | None,
-    typer.Option("--desired", help="YAML file with environments, their clusters and levels."),
+    Option(
+        "--desired",
+        metavar="FILE",
+        help="YAML file with environments, their clusters and levels.",
+    ),
 ]
 
 
-@app.command("list")
+@command("list")
 def list_clusters(
     lake: LakeRoot = "", desired: DesiredFile = None, as_json: AsJson = False
 ) -> None:
-    """Show each cluster on a line: levels, releases, incompatible nodes, alerts, last heard.
+    """Show each cluster on a line: levels, releases, incompatible nodes, alerts, last seen.
 
     With `--desired` clusters are called by their names, and their environment is shown.
     """
@@ -58,9 +56,9 @@ def list_clusters(
     _print([(*title, "levels"), *rows])
 
 
-@app.command()
+@command()
 def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = False) -> None:
-    """Show each level that is not as the file wants it, and each cluster that is not known.
+    """Show each level that differs from the desired one, and each cluster that is unknown.
 
     Exits with 3 if any level differs, with 4 if some cluster's levels cannot be known, else with 0.
     """
@@ -82,23 +80,23 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     else:
         print("every cluster has the levels that it shall have")
     if any(each.verdict.is_level_difference for each in found):
-        raise typer.Exit(ExitCode.NO)
+        raise Exit(ExitCode.NO)
     if found:
-        raise typer.Exit(ExitCode.UNKNOWN)
+        raise Exit(ExitCode.UNKNOWN)
 
 
-@app.command()
+@command()
 def readiness(
     target: Annotated[
-        str, typer.Option("--target", help="Kafka's release: 4.3.", show_default=False)
+        str, Option("--target", metavar="RELEASE", help="A release of Kafka, as in 4.3.")
     ] = "",
     lake: LakeRoot = "",
-    days: Annotated[bool, typer.Option("--by-day", help="Count clusters, day by day.")] = False,
+    days: Annotated[bool, Option("--by-day", help="Count clusters, day by day.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show which clusters can go to a release, and who stands in the way of the others.
+    """Show which clusters can go to a release, and the blockers of the others.
 
-    Exits with 3 if any cluster cannot, with 4 if of some it is not known, else with 0.
+    Exits with 3 if any cluster cannot, with 4 if that is unknown for some, else with 0.
     """
     from featurewatch.controller.kraft import UnknownReleaseError, release_of
     from featurewatch.pipeline.fleet.readiness import NO, UNKNOWN, by_day, target_readiness
@@ -121,9 +119,9 @@ def readiness(
         _print([(*title, ""), *map(_standing, found)])
     verdicts = {each.verdict for each in found}
     if NO in verdicts:
-        raise typer.Exit(ExitCode.NO)
+        raise Exit(ExitCode.NO)
     if UNKNOWN in verdicts or not verdicts:
-        raise typer.Exit(ExitCode.UNKNOWN)
+        raise Exit(ExitCode.UNKNOWN)
 
 
 @contextmanager

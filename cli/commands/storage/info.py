@@ -1,16 +1,15 @@
-"""``featurewatch storage``: formats a node's directory with Kafka's own tool, and reads what is."""
+"""What a log directory was formatted with, its levels now, and the releases that start on it."""
 
-import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
 from rich.text import Text
 
-from featurewatch.cli.config.options import AsJson
+from featurewatch.cli.command_line import Exit
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
@@ -21,85 +20,36 @@ from featurewatch.cli.runtime.cluster_image import (
 )
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import start_refusals
-from featurewatch.deploy.java.class_archive import archive_options
-from featurewatch.deploy.java.jars import Cache, default_cache, java_command
-from featurewatch.deploy.kafka.specs import NEWEST_TESTED
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
 from featurewatch.streams.kraft.directory.formatted import FormattedDirectory, read_formatted
 from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
 from featurewatch.streams.types import FeatureLevel, FeatureName
 from featurewatch.tables.image.cluster import ClusterImage
 
-app = typer.Typer(
-    help="Log directories: format one with Kafka's own tool, or see what one was formatted with.",
-    no_args_is_help=True,
-)
-
 Levels = Mapping[FeatureName, FeatureLevel]
 _FILES_S: Final = SETTLE_MS / 1000 + 2
-"""What a node wrote a moment ago has to stand first."""
-"""Files of which nothing could be read for so long cannot be read."""
-
-_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-"""The tool's own words without the pages that Kafka logs of a configuration."""
+"""Files of which nothing could be read for so long cannot be read; a record counts after a time."""
 
 
-@app.command(
-    name="format",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    epilog="Everything else goes to kafka-storage format of that release: --config, --cluster-id, "
-    "--release-version, --feature, --ignore-formatted and so on; -h shows its own help. "
-    "--metadata-version, as KIP-778 has it, is its --release-version.",
-)
-def format_(
-    context: typer.Context,
-    kafka: Annotated[str, typer.Option(help="Which release's tool.")] = NEWEST_TESTED,
-) -> None:
-    """Format the log directories of a KRaft node; Kafka's tool speaks, and sets the exit code."""
-    cache = Cache(default_cache())
-    command = java_command(
-        cache.class_path(kafka),
-        "kafka.tools.StorageTool",
-        "format",
-        *passed_on(context.args),
-        heap_mb=128,
-        options=[*archive_options(cache, kafka), _QUIET],
-    )
-    raise typer.Exit(subprocess.run(command, check=False).returncode)
+def print_info(directory: Path, *, as_json: bool) -> None:
+    """Prints what a directory was formatted with, as one JSON document or for people.
 
-
-def passed_on(arguments: Sequence[str]) -> list[str]:
-    """The tool's arguments: KIP-778's ``--metadata-version`` became ``--release-version``."""
-    draft, released = "--metadata-version", "--release-version"
-    return [
-        released + word.removeprefix(draft)
-        if word == draft or word.startswith(f"{draft}=")
-        else word
-        for word in arguments
-    ]
-
-
-@app.command()
-def info(
-    directory: Annotated[Path, typer.Argument(help="One of a node's log.dirs.")],
-    as_json: AsJson = False,
-) -> None:
-    """What a log directory was formatted with, its levels now, and which releases start on it.
-
-    Only its files are read; the node may run or not.
+    Raises:
+        UsageError: It is no log directory.
+        Exit: Its files cannot be read.
     """
     try:
-        found = _read(directory)
+        info = _read(directory)
     except NotALogDirectoryError as error:
         raise UsageError(rendering.plain(error)) from None
     except (DamagedDirectoryError, ClusterNotReadError) as error:
-        typer.echo(f"featurewatch: {rendering.plain(error)}", err=True)
-        raise typer.Exit(ExitCode.FAILED) from None
+        sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
+        raise Exit(ExitCode.FAILED) from None
     if as_json:
-        rendering.print_json(found.document())
+        rendering.print_json(info.document())
         return
     console = rendering.console()
-    for line in found.lines():
+    for line in info.lines():
         console.print(line, soft_wrap=True)
 
 

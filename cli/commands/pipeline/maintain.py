@@ -1,0 +1,62 @@
+"""``featurewatch pipeline maintain``: keeps the lake's tables small."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.config.lake import Master, finite
+from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.maintain import MaintenanceResult
+
+
+@command()
+def maintain(
+    config: ConfigFile = None,
+    lake: LakeRoot = "",
+    master: Master = "local[*]",
+    keep_days: Annotated[
+        int | None,
+        Option(
+            "--keep-days",
+            metavar="DAYS",
+            min=1,
+            max=36_500,
+            help="Delete older rows of bronze and silver.",
+            default="none is deleted",
+        ),
+    ] = None,
+    vacuum_hours: Annotated[
+        float,
+        Option(
+            "--vacuum-hours",
+            metavar="HOURS",
+            min=0,
+            max=876_000,
+            check=finite,
+            help="Remove files that are unused for so long.",
+        ),
+    ] = 168.0,
+    as_json: AsJson = False,
+) -> None:
+    """Give tables new columns, delete what is too old, join small files, remove unused ones."""
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.runtime.lake import default_lake, open_lake
+
+    with open_lake(lake or default_lake(load(config)), master, brief=True) as opened:
+        from featurewatch.pipeline.maintain import maintain as maintain_tables
+
+        for result in maintain_tables(opened, keep_days, vacuum_hours):
+            if as_json:
+                print(json.dumps({**result._asdict(), "table": result.table.path}), flush=True)
+            else:
+                print(_line(result), flush=True)
+
+
+def _line(result: "MaintenanceResult") -> str:
+    added = f", added {', '.join(result.columns_added)}" if result.columns_added else ""
+    deleted = f", deleted {result.rows_deleted} rows" if result.rows_deleted else ""
+    files = f"{result.files_before} files, now {result.files_after}"
+    return f"{result.table.path}: {files}{deleted}{added}"

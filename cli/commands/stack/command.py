@@ -1,0 +1,150 @@
+"""``featurewatch stack``: real Kafka and ZooKeeper on this machine."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+from featurewatch.cli.command_line import Argument, LazyGroup, Option, command
+from featurewatch.cli.config.options import NEWEST_KAFKA
+
+Directory = Annotated[
+    Path | None,
+    Option(
+        "--directory",
+        "-d",
+        metavar="DIRECTORY",
+        help="The stack's directory.",
+        default="featurewatch/stack in $XDG_STATE_HOME",
+    ),
+]
+Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
+NodeId = Annotated[
+    str, Argument(metavar="NODE", help="The node's id, or zookeeper-1, reference-1 and so on.")
+]
+
+
+@command()
+def up(
+    nodes: Annotated[
+        int | None, Option(metavar="COUNT", help="How many nodes.", min=1, default="3")
+    ] = None,
+    release: Annotated[
+        str | None, Option(metavar="RELEASE", help="Of all nodes.", default=NEWEST_KAFKA)
+    ] = None,
+    releases: Annotated[
+        str | None, Option(metavar="RELEASE,...", help="Node by node, as in 3.9.1,4.3.0.")
+    ] = None,
+    metadata_version: Annotated[
+        str | None,
+        Option(
+            metavar="LEVEL",
+            help="At format, as in 3.7-IV4 or 3.9.",
+            default="the release's",
+        ),
+    ] = None,
+    light_brokers: Annotated[
+        int | None,
+        Option(metavar="COUNT", help="Registrations without a process.", min=0, default="0"),
+    ] = None,
+    zookeeper: Annotated[
+        int | None,
+        Option(metavar="COUNT", help="A ZooKeeper ensemble of 1 or 3 servers instead.", min=1),
+    ] = None,
+    zookeeper_kafka: Annotated[
+        int | None, Option(metavar="COUNT", help="With brokers in ZooKeeper mode.", min=1)
+    ] = None,
+    reference_brokers: Annotated[
+        int | None,
+        Option(metavar="COUNT", help="With a reference cluster of KIP-584.", min=1),
+    ] = None,
+    reference_features: Annotated[
+        str | None,
+        Option(
+            metavar="NAME=MIN-MAX,...",
+            help="Features of the reference cluster.",
+            default="the KIP's example",
+        ),
+    ] = None,
+    directory: Directory = None,
+    foreground: Annotated[bool, Option(help="Stay, and end with Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a stack and leave it running; a directory that holds one is resumed as it was."""
+    # Here, so that help needs no stack.
+    from featurewatch.cli.commands.stack import run
+    from featurewatch.cli.commands.stack.stack_options import StackOptions
+
+    wanted = StackOptions(
+        nodes,
+        release,
+        releases,
+        metadata_version,
+        light_brokers,
+        zookeeper,
+        zookeeper_kafka,
+        reference_brokers,
+        reference_features,
+    )
+    run.up(directory, wanted, foreground=foreground, as_json=as_json)
+
+
+@command()
+def down(
+    directory: Directory = None,
+    remove: Annotated[bool, Option("--remove", help="Delete the stack's data too.")] = False,
+) -> None:
+    """Stop a stack; its data stays unless `--remove` is given."""
+    from featurewatch.cli.commands.stack import run
+
+    run.down(directory, remove=remove)
+
+
+@command()
+def status(directory: Directory = None, as_json: Json = False) -> None:
+    """Show a stack's status; exit code 3 if it does not run or a node is not ready."""
+    from featurewatch.cli.commands.stack import run
+
+    run.status(directory, as_json=as_json)
+
+
+@command()
+def stop(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
+    """Shut a node down (SIGTERM)."""
+    from featurewatch.cli.commands.stack.run import request_of_node
+
+    request_of_node(directory, "stop", as_json=as_json, node=node)
+
+
+@command()
+def kill(node: NodeId, directory: Directory = None, as_json: Json = False) -> None:
+    """Kill a node (SIGKILL)."""
+    from featurewatch.cli.commands.stack.run import request_of_node
+
+    request_of_node(directory, "kill", as_json=as_json, node=node)
+
+
+@command()
+def start(
+    node: NodeId,
+    release: Annotated[
+        str | None,
+        Option(metavar="RELEASE", help="Another release.", default="the one it had"),
+    ] = None,
+    directory: Directory = None,
+    wait: Annotated[bool, Option(help="Wait until the node is ready.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Start a node again with the data of its directory."""
+    from featurewatch.cli.commands.stack.run import request_of_node
+
+    request_of_node(directory, "start", as_json=as_json, node=node, release=release, wait=wait)
+
+
+_NODE_SUMMARIES: Final = {
+    "stop": "Shut a node down (SIGTERM).",
+    "kill": "Kill a node (SIGKILL).",
+    "start": "Start a node again with the data of its directory.",
+}
+
+node_group = LazyGroup(
+    "node", _NODE_SUMMARIES, __name__, help="Stop, kill and start one node of a stack."
+)
