@@ -24,12 +24,7 @@ from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.fold.fold import fold, fold_unreadable
-from featurewatch.tables.image.cluster import (
-    NOTHING,
-    SKIPPED,
-    ClusterDelta,
-    ClusterImage,
-)
+from featurewatch.tables.image.cluster import NOTHING, SKIPPED, ClusterDelta, ClusterImage
 from featurewatch.tables.image.sources import MessagePosition
 
 

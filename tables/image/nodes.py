@@ -10,11 +10,7 @@ import orjson
 from immutables import Map
 
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role, SupportedRanges
-from featurewatch.tables.image.provenance import (
-    Provenance,
-    provenance_from_row,
-    provenance_to_row,
-)
+from featurewatch.tables.image.provenance import Provenance, provenance_from_row, provenance_to_row
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

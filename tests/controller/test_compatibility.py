@@ -2,11 +2,7 @@
 
 import pytest
 
-from featurewatch.controller.compatibility import (
-    Verdict,
-    incompatibilities,
-    supports,
-)
+from featurewatch.controller.compatibility import Verdict, incompatibilities, supports
 from featurewatch.controller.levels import METADATA_VERSION_NAMES, level_name
 from featurewatch.controller.readiness import NodeCondition, assess_readiness
 from featurewatch.controller.rules import needs_evaluation
