@@ -115,7 +115,8 @@ class IncompatibleNode:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperController:
-    """The controller of a cluster according to ZooKeeper; all -1 where it has none, or is not watched.
+    """The controller of a cluster according to ZooKeeper; all -1 where it has none, or is not
+    watched.
 
     ``epoch`` is the controller epoch, and ``kraft_epoch`` is not -1 where the controller is a KRaft
     one, as it is while a cluster migrates.

@@ -42,8 +42,9 @@ class NodeKey(NamedTuple):
 class OffsetAndEpoch(NamedTuple):
     """A log offset and the leader epoch of the record at or before it (Kafka: ``OffsetAndEpoch``).
 
-    As a position to read from, and as the name of a snapshot, ``offset`` is the next one and ``epoch``
-    that of the record before it; as the last record that was processed, both are that record's.
+    As a position to read from, and as the name of a snapshot, ``offset`` is the next one and
+    ``epoch`` that of the record before it; as the last record that was processed, both are that
+    record's.
     """
 
     offset: int

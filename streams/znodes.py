@@ -2,8 +2,8 @@
 
 The one closed union that the source publishes and the fold applies; `streams.zookeeper` decodes the
 bytes into it. On the topic each content carries its ``type``. ZooKeeper's own numbers stay:
-``czxid`` and ``mzxid`` are the transactions that created and last changed a znode, ``version`` counts
-the changes of its data.
+``czxid`` and ``mzxid`` are the transactions that created and last changed a znode, ``version``
+counts the changes of its data.
 """
 
 from collections.abc import Mapping

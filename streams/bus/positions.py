@@ -177,7 +177,8 @@ def _is_end(message: Message, end: int) -> bool:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners choose it."""
+    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners choose
+    it."""
     return (_murmur2(key) & 0x7FFFFFFF) % partitions
 
 

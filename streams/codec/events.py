@@ -48,7 +48,8 @@ class Message(NamedTuple):
 def encode(topic: Topic, event: Event | DeadLetter) -> Message:
     """The message of an event on a topic.
 
-    Raises `TypeError` if the event holds what JSON cannot represent, or does not belong on the topic.
+    Raises `TypeError` if the event holds what JSON cannot represent, or does not belong on the
+    topic.
     """
     kind = kind_of(event)
     if kind not in KINDS[topic.short_name]:

@@ -237,7 +237,8 @@ async def open_connection(
         if security.mechanism is not None:
             await connection.authenticate(security, timeout_s)
         else:
-            # A listener with SASL responds to ApiVersions before authentication, and to nothing else.
+            # A listener with SASL responds to ApiVersions before authentication, and to nothing
+            # else.
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
     except ResponseTimeoutError as error:
         await connection.close()

@@ -102,5 +102,6 @@ def _client_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) 
     if key is not None and not Path(key).is_file():
         raise SecurityError(f"ssl.key.location={key} is no file")
     password = properties.get("ssl.key.password")
-    # Without a password the library would prompt at the terminal: an empty one makes it fail instead.
+    # Without a password the library would prompt at the terminal: an empty one makes it fail
+    # instead.
     context.load_cert_chain(certificate, key, password=password or "")

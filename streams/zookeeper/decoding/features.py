@@ -55,7 +55,8 @@ def decode_released(data: bytes) -> FeaturesZnode:
 
 
 def decode_draft(data: bytes) -> FeaturesZnode:
-    """``/features`` of the drafts of KIP-584, distinguished by ``data``; raises `ZnodeFormatError`."""
+    """``/features`` of the drafts of KIP-584, distinguished by ``data``; raises
+    `ZnodeFormatError`."""
     content = json_object(data)
     version: int = required(content, "version", OFFSET)
     if "data" not in content:
