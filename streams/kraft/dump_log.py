@@ -91,15 +91,15 @@ def sections(file: BinaryIO) -> Iterator[DumpSection]:
     while data := file.read(_PIECE_BYTES):
         buffered += data
         search_from = 0
-        while (found := buffered.find(b"\n" + SECTION, search_from)) >= 0:
-            end = buffered.find(b"\n", found + 1)
+        while (newline := buffered.find(b"\n" + SECTION, search_from)) >= 0:
+            end = buffered.find(b"\n", newline + 1)
             if end < 0:
                 break
-            where = at + found
+            where = at + newline
             # Text before the first name belongs to a file only if it has batches.
-            if where > start and (begun or b"\n" + BATCH in buffered[:found]):
+            if where > start and (begun or b"\n" + BATCH in buffered[:newline]):
                 yield DumpSection(name, start, where)
-            name = buffered[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
+            name = buffered[newline + 1 + len(SECTION) : end].decode(errors="replace").strip()
             start, search_from, begun = where, end, True
         # A name that is cut off is whole in the next piece.
         keep = max(search_from, buffered.rfind(b"\n"))
@@ -135,8 +135,8 @@ def _next_batch(data: bytes, at: int) -> int:
     """Where the next line of a batch begins (-1: nowhere)."""
     if at == 0 and data.startswith(BATCH):
         return 0
-    found = data.find(b"\n" + BATCH, max(at - 1, 0))
-    return found + 1 if found >= 0 else -1
+    newline = data.find(b"\n" + BATCH, max(at - 1, 0))
+    return newline + 1 if newline >= 0 else -1
 
 
 def _batch(data: bytes, at: int, end: int) -> RecordBatch:

@@ -101,8 +101,8 @@ class SnapshotReader:
             raise self._bad("it goes on after its footer", batch.at)
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
-            place = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
-            outputs.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
+            location = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
+            outputs.append(DeadLetter(self._cluster, location, reason, payload, seen_ms))
         self._skipped += decoded.skipped
         for record in decoded.records:
             if record["type"] in (_HEADER, _FOOTER):
