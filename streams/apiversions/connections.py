@@ -29,15 +29,17 @@ class ConnectionPool:
 
     async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
         """A node's features; raises `NodeError` with one line that says why there are none."""
-        kept = self._known(key.role, address)
-        if kept is not None:
+        reused = self._reusable(key.role, address)
+        if reused is not None:
             try:
-                return read_node_features(await kept.request_api_versions(self._settings.timeout_s))
+                return read_node_features(
+                    await reused.request_api_versions(self._settings.timeout_s)
+                )
             except ResponseTimeoutError:
                 raise
             except NodeError:
                 # A restarted node closed its end of the old connection: that alone is no miss.
-                await kept.close()
+                await reused.close()
         connection = await self.connection(key.role, address)
         # A new connection begins with an ApiVersions request anyway.
         first = connection.last_api_versions
@@ -47,9 +49,9 @@ class ConnectionPool:
 
     async def connection(self, role: Role, address: Address) -> Connection:
         """The connection to an address, a new one if need be; raises `NodeError`."""
-        known = self._known(role, address)
-        if known is not None:
-            return known
+        reused = self._reusable(role, address)
+        if reused is not None:
+            return reused
         connection = await open_connection(
             address, self._security(role), timeout_s=self._settings.timeout_s
         )
@@ -61,7 +63,7 @@ class ConnectionPool:
         for role_and_address in self._open.keys() - set(wanted):
             await self._open.pop(role_and_address).close()
 
-    def _known(self, role: Role, address: Address) -> Connection | None:
+    def _reusable(self, role: Role, address: Address) -> Connection | None:
         connection = self._open.get((role, address))
         if connection is None or not connection.closed:
             return connection

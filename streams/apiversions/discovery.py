@@ -30,12 +30,14 @@ class DiscoveredNodes:
 
 
 async def discover_nodes(
-    settings: ApiVersionsSettings, peers: ConnectionPool, known: Iterable[tuple[NodeKey, Address]]
+    settings: ApiVersionsSettings,
+    peers: ConnectionPool,
+    known_nodes: Iterable[tuple[NodeKey, Address]],
 ) -> DiscoveredNodes:
     """Query brokers, known ones first, and controllers; never raises for a silent node."""
-    known = tuple(known)
-    brokers = [address for key, address in known if key.role is Role.BROKER]
-    controllers = [address for key, address in known if key.role is Role.CONTROLLER]
+    known_nodes = tuple(known_nodes)
+    brokers = [address for key, address in known_nodes if key.role is Role.BROKER]
+    controllers = [address for key, address in known_nodes if key.role is Role.CONTROLLER]
     configured = {c.address: c.node_id for c in settings.bootstrap_controllers}
     all_listings: list[NodeListing] = []
     warnings: list[str] = []

@@ -115,8 +115,8 @@ class ApiVersionsSource(SourceShell):
             return
         if self._tracker is None:
             self._tracker = NodeTracker(ClusterId(self._cluster), self._settings.misses)
-        kept = {k: a for k, a in self._addresses.items() if k.role not in discovered.listed}
-        self._addresses = kept | discovered.nodes
+        retained = {k: a for k, a in self._addresses.items() if k.role not in discovered.listed}
+        self._addresses = retained | discovered.nodes
         events = self._tracker.on_listing(
             {key: str(address) for key, address in self._addresses.items()}, self._clock_ms()
         )

@@ -1,7 +1,7 @@
 """From record batches to commits: one for a batch, one for a whole metadata transaction.
 
 A controller writes what belongs together into one batch, or, from metadata.version 13 on, between
-BeginTransaction and EndTransaction records (KIP-868). What stands in a transaction appears at its
+BeginTransaction and EndTransaction records (KIP-868). The records of a transaction appear at its
 end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
 """
 
@@ -37,7 +37,7 @@ _MARKER_KEYS: Final = {BEGIN: b"\x17", END: b"\x18", ABORT: b"\x19"}
 
 
 class _Part:
-    """Consecutive records: the ones kept, and the keys of the others."""
+    """Consecutive records: the wanted ones, and the keys of the others."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -66,7 +66,7 @@ class _Cursor:
         self._at, self._record, self._skipped = at, 0, 0
 
     def take(self, until: int) -> tuple[list[Record], bytes]:
-        """What stands before the offset ``until``: records, and keys of skipped ones."""
+        """Everything before the offset ``until``: records, and keys of skipped ones."""
         records, begin = self._decoded.records, self._record
         while self._record < len(records) and records[self._record]["offset"] < until:
             self._record += 1
@@ -79,15 +79,15 @@ class _Cursor:
         )
 
     def pass_marker(self) -> None:
-        """Steps over the one record at the current offset."""
+        """Skip the one record at the current offset."""
         self._record += 1
         self._at += 1
 
 
 class CommitAssembler:
-    """Takes committed batches in offset order and gives commits, and what could not be read.
+    """Makes commits, and dead letters, of committed batches in offset order.
 
-    Batches that were seen before are passed over. Batches without a wanted record, and NoOps, make
+    Batches that were added before are ignored. Batches without a wanted record, and NoOps, make
     no commit.
 
     The records of an open transaction are held until it ends, and no more than those: with the
@@ -109,11 +109,11 @@ class CommitAssembler:
         self.records_read = 0
         """Records decoded, unreadable ones included."""
         self.records_skipped = 0
-        """Records stepped over."""
+        """Records that were skipped."""
 
     @property
     def position(self) -> OffsetAndEpoch:
-        """The last record that is done with: passed on, skipped, or dropped.
+        """The last record that is finished: in a commit, skipped, or dropped.
 
         A source that resumes after it misses nothing: while a transaction is open it stays before
         its beginning.
@@ -121,12 +121,12 @@ class CommitAssembler:
         return self._open.before if self._open else self._last
 
     def reset(self, position: OffsetAndEpoch) -> None:
-        """Goes on elsewhere, after a snapshot or a gap; an open transaction is forgotten."""
+        """Continue after ``position``, after a snapshot or a gap; drops an open transaction."""
         self._last = position
         self._open = None
 
     def add(self, batch: RecordBatch, seen_ms: int) -> list[AssemblerEvent]:
-        """What became visible with this batch, read at ``seen_ms``. Nothing is raised."""
+        """The commits and dead letters of this batch, read at ``seen_ms``. Nothing is raised."""
         if batch.last_offset <= self._last.offset:
             return []
         events: list[AssemblerEvent] = []
@@ -238,5 +238,5 @@ class CommitAssembler:
 
 
 def _drop(part: _Part) -> None:
-    """Leaves only what raft itself wrote: it is no part of a metadata transaction."""
+    """Keep only control records: they are no part of a metadata transaction."""
     part.records = [record for record in part.records if record["type"] in CONTROL_RECORDS]

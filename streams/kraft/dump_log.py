@@ -1,8 +1,8 @@
 """What ``kafka-dump-log --cluster-metadata-decoder`` printed, read back.
 
 Where only the tool's output is left of a log, its batches are lines: one of the batch, one of each
-record, the content as the same JSON that `streams.kraft.records.decoder` gives. So a printed batch
-is a `RecordBatch` whose buffer is text, and all that takes batches takes these (Kafka:
+record, the content as the same JSON that `streams.kraft.records.decoder` returns. So a printed
+batch is a `RecordBatch` whose buffer is text, and all that takes batches takes these (Kafka:
 ``DumpLogSegments``).
 
 Tools before 4.0 print of LEADER_CHANGE the type alone: who led is not known from their text, and
@@ -64,7 +64,7 @@ _KEY_BY_TYPE: Final = {name: key for key, name in TYPE_BY_KEY.items()}
 
 
 class DumpSection(NamedTuple):
-    """What the tool printed of one file: its name as printed, and where its lines stand."""
+    """The tool's output for one file: the name as printed, and where its lines are."""
 
     name: str
     start: int
@@ -74,7 +74,7 @@ class DumpSection(NamedTuple):
 def is_dump_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` is such a text.
 
-    A mark of the encoding, blank lines, and lines of Java's loggers may stand before it.
+    A mark of the encoding, blank lines, and lines of Java's loggers may come before it.
     """
     begin = head[:_PREAMBLE_BYTES].removeprefix(_UTF8_MARK).lstrip()
     if begin.startswith((SECTION, BATCH)):
@@ -83,7 +83,7 @@ def is_dump_log(head: bytes) -> bool:
 
 
 def sections(file: BinaryIO) -> Iterator[DumpSection]:
-    """The files that a text tells of, in order. Reads it in pieces."""
+    """The files that a text contains, in order. Reads it in pieces."""
     at = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
     file.seek(at)
     name, start, buffered = "", at, b"\n"
@@ -91,17 +91,17 @@ def sections(file: BinaryIO) -> Iterator[DumpSection]:
     while data := file.read(_PIECE_BYTES):
         buffered += data
         search_from = 0
-        while (found := buffered.find(b"\n" + SECTION, search_from)) >= 0:
-            end = buffered.find(b"\n", found + 1)
+        while (newline := buffered.find(b"\n" + SECTION, search_from)) >= 0:
+            end = buffered.find(b"\n", newline + 1)
             if end < 0:
                 break
-            where = at + found
-            # What stands before the first name is of a file only if there are batches.
-            if where > start and (begun or b"\n" + BATCH in buffered[:found]):
+            where = at + newline
+            # Text before the first name belongs to a file only if it has batches.
+            if where > start and (begun or b"\n" + BATCH in buffered[:newline]):
                 yield DumpSection(name, start, where)
-            name = buffered[found + 1 + len(SECTION) : end].decode(errors="replace").strip()
+            name = buffered[newline + 1 + len(SECTION) : end].decode(errors="replace").strip()
             start, search_from, begun = where, end, True
-        # A name that is cut off stands whole in what is read next.
+        # A name that is cut off is whole in the next piece.
         keep = max(search_from, buffered.rfind(b"\n"))
         begun = begun or b"\n" + BATCH in buffered[:keep]
         at, buffered = at + keep, buffered[keep:]
@@ -111,9 +111,9 @@ def sections(file: BinaryIO) -> Iterator[DumpSection]:
 
 
 def scan_text(data: bytes, *, whole: bool) -> BatchScan:
-    """The batches whose lines all stand in ``data``, which begins with a line.
+    """The batches whose lines are all in ``data``, which begins with a line.
 
-    A batch ends where the next begins: ``whole`` says that nothing follows ``data``. Nothing is
+    A batch ends where the next begins: ``whole`` means that nothing follows ``data``. Nothing is
     raised on any content.
     """
     batches: list[RecordBatch] = []
@@ -135,8 +135,8 @@ def _next_batch(data: bytes, at: int) -> int:
     """Where the next line of a batch begins (-1: nowhere)."""
     if at == 0 and data.startswith(BATCH):
         return 0
-    found = data.find(b"\n" + BATCH, max(at - 1, 0))
-    return found + 1 if found >= 0 else -1
+    newline = data.find(b"\n" + BATCH, max(at - 1, 0))
+    return newline + 1 if newline >= 0 else -1
 
 
 def _batch(data: bytes, at: int, end: int) -> RecordBatch:
@@ -159,10 +159,10 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
 
 
 class DumpLogDecoder(RecordDecoder):
-    """A `RecordDecoder` of printed batches. What a line may hold of secrets is dropped."""
+    """A `RecordDecoder` of printed batches. Secrets in a line are dropped."""
 
     def decode(self, batch: RecordBatch) -> DecodedBatch:
-        """The records of a batch that `scan_text` gave."""
+        """The records of a batch that `scan_text` returned."""
         if batch.error:
             raise ValueError(f"not to be read: {batch.error}")
         records: list[Record] = []
@@ -260,11 +260,11 @@ class DumpLogSnapshotReader(SnapshotReader):
         self._decoder = DumpLogDecoder(self._decoder.wanted)
 
     def feed(self, data: bytes, seen_ms: int) -> list[SnapshotOutput]:
-        """The next of the text, as lines; the last of it by `end_of_text`."""
+        """The next part of the text, in whole lines; its last batch comes from `end_of_text`."""
         return self._take_text(self._tail + data, seen_ms, whole=False)
 
     def end_of_text(self, seen_ms: int) -> list[SnapshotOutput]:
-        """What was held back until it was known that no line follows."""
+        """The chunks of the text that was held back while more lines could follow."""
         return self._take_text(self._tail, seen_ms, whole=True)
 
     def _take_text(self, data: bytes, seen_ms: int, *, whole: bool) -> list[SnapshotOutput]:
@@ -273,7 +273,7 @@ class DumpLogSnapshotReader(SnapshotReader):
         for batch in scan.batches:
             if batch.error:
                 raise self._bad(batch.error, batch.at)
-            self._take(batch, seen_ms, outputs)
+            self._add_batch(batch, seen_ms, outputs)
         if whole:
             self._tail = b""
         else:

@@ -1,4 +1,4 @@
-"""Metadata snapshots (``.checkpoint`` files and what FetchSnapshot gives) as chunks of records.
+"""Metadata snapshots (``.checkpoint`` files and the bytes of FetchSnapshot) as chunks of records.
 
 A snapshot begins with one control batch whose first record is the SnapshotHeader, and ends with one
 that holds the SnapshotFooter (KIP-630; Kafka: ``RecordsSnapshotWriter``). Its own offsets start at
@@ -50,7 +50,7 @@ def parse_name(name: str) -> OffsetAndEpoch:
 
 
 class SnapshotReader:
-    """Takes the bytes of one snapshot in pieces and gives chunks.
+    """Makes chunks of the bytes of one snapshot, which come in pieces.
 
     Memory is bounded by a chunk, a piece and a batch. The last chunk comes from `finish` alone, so
     a snapshot that is cut off never looks whole. After `CorruptSnapshotError` the reader is of no
@@ -83,7 +83,7 @@ class SnapshotReader:
         for batch in scan.batches:
             if batch.error:
                 raise self._bad(batch.error, batch.at)
-            self._take(batch, seen_ms, outputs)
+            self._add_batch(batch, seen_ms, outputs)
         if scan.error:
             raise self._bad(scan.error, scan.consumed)
         self._tail = buffered[scan.consumed :]
@@ -96,17 +96,17 @@ class SnapshotReader:
             raise self._bad("it is cut off before its footer", 0)
         return self._chunk(seen_ms, last=True)
 
-    def _take(self, batch: RecordBatch, seen_ms: int, outputs: list[SnapshotOutput]) -> None:
+    def _add_batch(self, batch: RecordBatch, seen_ms: int, outputs: list[SnapshotOutput]) -> None:
         if self._complete:
             raise self._bad("it goes on after its footer", batch.at)
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
-            place = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
-            outputs.append(DeadLetter(self._cluster, place, reason, payload, seen_ms))
+            location = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
+            outputs.append(DeadLetter(self._cluster, location, reason, payload, seen_ms))
         self._skipped += decoded.skipped
         for record in decoded.records:
             if record["type"] in (_HEADER, _FOOTER):
-                self._frame(record, batch)
+                self._on_header_or_footer(record, batch)
                 continue
             if self._append_ms is None:
                 raise self._bad("it does not begin with a snapshot header", batch.at)
@@ -118,7 +118,7 @@ class SnapshotReader:
         if self._append_ms is None:
             raise self._bad("it does not begin with a snapshot header", batch.at)
 
-    def _frame(self, record: Record, batch: RecordBatch) -> None:
+    def _on_header_or_footer(self, record: Record, batch: RecordBatch) -> None:
         if record["type"] == _HEADER and self._append_ms is None:
             self._append_ms = record["data"]["lastContainedLogTimestamp"]
             self._skipped += _HEADER_KEY

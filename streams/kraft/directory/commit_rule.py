@@ -1,6 +1,6 @@
-"""Which records of a log directory are committed: its files do not say.
+"""Which records of a log directory are committed.
 
-The high watermark is nowhere in a metadata log directory. What is there allows three conclusions:
+The high watermark is not in the files of a metadata log directory. They allow three conclusions:
 
 1. A snapshot other than ``bootstrap.checkpoint`` holds committed records only: a controller makes
    one from its committed state, or takes it over from the leader. Everything below its end offset
@@ -11,15 +11,15 @@ The high watermark is nowhere in a metadata log directory. What is there allows 
    a record that was appended at t and another appended at t + settle or later, a majority fetched
    between the two, if settle is longer than those 1.5 timeouts. (With more than three voters the
    fetches that make a majority may lie in two such spans, so settle is doubled there, and where the
-   number of voters is not known.) What is left to assume is that a majority that fetches is not
+   number of voters is not known.) The remaining assumption is that a majority that fetches is not
    behind by more than the rest of settle: with the defaults of 2 s and 5 s, by 2 s. By Raft's rule
    everything before a committed record is committed too, whatever its epoch.
 
 Times are those that the leaders wrote into the log; no clock of ours takes part, and a log that
-stands still releases nothing (idle controllers write a NoOpRecord every half second). Where the
+does not grow releases nothing (idle controllers write a NoOpRecord every half second). Where the
 assumption fails, or before 3.7 in the directory of a leader that is cut off from the others, a
-record may be released that is truncated later: that is noticed, said as a gap with ``reset``, and
-the log is read anew.
+record may be released that is truncated later: that is noticed, published as a gap with
+``reset``, and the log is read again.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ class CommitRule:
         self._control = RecordDecoder(frozenset({"LEADER_CHANGE", "KRAFT_VOTERS"}))
 
     def observe(self, batch: RecordBatch) -> None:
-        """Take in a batch that stands in the log."""
+        """Apply a batch of the log."""
         if batch.error:
             return
         epoch = batch.leader_epoch
@@ -61,7 +61,7 @@ class CommitRule:
                     self.leader = LeaderAndEpoch(record["data"]["leaderId"], epoch)
 
     def high_watermark(self, batches: Iterable[RecordBatch], snapshot_end: int) -> int:
-        """Where the committed log ends, of the batches ``held`` and the newest snapshot; or -1."""
+        """The end of the committed log, from ``batches`` and the newest snapshot; or -1."""
         committed = snapshot_end
         one_span = 0 < self._voters <= _ONE_SPAN_VOTERS
         settle_ms = self._settle_ms if one_span else 2 * self._settle_ms
@@ -72,5 +72,5 @@ class CommitRule:
         return committed
 
     def forget_before(self, epoch: int) -> None:
-        """Drop what is known of epochs that are over and passed on."""
+        """Forget the epochs before ``epoch``."""
         self._newest_ms = {e: ms for e, ms in self._newest_ms.items() if e >= epoch}

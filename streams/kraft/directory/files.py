@@ -23,7 +23,7 @@ META_PROPERTIES: Final = "meta.properties"
 _LARGEST_META_BYTES: Final = 1 << 16
 READ_BYTES: Final = 1 << 20
 _LARGEST_READ_BYTES: Final = 72 << 20
-"""A batch of the largest size that is believed, and the read that it does not fit into."""
+"""Room for a batch of the largest accepted size, and one more read."""
 
 
 def metadata_directory(directory: Path) -> Path:
@@ -33,7 +33,7 @@ def metadata_directory(directory: Path) -> Path:
 
 
 def read_meta(path: Path) -> dict[str, str]:
-    """What stands in a ``meta.properties``. Raises `OSError`, and nothing on any content."""
+    """The properties in a ``meta.properties``. Raises `OSError`, and nothing on any content."""
     with path.open("rb") as file:
         return properties_in(file.read(_LARGEST_META_BYTES))
 
@@ -90,13 +90,13 @@ def snapshots(directory: Path) -> list[OffsetAndEpoch]:
 
 
 def snapshot_path(directory: Path, snapshot: OffsetAndEpoch) -> Path:
-    """Where a snapshot is."""
+    """The path of a snapshot."""
     return directory / snapshot_name(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A batch that was read, to be found again unchanged."""
+    """A batch that was read, to check that it is unchanged."""
 
     at: int
     header: bytes
@@ -105,8 +105,8 @@ class _Mark:
 class LogSegment:
     """A segment file that is read forward.
 
-    A batch is known by its header: the offset and leader epoch in it name one batch in the history
-    of the log, and, by Raft's log matching, all before it.
+    A batch is identified by its header: the offset and leader epoch in it name one batch in the
+    history of the log, and, by Raft's log matching, all before it.
     """
 
     def __init__(self, directory: Path, base: int) -> None:
@@ -136,7 +136,7 @@ class LogSegment:
 
     @property
     def intact(self) -> bool:
-        """Whether the batch that was read last still stands where it stood."""
+        """Whether the batch that was read last is still there."""
         mark = self._mark
         return mark is None or os.pread(self._fd, len(mark.header), mark.at) == mark.header
 
@@ -151,7 +151,7 @@ class LogSegment:
     def read(self) -> BatchScan:
         """The whole batches that follow; none at the end of the file, and none of a torn write.
 
-        A damaged batch is given only when it looks the same a second time: it may be half written.
+        A corrupt batch is returned only when it is the same a second time: it may be half written.
         """
         data = os.pread(self._fd, self._size, self._position)
         scan = scan_batches(data)
@@ -163,7 +163,7 @@ class LogSegment:
         return self._advance(self._without_doubtful(scan))
 
     def seek(self, batch: RecordBatch) -> None:
-        """Go back to ``batch``, which the last `read` gave."""
+        """Go back to ``batch``, which the last `read` returned."""
         self._position += batch.at - self._last_read
         self._mark = None
 
@@ -185,6 +185,6 @@ class LogSegment:
         return scan
 
     def batches(self) -> Iterator[RecordBatch]:
-        """All batches from here on to the present end."""
+        """All batches from the current position to the current end."""
         while (scan := self.read()).batches:
             yield from scan.batches

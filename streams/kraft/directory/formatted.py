@@ -1,6 +1,6 @@
 """What a log directory was formatted with, read from its files alone.
 
-``kafka-storage format`` leaves two things: ``meta.properties``, which says whose directory it is,
+``kafka-storage format`` leaves two things: ``meta.properties``, which names the node and cluster,
 and ``bootstrap.checkpoint``, a snapshot with the levels that a new cluster begins with (KIP-778 has
 them in ``meta.properties``). A controller of a quorum of dynamic voters has a second snapshot, with
 the voters and kraft.version, that ends at offset 0 (KIP-853).
@@ -69,7 +69,7 @@ def read_formatted(directory: Path) -> FormattedDirectory:
 
     Raises:
         NotALogDirectoryError: it is none.
-        DamagedDirectoryError: a file in it cannot be read, or makes no sense.
+        DamagedDirectoryError: a file in it cannot be read, or is invalid.
     """
     node_directory = directory.parent if directory.name == PARTITION_DIRECTORY else directory
     meta = _meta(node_directory)

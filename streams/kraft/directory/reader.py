@@ -1,8 +1,8 @@
 """A reader of a mounted metadata log directory: the same outputs as the observer's, read only.
 
-For those who may not grant CLUSTER_ACTION. Segments are followed as they grow, roll and go away; a
-snapshot file takes the place of what is gone; a log that was cut back is noticed. What is committed
-follows from `streams.kraft.directory.commit_rule`.
+For clusters on which CLUSTER_ACTION cannot be granted. Segments are followed as they grow, roll and
+are deleted; a snapshot file replaces deleted segments; a truncated log is noticed.
+`streams.kraft.directory.commit_rule` decides which records are committed.
 """
 
 import asyncio
@@ -69,12 +69,12 @@ class LogDirectoryReader:
 
     @property
     def next_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was given out."""
+        """The position after the last record that was released."""
         return self._log.committed
 
     @property
     def fetch_position(self) -> OffsetAndEpoch:
-        """The place after the last record that was read, committed or not."""
+        """The position after the last record that was read, committed or not."""
         return self._log.end
 
     @property
@@ -83,7 +83,7 @@ class LogDirectoryReader:
         return self._rule.leader
 
     async def read(self) -> Sequence[ObserverOutput]:
-        """What the files have that was not given out yet; waits a little where there is nothing."""
+        """The next outputs of the files; waits a little where there are none."""
         outputs, wait_ms = await asyncio.to_thread(self._step)
         if wait_ms:
             await asyncio.sleep(wait_ms / 1000)
@@ -114,7 +114,7 @@ class LogDirectoryReader:
             message = f"{error.filename or self._directory}: {error.strerror}: is the log mounted?"
             return (), self._fail(message, permanent=True)
         if outputs or not may_continue:
-            # To have snapshots the place is no cure: what stands there may be unreadable again.
+            # Finding the position alone is no success: the records there may be unreadable again.
             self.stall_reason = None
         return outputs, 0 if may_continue else self._poll_ms
 
@@ -149,7 +149,7 @@ class LogDirectoryReader:
         if self._segment is None:
             return self._find_position(), True
         if not self._segment.intact:
-            # Cut back below what we read: what was not released yet is read again.
+            # Truncated below what was read: records that were not released yet are read again.
             self._close_segment()
             self._log.drop()
             return (), True
@@ -168,7 +168,7 @@ class LogDirectoryReader:
         return ([CommittedBatches(released)] if released else ()), not self.caught_up
 
     def _roll(self) -> bool:
-        """Go on to the next segment, if there is one."""
+        """Continue with the next segment, if there is one."""
         segment, end = self._segment, self._log.end.offset
         if segment is None:
             return False
@@ -181,7 +181,8 @@ class LogDirectoryReader:
         self._close_segment()
         self._segment = following
         if following is None:
-            # Ours was deleted, by a cut or together with what follows: find the place anew.
+            # The segment was deleted, by a truncation or with those after it: find the position
+            # again.
             self._log.drop()
         return True
 
@@ -195,7 +196,7 @@ class LogDirectoryReader:
             snapshots = files.snapshots(self._directory)
             self._snapshot_end = snapshots[-1].offset if snapshots else -1
 
-    # -- finding the place -------------------------------------------------------------------
+    # -- finding the position ----------------------------------------------------------------
 
     def _find_position(self) -> Sequence[ObserverOutput]:
         bases = files.segments(self._directory)
@@ -223,9 +224,9 @@ class LogDirectoryReader:
         return [MissingOffsets(valid_until, position.offset - 1, reason, True)]
 
     def _valid_until(self, segment: files.LogSegment) -> int:
-        """Our place, if the record before it is there and of its epoch; else a lower offset.
+        """The next offset, if the record before it exists and has its epoch; else a lower offset.
 
-        ``segment`` goes to the batch that holds that record.
+        ``segment`` is positioned at the batch with that record.
         """
         position = self.next_position
         end = segment.base
@@ -241,7 +242,7 @@ class LogDirectoryReader:
         return end
 
     def _learn_voters(self, older: Iterable[int]) -> None:
-        """Look for the record with which the present epoch began: it says how many vote."""
+        """Read the first record of the current epoch: it has the number of voters."""
         for base in older:
             if self._rule.leader != NO_LEADER:
                 return
@@ -290,4 +291,4 @@ class LogDirectoryReader:
 
 
 class _UnusableError(Exception):
-    """What is mounted is not the log that was meant; one line."""
+    """The mounted directory is not the expected log; one line."""

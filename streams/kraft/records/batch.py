@@ -44,7 +44,7 @@ class RecordBatch(NamedTuple):
 
 
 class BatchScan(NamedTuple):
-    """The batches that stand whole in a read.
+    """The batches that are whole in a read.
 
     ``consumed`` bytes are done with: what follows is the beginning of a batch of which the rest was
     not read, or, with a ``error``, bytes that are no batch, so that nothing after them can be

@@ -1,8 +1,8 @@
-"""Makes one flat Python function for one version of one record type.
+"""Compiles one flat Python function for one version of one record type.
 
-A decoder that walks the schema spends most of its time asking what comes next. Here the schema is
-walked once: fields of fixed width that stand side by side, with the length byte of what follows
-them, become one ``struct`` read, and the rest is straight-line code. `source` shows what is run.
+A decoder that walks the schema spends most of its time on finding the next field. Here the schema
+is walked once: adjacent fields of fixed width, with the length byte of what follows them, become
+one ``struct`` read, and the rest is straight-line code. `source` shows what is run.
 """
 
 from collections.abc import Callable, Iterator, Sequence

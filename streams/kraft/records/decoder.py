@@ -1,8 +1,8 @@
 """Records of the metadata log, as ``kafka-dump-log --cluster-metadata-decoder`` prints them.
 
 Two ways lead through a batch. The straight one takes records that are laid out as controllers write
-them, and steps over unwanted ones after a look at the API key. Whatever does not fit goes the
-careful way, which reads every part and says what is wrong.
+them, and steps over unwanted ones after reading the API key. Whatever does not fit goes the
+careful way, which reads every part and reports errors.
 """
 
 from collections.abc import Collection
@@ -53,7 +53,7 @@ class DecodedBatch(NamedTuple):
     """A batch, decoded: ``records`` in order, with stand-ins for those that could not be read.
 
     ``skipped`` has the key of each unwanted record, in order (`wanted.count_types`). ``undecoded``
-    tells of the unreadable ones with their bytes.
+    has the unreadable ones with their bytes.
     """
 
     records: list[Record]
@@ -160,7 +160,7 @@ class RecordDecoder:
                         )
                         skipped += b[start + 1 : start + 2] * run
                         end += last_size * run
-                        # As many as are alike; without a streak they are looked at one by one.
+                        # As many as are alike; without a run they are checked one by one.
                         next(islice(left, run, run), None)
                         streak = streak if run else 0
                     p = end
@@ -180,7 +180,7 @@ class RecordDecoder:
                         p = end
                         continue
                     except FAILURES:
-                        pass  # The careful way finds out what is wrong.
+                        pass  # The careful way finds the error.
             p = self._step(batch, p, offset, records, skipped, undecoded)
         for offset in offsets[MOST_HEADS:]:
             p = self._step(batch, p, offset, records, skipped, undecoded)
@@ -207,7 +207,7 @@ class RecordDecoder:
     ) -> int:
         """One record, the careful way; returns where the next one begins.
 
-        Raises one of `FAILURES` when that cannot be known.
+        Raises one of `FAILURES` when that cannot be determined.
         """
         at, end = record_end(batch.buffer, p, batch.end)
         payload = b""
@@ -254,7 +254,7 @@ class RecordDecoder:
 
 
 def _type_key(buffer: bytes, parts: RecordFrame) -> tuple[int, int]:
-    """The API key of a record, and where its version stands (``AbstractApiMessageSerde``)."""
+    """The API key of a record, and the position of its version (``AbstractApiMessageSerde``)."""
     version, at = uvarint(buffer, parts.start)
     if version == 0:
         raise RecordDecodeError(
@@ -266,7 +266,7 @@ def _type_key(buffer: bytes, parts: RecordFrame) -> tuple[int, int]:
 
 
 def _may_be_secret(buffer: bytes, parts: RecordFrame) -> bool:
-    """Whether a value could hold a secret: also where its type cannot be told."""
+    """Whether a value could hold a secret: also where its type is unknown."""
     try:
         _, at = uvarint(buffer, parts.start)
         key, at = uvarint(buffer, at)

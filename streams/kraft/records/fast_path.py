@@ -1,4 +1,4 @@
-"""What makes the straight way through a batch fast: records that look as expected, and alike."""
+"""The fast path through a batch: recognizes records of the expected layout, and runs of them."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _heads_so_far: list[tuple[bytes, int]] = []
 def record_heads(count: int) -> list[tuple[bytes, int]]:
     """What at least ``count`` records of a batch have between length and value, and its size.
 
-    No attributes, no time after the batch's, the record's place in the batch, no key.
+    No attributes, no time after the batch's, the record's index in the batch, no key.
     """
     for delta in range(len(_heads_so_far), count):
         head = b"\x00\x00" + write_varint(delta) + b"\x01"
@@ -28,10 +28,10 @@ _WINDOW: Final = 128
 def count_alike(batch: RecordBatch, at: int, size: int, start: int, delta: int) -> int:
     """How many records in a row, after the one at ``at``, have its size and its key.
 
-    Where many partitions change at once, their records stand in step: slices with that step show
-    their lengths and keys without a loop. The value of the record at ``at`` begins at ``start``;
-    ``delta`` is the place of the next record in the batch, and no more are taken than up to where
-    places get one byte longer, which moves the value.
+    Where many partitions change at once, their records have a fixed distance: slices with that step
+    show their lengths and keys without a loop. The value of the record at ``at`` begins at
+    ``start``; ``delta`` is the index of the next record in the batch, and a run ends at the latest
+    where indexes get one byte longer, which moves the value.
     """
     b, after = batch.buffer, at + size
     widens = 64 if delta < 64 else 8192 if delta < 8192 else MOST_HEADS

@@ -11,7 +11,7 @@ FAILURES: Final = (RecordDecodeError, IndexError, struct_error, UnicodeDecodeErr
 
 
 class RecordFrame(NamedTuple):
-    """Where the parts of a record stand. ``key_start`` is -1 where it has no key."""
+    """The positions of a record's parts. ``key_start`` is -1 where it has no key."""
 
     key_start: int
     key_end: int
@@ -44,7 +44,7 @@ def record_end(buffer: bytes, at: int, batch_end: int) -> tuple[int, int]:
 def frame(buffer: bytes, at: int, end: int, delta: int) -> RecordFrame:
     """The parts of the record from ``at`` (after its length) to ``end``.
 
-    ``delta`` is its place in the batch. Raises one of `FAILURES`.
+    ``delta`` is its index in the batch. Raises one of `FAILURES`.
     """
     if buffer[at] != 0:
         raise RecordDecodeError("it has attributes, which no metadata record has")

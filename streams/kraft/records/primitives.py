@@ -1,7 +1,7 @@
 """What generated decoders call for the parts of a record that are rare, long or odd.
 
 ``buffer`` is the whole read, ``end`` the end of the record in it. Nothing here trusts a length: a
-count is held against the bytes that are left before anything is made of it.
+count is checked against the remaining bytes before it is used.
 """
 
 from binascii import b2a_base64
@@ -122,7 +122,7 @@ def uuids(
 
 
 def number(value: float) -> float | str:
-    """A float as Kafka's JSON has it: what JSON cannot say stands as text."""
+    """A float as Kafka's JSON has it: values that JSON cannot represent are text."""
     if isfinite(value):
         return value
     if value != value:

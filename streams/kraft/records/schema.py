@@ -16,7 +16,7 @@ class Field:
 
     ``kind`` is ``bool``, ``int8`` … ``int64``, ``uint16``, ``float64``, ``uuid``, ``string``,
     ``bytes`` or ``struct``, or one of these after ``[]``. ``tag`` is -1 where the field always
-    stands in the record; a tagged field stands there when its value is not ``default``.
+    is in the record; a tagged field is there when its value is not ``default``.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Field:
 
     @property
     def tagged(self) -> bool:
-        """Whether the field stands in the tagged section."""
+        """Whether the field is in the tagged section."""
         return self.tag >= 0
 
 
