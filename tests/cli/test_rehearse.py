@@ -24,7 +24,7 @@ from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.log import Quorum
 from tests.simulation import records as r
 from tests.simulation.records import MV
-from tests.tables.test_fold_log import fold_all
+from tests.tables.images import fold_all
 
 OLD = release_of("3.9").ranges()
 VOTERS = (NodeId(1), NodeId(2), NodeId(3))

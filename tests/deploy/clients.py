@@ -6,6 +6,6 @@ from featurewatch.deploy.kafka.cluster import Cluster
 
 
 def broker_ids(cluster: Cluster) -> set[int]:
-    """What a Kafka client sees."""
+    """The ids of the brokers that a Kafka client lists."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     return set(admin.list_topics(timeout=10).brokers)

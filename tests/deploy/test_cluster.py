@@ -7,24 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from featurewatch.deploy.errors import StackError, StartError
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
-from tests.deploy.test_process import ROOT, alive, eventually
-from tests.processes import popen
+from tests.deploy.clients import broker_ids
+from tests.paths import ROOT
+from tests.processes import is_alive, popen
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
 MakeCluster = Callable[[ClusterSpec], Cluster]
-
-
-def broker_ids(cluster: Cluster) -> set[int]:
-    """The ids of the brokers that a Kafka client lists."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    return set(admin.list_topics(timeout=10).brokers)
 
 
 @pytest.mark.parametrize("name", ["quorum_391", "quorum_430"])
@@ -132,7 +127,7 @@ def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 3
-        assert all(map(alive, pids))
+        assert all(map(is_alive, pids))
         owner.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not any(map(alive, pids)), 5.0)
+    assert eventually(lambda: not any(map(is_alive, pids)), 5.0)
     assert eventually(lambda: not directory.exists(), 5.0)

@@ -15,7 +15,7 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
 from featurewatch.deploy.wire.probe import supported_ranges
-from tests.deploy.test_process import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 

@@ -15,8 +15,8 @@ from featurewatch.deploy.kafka.migration import ClusterMigration
 from featurewatch.deploy.kafka.specs import Roles, combined, zookeeper_mode
 from featurewatch.deploy.wire.znodes import read_json, wait_until_migrated
 from tests.conftest import MakeCluster, MakeEnsemble
-from tests.deploy.test_cluster import broker_ids
-from tests.deploy.test_process import eventually
+from tests.deploy.clients import broker_ids
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 

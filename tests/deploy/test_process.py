@@ -4,36 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from featurewatch.deploy.process.process import Process
-
-ROOT = Path(__file__).parents[2]
-DEADLINE_S = 10.0
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
-    try:
-        os.kill(pid, 0)
-        status = Path(f"/proc/{pid}/stat")
-        return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
-    """Whether a condition holds before the deadline."""
-    end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
+from tests.paths import ROOT
+from tests.processes import is_alive
+from tests.waiting import DEADLINE_S, eventually
 
 
 @pytest.fixture
@@ -88,9 +67,9 @@ def test_killed_owner_takes_the_command_and_its_directory_along(
 ) -> None:
     """kill -9 of the owner ends the command at once and removes its directory."""
     process, (pid,) = owner(sleeper(tmp_path))
-    assert alive(pid)
+    assert is_alive(pid)
     process.kill()
-    assert eventually(lambda: not alive(pid))
+    assert eventually(lambda: not is_alive(pid))
     assert eventually(lambda: not (tmp_path / "outer").exists())
 
 
@@ -102,8 +81,8 @@ def test_forked_child_of_the_owner_keeps_nothing_alive(
     process, (pid, child) = owner(sleeper(tmp_path, fork, "[fork]"))
     process.kill()
     try:
-        assert eventually(lambda: not alive(pid))
-        assert alive(child)
+        assert eventually(lambda: not is_alive(pid))
+        assert is_alive(child)
     finally:
         os.kill(child, signal.SIGKILL)
 
@@ -114,7 +93,7 @@ def test_killed_guard_takes_the_command_along(tmp_path: Path) -> None:
     stat = Path(f"/proc/{process.pid}/stat").read_text()
     guard = int(stat.rsplit(")", 1)[1].split()[1])
     os.kill(guard, signal.SIGKILL)
-    assert eventually(lambda: not alive(process.pid))
+    assert eventually(lambda: not is_alive(process.pid))
     assert eventually(lambda: process.exit_code == 128 + signal.SIGKILL)
 
 

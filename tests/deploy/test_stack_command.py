@@ -18,8 +18,9 @@ from featurewatch.deploy.stack import stack_file
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.znodes import read_json
 from featurewatch.deploy.zookeeper.specs import ServerPorts
-from tests.deploy.test_process import ROOT, alive, eventually
-from tests.processes import popen
+from tests.paths import ROOT
+from tests.processes import is_alive, popen
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -59,7 +60,7 @@ def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
     up = stack("up", "--releases", "3.9.1,4.3.0", "--metadata-version", "3.7-IV4", "--json")
     assert up.returncode == 0, up.stderr
     before = json.loads(up.stdout)
-    assert all(map(alive, pids(before)))
+    assert all(map(is_alive, pids(before)))
     assert stack("node", "stop", "1").returncode == 0
     status = stack("status", "--json")
     assert status.returncode == 3
@@ -70,10 +71,11 @@ def test_up_roll_down(stack: Command, tmp_path: Path) -> None:
     after = json.loads(stack("status", "--json").stdout)
     assert after["bootstrap_servers"] == before["bootstrap_servers"]
     assert stack("down").returncode == 0
-    assert not any(map(alive, [*pids(before), *pids(after)]))
+    assert not any(map(is_alive, [*pids(before), *pids(after)]))
     assert (tmp_path / "stack" / "node-1").is_dir()
     described = stack_file.read(tmp_path / "stack")
     assert described is not None
+    assert described.spec is not None
     assert [node.release for node in described.spec.nodes] == ["4.3.0", "4.3.0"]
 
 
@@ -81,7 +83,7 @@ def test_a_stack_with_light_brokers_resumes(stack: Command, tmp_path: Path) -> N
     """A stack whose supervisor was killed leaves no JVM, and resumes as it was."""
     first = json.loads(stack("up", "--nodes", "1", "--light-brokers", "20", "--json").stdout)
     os.kill(first["supervisor_pid"], signal.SIGKILL)
-    assert eventually(lambda: not any(map(alive, pids(first))), 5.0)
+    assert eventually(lambda: not any(map(is_alive, pids(first))), 5.0)
     status = stack("status")
     assert status.returncode == 3
     assert "ended unexpectedly" in status.stderr
@@ -131,7 +133,7 @@ def test_a_stack_in_zookeeper_mode_resumes(stack: Command, tmp_path: Path) -> No
     assert read_json(connect, "/cluster/id")["id"] == first["cluster_id"]
     assert stack("node", "start", "zookeeper-1", "--release", "4.3.0").returncode == 1
     assert stack("down").returncode == 0
-    assert not any(map(alive, pids(first)))
+    assert not any(map(is_alive, pids(first)))
     resumed = stack("up")
     assert resumed.returncode == 0, resumed.stderr
     for line in (f"cluster     {first['cluster_id']}", f"zookeeper   {connect}"):

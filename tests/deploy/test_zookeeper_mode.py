@@ -12,7 +12,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles, zookeeper_mode
 from featurewatch.deploy.wire.znodes import read_json, wait_until_unregistered
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.deploy.test_cluster import broker_ids
+from tests.deploy.clients import broker_ids
 
 pytestmark = pytest.mark.stack
 

@@ -1,6 +1,5 @@
 """Requests are decoded as kio encodes them, and no bytes from a client do harm."""
 
-import io
 import struct
 from typing import Any
 
@@ -15,7 +14,6 @@ from kio.schema.types import TopicName
 from kio.schema.update_features import v0 as update_0
 from kio.schema.update_features import v1 as update_1
 from kio.schema.update_features import v2 as update_2
-from kio.serial import entity_writer
 from kio.static.primitive import i8, i16
 
 from featurewatch.reference.wire import draft_messages
@@ -26,27 +24,11 @@ from featurewatch.reference.wire.frames import (
     read_request,
     request_class,
 )
+from tests.reference.request_bytes import request_bytes
 
 SPEECHES = list(ApiDialect)
 RELEASED = ApiDialect.RELEASED
 EARLY, LATER = ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT
-
-
-def frame(request: Any, correlation_id: int = 7, client_id: str | None = "somebody") -> bytes:
-    """A request as a client sends it, without its length."""
-    header = type(request).__header_schema__
-    buffer = io.BytesIO()
-    entity_writer(header)(
-        buffer,
-        header(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=correlation_id,
-            client_id=client_id,
-        ),
-    )
-    entity_writer(type(request))(buffer, request)
-    return buffer.getvalue()
 
 
 def draft_update(api_dialect: ApiDialect, version: int) -> Any:
@@ -127,7 +109,7 @@ REQUESTS = [
 @pytest.mark.parametrize(("api_dialect", "request_"), REQUESTS)
 def test_a_request_is_read_as_it_was_written(api_dialect: ApiDialect, request_: Any) -> None:
     """A request that kio encodes is decoded with equal fields."""
-    call = read_request(frame(request_, 9), api_dialect)
+    call = read_request(request_bytes(request_, 9), api_dialect)
     assert call == WireRequest(request_.__api_key__, request_.__version__, 9, request_)
 
 
@@ -135,7 +117,7 @@ def test_a_request_is_read_as_it_was_written(api_dialect: ApiDialect, request_: 
 def test_the_header_is_skipped(client_id: str | None) -> None:
     """A client may have any name, or none."""
     api_dialect, request_ = REQUESTS[-1]
-    assert read_request(frame(request_, client_id=client_id), api_dialect).body == request_
+    assert read_request(request_bytes(request_, client_id=client_id), api_dialect).body == request_
 
 
 @pytest.mark.parametrize("api_dialect", SPEECHES)
@@ -153,13 +135,13 @@ def test_every_version_that_is_offered_has_a_class(api_dialect: ApiDialect) -> N
 def test_trailing_bytes_are_ignored() -> None:
     """As in Kafka: librdkafka's Metadata of version 12 has some."""
     api_dialect, request_ = REQUESTS[0]
-    assert read_request(frame(request_) + b"\0\0\0", api_dialect).body == request_
+    assert read_request(request_bytes(request_) + b"\0\0\0", api_dialect).body == request_
 
 
 def test_unknown_tags_are_skipped() -> None:
     """A client may be newer than the listener (KIP-482)."""
     api_dialect, request_ = REQUESTS[5]
-    written = frame(request_)
+    written = request_bytes(request_)
     assert written[-1:] == b"\0"
     tagged = written[:-1] + b"\x01\x90\x4e\x03abc"
     assert read_request(tagged, api_dialect).body == request_
@@ -205,7 +187,7 @@ def test_broken_requests_never_break_the_reader(
 ) -> None:
     """Randomly changed or truncated bytes give a request or the one error."""
     api_dialect, request_ = which
-    broken = bytearray(frame(request_))
+    broken = bytearray(request_bytes(request_))
     for place, new in changes:
         broken[place : place + len(new)] = new
     try:
@@ -231,7 +213,7 @@ def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
         else b"\0\0\xea\x60" + b"\2" + b"\1" + b"\2" + b"\2f" + level + b"\0" + b"\0" + b"\0"
     )
     head = struct.pack(">hhi", DRAFT_UPDATE, version, 7) + b"\0\x08somebody" + b"\0" * version
-    assert frame(sent) == head + body
+    assert request_bytes(sent) == head + body
 
 
 def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
@@ -244,11 +226,11 @@ def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
     )
     head = struct.pack(">hhi", DRAFT_UPDATE, 0, 7) + b"\0\x08somebody"
     item = b"\0\1" + b"\0\0\0\1" + b"\0\1f" + struct.pack(">q", 3)
-    assert frame(sent) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + item
+    assert request_bytes(sent) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + item
     deletion = draft_messages.delete_features(0)
     head = struct.pack(">hhi", DRAFT_DELETE, 0, 7) + b"\0\x08somebody"
     named = deletion.request(feature=(deletion.feature(name="f"),))
-    assert frame(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
+    assert request_bytes(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
 
 
 def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
@@ -269,5 +251,5 @@ def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
         bytes.fromhex("02 904e 08") + struct.pack(">q", 4)
         + bytes.fromhex("914e 0c 02 02") + b"f" + struct.pack(">q", 5) + b"\0"
     )  # fmt: skip
-    assert frame(sent) == head + b"\1\1" + tags
-    assert read_request(frame(sent), ApiDialect.EARLY_DRAFT_STRUCK).body == sent
+    assert request_bytes(sent) == head + b"\1\1" + tags
+    assert read_request(request_bytes(sent), ApiDialect.EARLY_DRAFT_STRUCK).body == sent

@@ -14,7 +14,7 @@ from featurewatch.reference.wire import responses
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import MAX_REQUEST_BYTES, WireServer
-from tests.reference.test_decode import frame
+from tests.reference.request_bytes import request_bytes
 
 SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
@@ -61,7 +61,7 @@ class Peer:
         """Sends requests, all at once."""
         self.write(
             b"".join(
-                framed(frame(ApiVersionsRequest(), correlation_id))
+                framed(request_bytes(ApiVersionsRequest(), correlation_id))
                 for correlation_id in correlation_ids
             )
         )
@@ -116,7 +116,7 @@ async def test_responses_come_in_the_order_of_the_requests(
 async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
     """The network may split a request anywhere."""
     client = await peer(server)
-    data = framed(frame(ApiVersionsRequest(), 3))
+    data = framed(request_bytes(ApiVersionsRequest(), 3))
     for index in range(len(data)):
         client.write(data[index : index + 1])
         await asyncio.sleep(0)

@@ -33,7 +33,7 @@ from tests.controller.readiness.clusters import (
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import KV, MV, TV
-from tests.tables.test_fold_log import fold_all
+from tests.tables.images import fold_all
 
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 NEW = release_of("4.3")

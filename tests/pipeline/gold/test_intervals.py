@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from featurewatch.pipeline.fold.messages import FoldOutput, FoldState, fold_message, restore_state
@@ -14,6 +13,7 @@ from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, UPGRADES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.events import Event
 from tests.pipeline.filling import rows
+from tests.pipeline.gold.fold_outputs import history_row
 from tests.pipeline.gold.parity import history, line, placed, tables_of
 from tests.simulation import records as r
 from tests.simulation import znodes as z
@@ -147,12 +147,6 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
         }
         excluded = [row for row in tables["exclusion"] if row["until_ms"] is None]
         assert len(excluded) == len(firing)
-
-
-def history_row(kind: str, id_: str, **fields: Any) -> FoldOutput:
-    """A history row as the fold emits it."""
-    content = {"role": "broker", "node_id": 1, "since_ms": 1, "until_ms": None, **fields}
-    return FoldOutput("c", kind, id_, orjson.dumps(content))
 
 
 @pytest.mark.stack

@@ -32,8 +32,7 @@ from tests.pipeline.gold.parity import (
     tables_of,
     worked,
 )
-from tests.scenarios.runner import Scenario
-from tests.scenarios.test_scenarios import FILES
+from tests.scenarios.runner import SCENARIO_FILES, Scenario
 
 OUTPUTS = ("change", "alert", "snapshot")
 
@@ -71,7 +70,7 @@ def test_a_history_says_the_same_however_it_is_cut(seed: int, size: int, cuts: s
     assert tables_of(batch_outputs) == tables_of(fold_outputs)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
 def test_a_scenario_says_the_same(file: Path) -> None:
     """Every scenario, of ZooKeeper, a log, ApiVersions or a migration, with a restart after each
     event."""
@@ -89,7 +88,9 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     tables, as an older featurewatch leaves it: the tables are equal in every column, and hold what
     plain calls yield for generated histories, all scenarios of ZooKeeper, and invalid messages
     (parity)."""
-    zookeeper = [scenario(file) for file in FILES if "zoo" in file.stem or "migr" in file.stem]
+    zookeeper = [
+        scenario(file) for file in SCENARIO_FILES if "zoo" in file.stem or "migr" in file.stem
+    ]
     assert len(zookeeper) >= 5
     messages = [*lines(range(4)), *in_turn(zookeeper)]
     for _ in into(lake, messages, rounds=(1, 90)):

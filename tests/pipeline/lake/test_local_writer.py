@@ -14,7 +14,7 @@ from featurewatch.pipeline.lake.lake import Lake, TableWrite
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
 from tests.pipeline.filling import EPOCH, rows
-from tests.pipeline.gold.test_intervals import history_row
+from tests.pipeline.gold.fold_outputs import history_row
 
 pytestmark = pytest.mark.stack
 

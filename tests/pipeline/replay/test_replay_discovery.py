@@ -13,7 +13,7 @@ from featurewatch.pipeline.errors import ReplayUsageError
 from featurewatch.pipeline.replay.archives import unpack
 from featurewatch.pipeline.replay.plan import ReplayPlan, prepare
 from tests.pipeline.replay.logs import CLUSTER, Log, level, noop
-from tests.streams.kraft.test_dump_log import TEXT
+from tests.streams.kraft.dump_text import PRINTED_LOG
 
 LOG = "__cluster_metadata-0"
 SEGMENT = f"{0:020}.log"
@@ -239,7 +239,7 @@ def test_a_text_tells_of_files_by_any_name(
 ) -> None:
     """Names as the tool prints them on Windows are accepted; an invalid name is reported."""
     text = tmp_path / "dump.txt"
-    text.write_text(f"Dumping {name}\n{TEXT}")
+    text.write_text(f"Dumping {name}\n{PRINTED_LOG}")
     plan = prepared(tmp_path, text, cluster="c")
     assert [len(cluster_plan.steps) for cluster_plan in plan.cluster_plans] == [steps] * bool(steps)
     assert [line.partition(": ")[2] for line in plan.problems] == [said] * bool(said)
@@ -253,7 +253,7 @@ def test_a_text_may_begin_with_other_lines(tmp_path: Path, prefix: str) -> None:
     """A byte order mark, blank lines and lines of Java's loggers are skipped, in a bundle too."""
     text = tmp_path / "dump.txt"
     path = f"/data/{LOG}/{SEGMENT}"
-    text.write_bytes(f"{prefix}Dumping {path}\nLog starting offset: 0\n{TEXT}".encode())
+    text.write_bytes(f"{prefix}Dumping {path}\nLog starting offset: 0\n{PRINTED_LOG}".encode())
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
         archive.write(text, "dump.txt")

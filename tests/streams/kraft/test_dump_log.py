@@ -17,38 +17,9 @@ from featurewatch.streams.kraft.dump_log import (
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from tests.streams.kraft.dump_text import LEVEL, NOOP, PRINTED_LOG, batch, payload
 
 CLUSTER = ClusterId("cluster")
-LEVEL = '{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"a","featureLevel":3}}'
-NOOP = '{"type":"NO_OP_RECORD","version":0,"data":{}}'
-TOPIC = '{"type":"TOPIC_RECORD","version":0,"data":{"name":"payload: {\\"type\\"","topicId":"x"}}'
-
-
-def batch(base: int, *lines: str, control: bool = False, valid: bool = True) -> str:
-    """A printed batch; a line is what stands after a record's own numbers."""
-    head = (
-        f"baseOffset: {base} lastOffset: {base + len(lines) - 1} count: {len(lines)} "
-        "baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
-        f"partitionLeaderEpoch: 4 isTransactional: false isControl: {str(control).lower()} "
-        "deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: 1700 size: 89 magic: 2 "
-        f"compresscodec: none crc: 1 isvalid: {str(valid).lower()}\n"
-    )
-    record = (
-        "| offset: {} CreateTime: 1700 keySize: -1 valueSize: 4 sequence: -1 headerKeys: [] {}\n"
-    )
-    return head + "".join(record.format(base + at, line) for at, line in enumerate(lines))
-
-
-def payload(*contents: str) -> list[str]:
-    """Lines of data records."""
-    return [f"payload: {content}" for content in contents]
-
-
-TEXT = (
-    batch(0, "controlType: LEADER_CHANGE(2)", control=True)
-    + batch(1, *payload(NOOP, TOPIC, LEVEL))
-    + batch(4, *payload(NOOP))
-)
 
 
 def decoded(text: str) -> list[tuple[int, str]]:
@@ -67,7 +38,7 @@ def test_wanted_records_are_read_and_others_counted() -> None:
     assembler = DumpLogAssembler(CLUSTER)
     events = [
         event
-        for one in scan_text(TEXT.encode(), whole=True).batches
+        for one in scan_text(PRINTED_LOG.encode(), whole=True).batches
         for event in assembler.add(one, 5)
     ]
     (commit,) = events
@@ -94,7 +65,7 @@ def test_records_without_their_numbers_are_counted_up() -> None:
 
 def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
     """Wherever a read ends, a batch whose lines do not all stand in it is left for the next."""
-    content = TEXT.encode()
+    content = PRINTED_LOG.encode()
     for cut in range(len(content) + 1):
         first = scan_text(content[:cut], whole=False)
         rest = scan_text(content[first.consumed :], whole=True)
@@ -105,7 +76,7 @@ def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
 
 def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
     """A batch of which records are missing is not read, and neither is one of a bad checksum."""
-    torn = TEXT[: TEXT.rindex("| offset")]
+    torn = PRINTED_LOG[: PRINTED_LOG.rindex("| offset")]
     *_, last = scan_text(torn.encode(), whole=True).batches
     assert last.error == "0 of the 1 records of the record batch are printed"
     (bad,) = scan_text(batch(0, *payload(NOOP), valid=False).encode(), whole=True).batches
@@ -132,28 +103,35 @@ def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
 
 def test_sections_are_the_files_that_the_text_tells_of() -> None:
     """Each file's lines are a section with its name, wherever they stand."""
-    text = f"Dumping /a/1.log\nLog starting offset: 0\n{TEXT}Dumping /b/2.log\n{TEXT}".encode()
+    text = (
+        f"Dumping /a/1.log\nLog starting offset: 0\n{PRINTED_LOG}Dumping /b/2.log\n{PRINTED_LOG}"
+    ).encode()
     assert is_dump_log(text)
     first, second = sections(io.BytesIO(text))
     assert (first.name, second.name) == ("/a/1.log", "/b/2.log")
     for one in (first, second):
         found = scan_text(text[one.start : one.end], whole=True)
         assert [batch.base_offset for batch in found.batches] == [0, 1, 4]
-    (only,) = sections(io.BytesIO(TEXT.encode()))
-    assert (only.name, only.start, only.end) == ("", 0, len(TEXT))
+    (only,) = sections(io.BytesIO(PRINTED_LOG.encode()))
+    assert (only.name, only.start, only.end) == ("", 0, len(PRINTED_LOG))
 
 
 def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor's mark, blank lines and a logger's are left out, batches are not; wherever a read
     ends."""
-    named = f"Dumping /a/1.log\n{TEXT}".encode()
-    for before in (b"\n", b"\xef\xbb\xbf", b"SLF4J: No binding\n\nlog4j:WARN x\n", TEXT.encode()):
+    named = f"Dumping /a/1.log\n{PRINTED_LOG}".encode()
+    for before in (
+        b"\n",
+        b"\xef\xbb\xbf",
+        b"SLF4J: No binding\n\nlog4j:WARN x\n",
+        PRINTED_LOG.encode(),
+    ):
         assert is_dump_log(before + named)
         for size in (1, 5, 17, 4 << 20):
             monkeypatch.setattr(dump_log, "_PIECE_BYTES", size)
             *nameless, one = sections(io.BytesIO(before + named))
             assert one == ("/a/1.log", len(before), len(before + named))
-            assert nameless == ([("", 0, len(before))] if before == TEXT.encode() else [])
+            assert nameless == ([("", 0, len(before))] if before == PRINTED_LOG.encode() else [])
 
 
 def test_other_texts_and_bytes_are_none_of_the_tool() -> None:

@@ -15,58 +15,14 @@ from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
 from featurewatch.streams.kraft.observer.states import ObserverOutput
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
-from tests.streams.kraft.log_bytes import NOOP, batch
+from tests.streams.kraft.directory.log_directory import CLUSTER, LogDirectory, entry, leader_change
 from tests.streams.kraft.observer.observer_script import place, spell_output
-
-CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
-
-
-def leader_change(first: int, epoch: int, append_ms: int, voters: int = 3) -> bytes:
-    """The control batch with which an epoch begins."""
-    ids = b"".join(id_.to_bytes(4, "big") + b"\0" for id_ in range(1, voters + 1))
-    array = bytes([voters + 1]) + ids
-    value = b"\0\0" + (1).to_bytes(4, "big") + array + array + b"\0"
-    return batch(first, [value], epoch, append_ms, key=b"\0\0\0\2")
-
-
-def entry(first: int, epoch: int, append_ms: int, count: int = 1) -> bytes:
-    """A batch of data records appended at a time."""
-    return batch(first, [NOOP] * count, epoch, append_ms)
-
-
-class Directory:
-    """A metadata log directory that a test writes."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.log = root / "__cluster_metadata-0"
-        self.log.mkdir(parents=True)
-        (root / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\n")
-
-    def append(self, base: int, *batches: bytes) -> None:
-        """Append to the segment that begins at ``base``."""
-        with (self.log / f"{base:020}.log").open("ab") as file:
-            file.write(b"".join(batches))
-
-    def write(self, base: int, *batches: bytes) -> None:
-        """Cut a segment to this content, in place as Kafka does."""
-        with (self.log / f"{base:020}.log").open("r+b") as file:
-            file.truncate(0)
-            file.write(b"".join(batches))
-
-    def snapshot(self, end: int, epoch: int, data: bytes = b"state") -> None:
-        """Write a snapshot file; its content is not looked into here."""
-        (self.log / f"{end:020}-{epoch:010}.checkpoint").write_bytes(data)
-
-    def reader(self, at: OffsetAndEpoch = LOG_START) -> LogDirectoryReader:
-        """A reader with a settling time of one second."""
-        return LogDirectoryReader(self.root, CLUSTER, at, settle_ms=1000, poll_ms=1)
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Directory:
+def directory(tmp_path: Path) -> LogDirectory:
     """An empty metadata log directory."""
-    return Directory(tmp_path / "data")
+    return LogDirectory(tmp_path / "data")
 
 
 async def drain(reader: LogDirectoryReader, reads: int = 8) -> list[str]:
@@ -77,7 +33,7 @@ async def drain(reader: LogDirectoryReader, reads: int = 8) -> list[str]:
     return [spell_output(output) for output in outputs]
 
 
-async def test_records_settle_before_they_are_given_out(directory: Directory) -> None:
+async def test_records_settle_before_they_are_given_out(directory: LogDirectory) -> None:
     """A record is given out once its epoch's log holds one that is later by the settling time."""
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100, 3), entry(4, 1, 2050))
     reader = directory.reader()
@@ -93,7 +49,7 @@ async def test_records_settle_before_they_are_given_out(directory: Directory) ->
     await reader.close()
 
 
-async def test_a_new_epoch_settles_by_its_own_times(directory: Directory) -> None:
+async def test_a_new_epoch_settles_by_its_own_times(directory: LogDirectory) -> None:
     """Records of an older epoch wait for a settled one of the new epoch; times do not mix."""
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100))
     directory.append(0, leader_change(2, 2, 5000), entry(3, 2, 5500))
@@ -104,7 +60,7 @@ async def test_a_new_epoch_settles_by_its_own_times(directory: Directory) -> Non
     await reader.close()
 
 
-async def test_a_single_voter_needs_no_settling(directory: Directory) -> None:
+async def test_a_single_voter_needs_no_settling(directory: LogDirectory) -> None:
     """Where one voter makes the quorum, what is written is committed."""
     directory.append(0, leader_change(0, 1, 1000, voters=1), entry(1, 1, 1000))
     reader = directory.reader()
@@ -112,7 +68,7 @@ async def test_a_single_voter_needs_no_settling(directory: Directory) -> None:
     await reader.close()
 
 
-async def test_many_voters_settle_for_twice_as_long(directory: Directory) -> None:
+async def test_many_voters_settle_for_twice_as_long(directory: LogDirectory) -> None:
     """With five voters the fetches of a majority may lie in two spans: twice the time."""
     directory.append(0, leader_change(0, 1, 1000, voters=5), entry(1, 1, 2500))
     reader = directory.reader()
@@ -122,7 +78,7 @@ async def test_many_voters_settle_for_twice_as_long(directory: Directory) -> Non
     await reader.close()
 
 
-async def test_what_a_snapshot_covers_is_committed(directory: Directory) -> None:
+async def test_what_a_snapshot_covers_is_committed(directory: LogDirectory) -> None:
     """A snapshot holds committed records, so its end needs no settling; the bootstrap one not."""
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100), entry(2, 1, 1200))
     directory.snapshot(2, 1)
@@ -132,7 +88,7 @@ async def test_what_a_snapshot_covers_is_committed(directory: Directory) -> None
     await reader.close()
 
 
-async def test_segments_roll_and_go(directory: Directory) -> None:
+async def test_segments_roll_and_go(directory: LogDirectory) -> None:
     """The next segment is taken up at the end of the last one, deleted or not."""
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1000))
     reader = directory.reader()
@@ -145,7 +101,7 @@ async def test_segments_roll_and_go(directory: Directory) -> None:
     await reader.close()
 
 
-async def test_a_place_that_is_gone_is_taken_from_the_snapshot(directory: Directory) -> None:
+async def test_a_place_that_is_gone_is_taken_from_the_snapshot(directory: LogDirectory) -> None:
     """The log begins after our place: the snapshot's bytes, the lost stretch, and on."""
     directory.append(20, leader_change(20, 3, 1000, voters=1), entry(21, 3, 1000))
     directory.snapshot(10, 2)
@@ -155,7 +111,7 @@ async def test_a_place_that_is_gone_is_taken_from_the_snapshot(directory: Direct
     await reader.close()
 
 
-async def test_from_nothing_a_snapshot_is_no_loss(directory: Directory) -> None:
+async def test_from_nothing_a_snapshot_is_no_loss(directory: LogDirectory) -> None:
     """Who begins with a snapshot has lost nothing."""
     directory.append(20, leader_change(20, 3, 1000, voters=1))
     directory.snapshot(20, 2)
@@ -164,7 +120,7 @@ async def test_from_nothing_a_snapshot_is_no_loss(directory: Directory) -> None:
     await reader.close()
 
 
-async def test_resuming_gives_each_record_once(directory: Directory) -> None:
+async def test_resuming_gives_each_record_once(directory: LogDirectory) -> None:
     """A reader that begins at a place gives what follows it, also within a segment."""
     log = [leader_change(0, 1, 1000, voters=1), *(entry(n, 1, 1000) for n in range(1, 9))]
     directory.append(0, *log[:4])
@@ -177,7 +133,7 @@ async def test_resuming_gives_each_record_once(directory: Directory) -> None:
         await reader.close()
 
 
-async def test_a_cut_above_what_was_given_out_is_healed(directory: Directory) -> None:
+async def test_a_cut_above_what_was_given_out_is_healed(directory: LogDirectory) -> None:
     """A tail that is cut off and written anew by another leader is read again, nothing is said."""
     kept = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
     directory.append(0, *kept, entry(2, 1, 3100), entry(3, 1, 3200))
@@ -188,7 +144,7 @@ async def test_a_cut_above_what_was_given_out_is_healed(directory: Directory) ->
     await reader.close()
 
 
-async def test_a_cut_below_what_was_given_out_is_a_reset(directory: Directory) -> None:
+async def test_a_cut_below_what_was_given_out_is_a_reset(directory: LogDirectory) -> None:
     """A log that lost what was given out went backwards: said so, and read from the start."""
     log = [leader_change(0, 1, 1000), entry(1, 1, 1000), entry(2, 1, 1000), entry(3, 1, 9000)]
     directory.append(0, *log)
@@ -201,7 +157,7 @@ async def test_a_cut_below_what_was_given_out_is_a_reset(directory: Directory) -
     await reader.close()
 
 
-async def test_a_segment_that_was_deleted_by_a_cut_is_left(directory: Directory) -> None:
+async def test_a_segment_that_was_deleted_by_a_cut_is_left(directory: LogDirectory) -> None:
     """A deleted segment stays open with us: its name tells that it is no part of the log."""
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 5000))
     directory.append(2, entry(2, 1, 5000), entry(3, 1, 5000))
@@ -213,7 +169,7 @@ async def test_a_segment_that_was_deleted_by_a_cut_is_left(directory: Directory)
     await reader.close()
 
 
-async def test_a_half_written_batch_is_waited_for(directory: Directory) -> None:
+async def test_a_half_written_batch_is_waited_for(directory: LogDirectory) -> None:
     """A batch that is not whole yet, or zeros set aside for later, are no trouble."""
     later = entry(1, 1, 9000)
     directory.append(0, leader_change(0, 1, 1000), later[:30])
@@ -226,7 +182,7 @@ async def test_a_half_written_batch_is_waited_for(directory: Directory) -> None:
     await reader.close()
 
 
-async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: Directory) -> None:
+async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: LogDirectory) -> None:
     """A bad checksum that stays is passed on with its fault, for the dead letters."""
     damaged = bytearray(entry(1, 1, 1000, 3))
     damaged[-1] ^= 0xFF
@@ -237,7 +193,7 @@ async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: Dire
     await reader.close()
 
 
-async def test_garbage_is_trouble_and_is_tried_again(directory: Directory) -> None:
+async def test_garbage_is_trouble_and_is_tried_again(directory: LogDirectory) -> None:
     """Bytes that are no batch stop the reader with one line, until they are gone."""
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
@@ -250,7 +206,7 @@ async def test_garbage_is_trouble_and_is_tried_again(directory: Directory) -> No
     await reader.close()
 
 
-async def test_trouble_that_stays_keeps_its_beginning(directory: Directory) -> None:
+async def test_trouble_that_stays_keeps_its_beginning(directory: LogDirectory) -> None:
     """Bytes that cannot be read at each new try are one trouble, since the first of them."""
     directory.append(0, b"\xff" * 100)
     reader = directory.reader()
@@ -264,7 +220,7 @@ async def test_trouble_that_stays_keeps_its_beginning(directory: Directory) -> N
     await reader.close()
 
 
-async def test_another_cluster_is_refused(directory: Directory) -> None:
+async def test_another_cluster_is_refused(directory: LogDirectory) -> None:
     """meta.properties names another cluster: one line with both ids, and nothing is read."""
     directory.append(0, leader_change(0, 1, 1000, voters=1))
     reader = LogDirectoryReader(directory.log, "another", LOG_START)
@@ -276,7 +232,7 @@ async def test_another_cluster_is_refused(directory: Directory) -> None:
 
 
 def test_the_cluster_id_is_found_from_any_path_to_the_log(
-    directory: Directory, monkeypatch: pytest.MonkeyPatch
+    directory: LogDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be relative, from within the log's directory too, or a link."""
     link = directory.root.parent / "link"
@@ -286,7 +242,7 @@ def test_the_cluster_id_is_found_from_any_path_to_the_log(
         assert cluster_id_of(path) == CLUSTER
 
 
-def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: Directory) -> None:
+def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: LogDirectory) -> None:
     """Java writes ``=`` behind a backslash; other bytes are Latin-1 and harm nothing."""
     meta = directory.root / "meta.properties"
     meta.write_bytes(b"#\xe9\xff\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\\=\\=\n")
@@ -296,7 +252,7 @@ def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: Directory) -
 
 
 async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
-    directory: Directory,
+    directory: LogDirectory,
 ) -> None:
     """Whose log it is is not known, so nothing is read; the line names the file."""
     directory.append(0, leader_change(0, 1, 1000, voters=1))
@@ -313,7 +269,7 @@ async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
 
 
 @pytest.mark.parametrize("what", ["nothing", "no log", "only the end"])
-async def test_what_is_no_log_is_said(directory: Directory, what: str) -> None:
+async def test_what_is_no_log_is_said(directory: LogDirectory, what: str) -> None:
     """A directory that is not there, holds no log, or only its end: one line says what to do."""
     if what == "nothing":
         shutil.rmtree(directory.root)

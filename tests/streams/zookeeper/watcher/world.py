@@ -38,7 +38,7 @@ class WatcherWorld:
 
     def __init__(self) -> None:
         self.ensemble = Ensemble()
-        self.observer = ZnodeWatcher("zk:2181", ClusterId(CLUSTER), pace=WatcherTiming(chunk=2))
+        self.observer = ZnodeWatcher("zk:2181", ClusterId(CLUSTER), timing=WatcherTiming(chunk=2))
         self.auditor = Auditor(self.ensemble)
         self.session = 1
         self.now_ms = 0
