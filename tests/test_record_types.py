@@ -39,7 +39,7 @@ def test_every_decoded_type_has_a_fold_or_is_consumed() -> None:
 
 def test_every_decoded_type_has_one_silver_table_or_is_consumed() -> None:
     """No published record is lost on its way into the lake, and none is there twice."""
-    tables = Counter(name for spec in FROM_RECORDS for name in spec.of)
+    tables = Counter(name for spec in FROM_RECORDS for name in spec.kinds)
     assert tables == Counter(PUBLISHED_RECORD_TYPES)
 
 

@@ -22,7 +22,8 @@ def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) 
     producer = Producer(bus.client())
     for event in events:
         message = encode(topic, event)
-        producer.produce(bus.topic(topic), message.value, message.key, headers=message.headers)
+        headers: list[tuple[str, str | bytes | None]] = [*message.headers]
+        producer.produce(bus.topic(topic), message.value, message.key, headers=headers)
     assert producer.flush(30) == 0
 
 
@@ -50,7 +51,7 @@ class Messages:
         offset = self._ends[name]
         self._ends[name] += 1
         time = EPOCH + timedelta(milliseconds=offset * 1000 if time_ms is None else time_ms)
-        position = (name, 0, offset, time, key, value, [])
+        position = (name, 0, offset, time, key, value, list[Any]())
         self._rows.append((*position, time, self._round, time.date()))
 
     def add_events(self, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:

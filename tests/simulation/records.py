@@ -18,13 +18,23 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRanges,
+)
 
 CLUSTER = ClusterId("k3nkSGPhQsiT8EDDBw8qVg")
 MV = FeatureName("metadata.version")
 KV = FeatureName("kraft.version")
 TV = FeatureName("transaction.version")
 GV = FeatureName("group.version")
+
+OLD = SupportedRanges({MV: (1, 21), KV: (0, 1)})
+NEW = SupportedRanges({MV: (7, 30), KV: (0, 1), TV: (0, 2)})
 
 Ranges = Mapping[Any, tuple[int, int]]
 
@@ -189,7 +199,7 @@ def answer(
         role=role,
         node_id=NodeId(node_id),
         address=f"n{node_id}:9092",
-        supported={FeatureName(name): bounds for name, bounds in supported.items()},
+        supported=SupportedRanges(supported),
         finalized={FeatureName(name): FeatureLevel(n) for name, n in finalized.items()},
         epoch=epoch,
         complete=complete,

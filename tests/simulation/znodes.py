@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from featurewatch.streams.events import SourceState, SourceStatus, ZnodeChange, ZnodeSnapshot
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, SupportedRanges
 from featurewatch.streams.znodes import (
     BrokerZnode,
     ControllerEpochZnode,
@@ -31,8 +31,9 @@ def znode(
 
 def broker(node_id: int, ranges: Ranges, czxid: int = 1, version: int = 0) -> Znode:
     """A live broker."""
-    features = {FeatureName(name): bounds for name, bounds in ranges.items()}
-    content = BrokerZnode(NodeId(node_id), 5, features, {"PLAINTEXT": "h:9092"}, None, 1)
+    content = BrokerZnode(
+        NodeId(node_id), 5, SupportedRanges(ranges), {"PLAINTEXT": "h:9092"}, None, 1
+    )
     return znode(f"/brokers/ids/{node_id}", content, czxid, version)
 
 

@@ -16,7 +16,14 @@ from featurewatch.streams.events import (
     SourceStatus,
 )
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRanges,
+)
 from tests.streams import events_strategies as some
 from tests.streams.encoded import value_of
 
@@ -159,7 +166,7 @@ def test_a_range_with_its_minimum_above_its_maximum_is_malformed():
         Role.BROKER,
         NodeId(1),
         "h:9092",
-        {FeatureName("metadata.version"): (7, 3)},
+        SupportedRanges({FeatureName("metadata.version"): (7, 3)}),
         {},
         -1,
         True,
@@ -223,7 +230,7 @@ def test_mappings_and_sequences_of_any_kind_are_encoded():
         Role.CONTROLLER,
         NodeId(3),
         "h:9093",
-        MappingProxyType({FeatureName("kraft.version"): (0, 1)}),
+        MappingProxyType(SupportedRanges({FeatureName("kraft.version"): (0, 1)})),
         MappingProxyType({FeatureName("kraft.version"): FeatureLevel(1)}),
         17,
         True,

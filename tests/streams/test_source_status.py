@@ -41,13 +41,13 @@ def test_states(
 def test_a_state_is_said_when_it_changes_and_as_a_heartbeat() -> None:
     """At once and then each second here, whatever number of turns come between."""
     saying = StatusReporter(GracePeriods(), 1000, now_ms=0)
-    told = []
+    reports = []
     for now_ms in range(0, 4000, 100):
         if (state := saying.due(now_ms >= 1500, None, now_ms)) is not None:
             saying.reported(state, now_ms)
-            told.append((now_ms, state))
+            reports.append((now_ms, state))
     first = [(0, CATCHING_UP), (1000, CATCHING_UP)]
-    assert told == [*first, (1500, FOLLOWING), (2500, FOLLOWING), (3500, FOLLOWING)]
+    assert reports == [*first, (1500, FOLLOWING), (2500, FOLLOWING), (3500, FOLLOWING)]
 
 
 def test_what_is_due_stays_due_until_it_is_said() -> None:

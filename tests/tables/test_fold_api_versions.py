@@ -30,8 +30,8 @@ def test_the_higher_epoch_wins() -> None:
 def test_a_broker_outranks_controllers() -> None:
     """Once a broker has spoken controllers are not asked: their epochs count otherwise (F-58)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10)])
-    told = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
-    assert fold_all([told], image).features is image.features
+    node_answer = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
+    assert fold_all([node_answer], image).features is image.features
     first = fold_all([r.answer(7, NEW, {MV: 21}, 40, 9, role=Role.CONTROLLER)])
     assert dict(fold_all([r.answer(1, NEW, {MV: 25}, 55, 10)], first).features.levels) == {MV: 25}
 

@@ -248,10 +248,10 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
 def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
     """The engine after events, and the ids of the changes that it told of."""
     engine = Engine()
-    told = []
+    change_ids = []
     for event in events:
-        told += [change.id for change in engine.apply(event).changes]
-    return engine, told
+        change_ids += [change.id for change in engine.apply(event).changes]
+    return engine, change_ids
 
 
 @settings(max_examples=150, deadline=None)

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import audit as command
 from featurewatch.cli.errors import ExitCode

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 from delta.tables import DeltaTable
 
 from featurewatch.pipeline.bronze.kafka import OffsetRange, TopicPartitionKey, offset_ranges
@@ -20,6 +20,7 @@ from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.query import SilverQuery
 from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.codec.events import encode
+from featurewatch.streams.events import Event
 from featurewatch.streams.topics import ALERTS, API_VERSIONS, METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import levels
@@ -36,7 +37,7 @@ def ingest_once(lake: Lake, bus: BusSettings) -> None:
     run_once(lake, stages(lake, bus)[:1])
 
 
-def some(count: int, first: int = 0) -> list[object]:
+def some(count: int, first: int = 0) -> list[Event]:
     """Events of several clusters, so that they are spread over the partitions."""
     return [
         levels(

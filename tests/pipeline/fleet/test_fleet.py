@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.fleet import app
+from featurewatch.cli.commands.fleet import fleet as fleet_group
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.fleet.clusters import Fleet, fleet
 from featurewatch.pipeline.fleet.desired import DesiredError, DesiredLevels, desired_of
@@ -214,7 +214,7 @@ def test_the_exit_code_tells_drift_from_unknown(
     if code == 4:
         text = text.replace("group.version: 0", "group.version: 1")
     file.write_text(text)
-    result = CliRunner().invoke(app, ["drift", "--lake", str(root), "--desired", str(file)])
+    result = CliRunner().invoke(fleet_group, ["drift", "--lake", str(root), "--desired", str(file)])
     if code == 2:
         assert isinstance(result.exception, UsageError)
     else:
@@ -230,12 +230,12 @@ def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
     file = tmp_path / "desired.yaml"
     file.write_text("environments: {e: {clusters: [st*], levels: {metadata.version: 3.9}}}")
     arguments = ["drift", "--lake", str(root), "--desired", str(file)]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(fleet_group, arguments)
     assert (result.exit_code, result.stdout) == (
         *(0, "every cluster has the levels that it shall have\n"),
     )
     file.write_text("environments: {e: {clusters: [st*], levels: {metadata.version: 4.0}}}")
-    result = CliRunner().invoke(app, [*arguments, "--json"])
+    result = CliRunner().invoke(fleet_group, [*arguments, "--json"])
     assert result.exit_code == 3
     assert json.loads(result.stdout)["verdict"] == "behind"
 
@@ -245,12 +245,14 @@ def test_the_list_is_a_line_a_cluster(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "desired.yaml"
     file.write_text(DESIRED)
     arguments = ["list", "--lake", str(root)]
-    lines = CliRunner().invoke(app, [*arguments, "--desired", str(file)]).stdout.splitlines()
+    lines = (
+        CliRunner().invoke(fleet_group, [*arguments, "--desired", str(file)]).stdout.splitlines()
+    )
     assert len(lines) == 5
     (line,) = (line for line in lines if line.startswith("stage"))
     for text in ("staging", "3 (1 3.7, 2 3.9)", "1 critical", "metadata.version 21 (3.9-IV0)"):
         assert text in line
     assert any("orders-us (uJyR2Uy8R7mPp1jWn7tDqg)  production" in line for line in lines)
     assert any(line.startswith("lost") and "silent" in line for line in lines)
-    documents = CliRunner().invoke(app, [*arguments, "--json"]).stdout.splitlines()
+    documents = CliRunner().invoke(fleet_group, [*arguments, "--json"]).stdout.splitlines()
     assert {json.loads(line)["cluster"] for line in documents} == {EU, US, "stage", "lost"}

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.fleet import app
+from featurewatch.cli.commands.fleet import fleet
 from featurewatch.cli.errors import ExitCode
 from featurewatch.pipeline.fleet.readiness import by_day, target_readiness
 from featurewatch.pipeline.lake.reader import LakeReader
@@ -91,7 +91,7 @@ def test_days_are_counted(root: Path) -> None:
 
 def test_the_command_names_who_is_in_the_way(root: Path) -> None:
     """One line per cluster; exit code 3 if any cannot move."""
-    result = CliRunner().invoke(app, ["readiness", "--target", "4.3.0", "--lake", str(root)])
+    result = CliRunner().invoke(fleet, ["readiness", "--target", "4.3.0", "--lake", str(root)])
     assert result.exit_code == ExitCode.NO
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert "not ready" in lines["behind"]
@@ -104,21 +104,21 @@ def test_the_command_names_who_is_in_the_way(root: Path) -> None:
 def test_documents(root: Path) -> None:
     """One document per line, for clusters and for days."""
     flags = ["readiness", "--target", "4.3", "--lake", str(root), "--json"]
-    documents = [json.loads(line) for line in CliRunner().invoke(app, flags).stdout.splitlines()]
+    documents = [json.loads(line) for line in CliRunner().invoke(fleet, flags).stdout.splitlines()]
     assert [document["cluster"] for document in documents][:2] == ["able", "behind"]
-    days = CliRunner().invoke(app, [*flags, "--by-day"]).stdout.splitlines()
+    days = CliRunner().invoke(fleet, [*flags, "--by-day"]).stdout.splitlines()
     assert json.loads(days[0])["day"] == "2026-03-02"
 
 
 def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
     """An empty lake is unknown, not ready."""
     lake = write(tmp_path / "lake", {})
-    result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--lake", str(lake)])
+    result = CliRunner().invoke(fleet, ["readiness", "--target", "4.3", "--lake", str(lake)])
     assert result.exit_code == ExitCode.UNKNOWN
 
 
 @pytest.mark.parametrize("flags", [[], ["--target", "9.9"]])
 def test_a_release_must_be_one(flags: list[str]) -> None:
     """A missing or unknown release is wrong usage; the line lists the releases."""
-    result = CliRunner().invoke(app, ["readiness", "--lake", "nowhere", *flags])
+    result = CliRunner().invoke(fleet, ["readiness", "--lake", "nowhere", *flags])
     assert "which has 3.3 to 4.3; give one with --target" in str(result.exception)

@@ -55,6 +55,7 @@ from featurewatch.streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOK
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import Messages, rows
+from tests.simulation.engine import Output
 from tests.simulation.world import World
 
 Line = tuple[Topic, bytes | None, bytes | None]
@@ -181,11 +182,8 @@ def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
 def _encoded(outcome: StepResult) -> list[tuple[str, str, bytes]]:
     """The published outputs, with the kinds of the fold."""
     kinds = {FeatureChange: "change", Alert: "alert", Snapshot: "snapshot"}
-    outputs_ = [
-        *outcome.changes,
-        *outcome.alerts,
-        *([outcome.snapshot] if outcome.snapshot else []),
-    ]
+    outputs_: list[Output] = [*outcome.changes, *outcome.alerts]
+    outputs_ += [outcome.snapshot] if outcome.snapshot else []
     messages = [(kinds[type(output)], encode_output(output)) for output in outputs_]
     return [
         (kind, dict(message.headers)["ce_id"].decode(), message.value or b"")

@@ -80,12 +80,13 @@ def test_what_is_read_anew_counts_by_what_differs() -> None:
 
 def test_offsets_that_are_used_again_make_other_intervals() -> None:
     """After a log went backwards the same offset may register the same node: it is another row."""
-    again = [r.commit(20, r.register(2, NEW), epoch=2), r.following(20, seen_ms=900)]
+    again = r.commit(20, r.register(2, NEW), epoch=2)
+    caught_up = r.following(20, seen_ms=900)
     rows_ = intervals(
         "capability",
         *(*START, r.commit(20, r.register(2, OLD)), r.following(20)),
         *(r.gap(10, 20, reset=True, seen_ms=300), replace(START[0], seen_ms=310)),
-        *(r.following(9, seen_ms=320), replace(again[0], append_ms=800), again[1]),
+        *(r.following(9, seen_ms=320), replace(again, append_ms=800), caught_up),
     )
     assert [(row["node_id"], row["release"], row["until_ms"]) for row in rows_] == [
         (1, "3.9", None),
@@ -98,7 +99,7 @@ def test_offsets_that_are_used_again_make_other_intervals() -> None:
 def test_nothing_ends_before_it_began() -> None:
     """If the clock of another source is behind, an interval has no length."""
     brokers = [z.broker(1, OLD, 1)]
-    events = [*z.reading("s", brokers, 10, seen_ms=1000), z.following(1001)]
+    events: list[Event] = [*z.reading("s", brokers, 10, seen_ms=1000), z.following(1001)]
     assert spans("capability", *events, z.gone("/brokers/ids/1", 20, seen_ms=7)) == [
         (1, "3.9", 1000, 1000)
     ]

@@ -58,7 +58,8 @@ async def real_log(make_cluster: MakeCluster) -> tuple[ClusterId, Path]:
         def start(number: int, release: str) -> None:
             """A broker comes up; the incarnation stays, since its session has not ended."""
             before = brokers.get(number, LightBroker(number, {}))
-            brokers[number] = replace(before, ranges=releases()[release].ranges())
+            ranges = {str(name): bounds for name, bounds in releases()[release].ranges().items()}
+            brokers[number] = replace(before, ranges=ranges)
             assert light.register([brokers[number]]) == []
 
         for number in BROKERS:

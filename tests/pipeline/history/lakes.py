@@ -14,13 +14,14 @@ from featurewatch.controller.kraft import release_of
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.silver.tables import SOURCE_STATES
+from featurewatch.streams.types import METADATA_VERSION
 
 Rows = dict[str, list[dict[str, Any]]]
 START = datetime(2025, 11, 20, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 RELEASES = ("3.7", "3.9", "4.0", "4.2")
-FEATURE = "metadata.version"
+FEATURE = METADATA_VERSION
 TABLES: dict[str, Table] = {table.name: table for table in (*GOLD, SOURCE_STATES)}
 _PLAIN = {
     "string": pa.string(),

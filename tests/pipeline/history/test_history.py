@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.history import app
+from featurewatch.cli.commands.history import history
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.history.cuts import HistoryCut, log_offset
 from featurewatch.pipeline.history.differences import LevelDiff, diff, upgrades
@@ -265,7 +265,7 @@ def test_a_missing_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch)
 
 def run(root: Path, *arguments: str) -> Result:
     """A command on the lake."""
-    return CliRunner().invoke(app, [*arguments, "--lake", str(root)], catch_exceptions=True)
+    return CliRunner().invoke(history, [*arguments, "--lake", str(root)], catch_exceptions=True)
 
 
 def shown(root: Path, *arguments: str) -> Any:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.history import app
+from featurewatch.cli.commands.history import history
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.history.moments import UnknownMomentError
 from featurewatch.pipeline.history.plot.html_page import html
@@ -228,15 +228,15 @@ def test_the_command_writes_either_file(root: Path, tmp_path: Path) -> None:
     """The extension selects the format; another extension or an unwritable path is wrong usage."""
     for name in ("a.png", "a.html"):
         file = tmp_path / name
-        result = CliRunner().invoke(app, ["plot", "--lake", str(root), "--out", str(file)])
+        result = CliRunner().invoke(history, ["plot", "--lake", str(root), "--out", str(file)])
         assert result.exit_code == 0, result.output
         assert file.stat().st_size > 5000
     for bad in ("a.gif", "nowhere/a.html"):
         out = str(tmp_path / bad)
-        result = CliRunner().invoke(app, ["plot", "--lake", str(root), "--out", out])
+        result = CliRunner().invoke(history, ["plot", "--lake", str(root), "--out", out])
         assert isinstance(result.exception, UsageError)
     early = ["--until", "2020-01-01", "--out", str(tmp_path / "b.png")]
-    assert CliRunner().invoke(app, ["plot", "--lake", str(root), *early]).exit_code == 4
+    assert CliRunner().invoke(history, ["plot", "--lake", str(root), *early]).exit_code == 4
 
 
 def test_a_cluster_without_levels_or_nodes_is_drawn(tmp_path: Path) -> None:

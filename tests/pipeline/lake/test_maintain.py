@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.pipeline import app
+from featurewatch.cli.commands.pipeline import pipeline
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
@@ -119,7 +119,7 @@ def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
 def test_times_without_measure_are_wrong_usage(option: str, value: str, tmp_path: Path) -> None:
     """They are rejected before Spark is started."""
     lake = str(tmp_path / "lake")
-    result = CliRunner().invoke(app, ["maintain", "--lake", lake, option, value])
+    result = CliRunner().invoke(pipeline, ["maintain", "--lake", lake, option, value])
     assert (result.exit_code, option in result.output) == (2, True)
 
 

@@ -18,7 +18,8 @@ from featurewatch.pipeline.history.moments import (
     parse_moment,
 )
 from featurewatch.pipeline.lake.reader import ALERTS, EPOCHS, LakeReader, sql
-from tests.cli.commands import ROOT, environment
+from tests.cli.commands import environment
+from tests.paths import ROOT
 from tests.pipeline.history.lakes import START, Story, lake_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -18,7 +18,14 @@ from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver.tables import LEVELS
 from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.codec.events import decode_log_event
-from featurewatch.streams.events import CommitKind, DeadLetter, Event, LogCommit, SourceStatus
+from featurewatch.streams.events import (
+    CommitKind,
+    DeadLetter,
+    Event,
+    LogCommit,
+    RecordJson,
+    SourceStatus,
+)
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.types import ClusterId
 from tests.pipeline.filling import put, rows
@@ -113,10 +120,15 @@ def test_a_bundle_with_a_gap_is_taken_and_the_lake_goes_on_live(
     bus = own_bus()
     ensure_topics(bus)
     change = {"name": "metadata.version", "featureLevel": 21}
-    record = {"offset": 11, "type": "FEATURE_LEVEL_RECORD", "version": 0, "data": change}
+    record: RecordJson = {
+        "offset": 11,
+        "type": "FEATURE_LEVEL_RECORD",
+        "version": 0,
+        "data": change,
+    }
     at_ms = log.at_ms + 60_000
-    position = (CommitKind.BATCH, 11, 11, 1, at_ms, [record], {}, at_ms)
-    put(bus, [LogCommit(ClusterId(cluster), *position)])  # type: ignore[arg-type]
+    commit = LogCommit(ClusterId(cluster), CommitKind.BATCH, 11, 11, 1, at_ms, [record], {}, at_ms)
+    put(bus, [commit])
     run_once(lake, stages(lake, bus))
     levels = rows(lake, FEATURE_CHANGES, "revision", "before", "after")
     assert levels == [(1, 0, 19), (2, 19, 20), (3, 20, 21)]

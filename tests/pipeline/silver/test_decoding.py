@@ -93,7 +93,7 @@ def table(events: Iterable[tuple[Topic, Event]]) -> list[tuple[Any, ...]]:
     rows = []
     for offset, (topic, event) in enumerate(events):
         message = encode(topic, event)
-        position = (topic.name(), 0, offset, EPOCH, message.key, message.value, [])
+        position = (topic.name(), 0, offset, EPOCH, message.key, message.value, list[Any]())
         rows.append((*position, EPOCH, 1, EPOCH.date()))
     return rows
 

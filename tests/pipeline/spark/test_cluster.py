@@ -26,11 +26,11 @@ from featurewatch.pipeline.spark.session import is_submitted
 from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
+from tests.paths import ROOT
 from tests.pipeline.audit.lakes import Topics, fold_gold, history, work
 from tests.pipeline.filling import put, rows
 from tests.processes import Process, free_port, wait_ready
 
-ROOT = Path(__file__).parents[3]
 PACKAGES = ("admin", "agents", "cli", "controller", "deploy", "pipeline", "reference", "streams")
 DEADLINE_S = 120.0
 SMALL = {
@@ -52,8 +52,8 @@ def installed(directory: Path) -> Path:
         copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", directory, source]
-    subprocess.run(build, check=True, capture_output=True)
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(directory)]
+    subprocess.run([*build, str(source)], check=True, capture_output=True)
     site = directory / "site"
     with zipfile.ZipFile(next(directory.glob("featurewatch-*.whl"))) as wheel:
         wheel.extractall(site)
@@ -89,7 +89,11 @@ class Standalone:
 
     def _run(self, name: str, *arguments: str) -> None:
         spark = Path(pyspark.__file__).parent
-        command = [spark / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments]
+        command = [
+            str(spark / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{name}",
+            *arguments,
+        ]
         small = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_LOCAL_IP": "127.0.0.1"}
         java = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(spark)}
         with (self.directory / "daemons.log").open("ab") as log:
@@ -150,7 +154,8 @@ def published_ids(bus: BusSettings) -> set[str]:
     """The ids of the outputs on the topics so far."""
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES, ALERTS, EPOCHS)) as reader:
         headers = [dict(message.headers() or []) for message in reader.read_existing()]
-    return {bytes(header["ce_id"] or b"").decode() for header in headers}
+    ids = [header["ce_id"] for header in headers]
+    return {id_.decode() for id_ in ids if isinstance(id_, bytes)}
 
 
 @pytest.mark.stack

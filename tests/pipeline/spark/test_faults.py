@@ -24,6 +24,7 @@ from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.spark.session import BRIEF_JVM
 from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import levels
@@ -105,7 +106,7 @@ def read(root: str, table: Table, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in columns) for row in collected), key=repr)
 
 
-def some(count: int, first: int = 0) -> list[object]:
+def some(count: int, first: int = 0) -> list[Event]:
     """Events of several clusters, each with an id of its own."""
     return [
         levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))

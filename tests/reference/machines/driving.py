@@ -36,6 +36,7 @@ from featurewatch.reference.machines.zookeeper import (
     OperationResult,
     SetData,
 )
+from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.tree import History, read
 
 SESSION = 7
@@ -108,7 +109,8 @@ class Driver:
 
     def join(self, broker_id: int, dialect: Dialect = RELEASED, **ranges: tuple[int, int]) -> None:
         """Registers a broker and fires the watch of the list."""
-        data = encode_broker(dialect, BrokerIdentity(broker_id), ranges, 5)
+        supported = {name: SupportedRange(*bounds) for name, bounds in ranges.items()}
+        data = encode_broker(dialect, BrokerIdentity(broker_id), supported, 5)
         self.history.write(100 + broker_id, Create(broker_path(broker_id), data, ephemeral=True))
         self.give(WatchFired("/brokers/ids", WatchKind.CHILDREN))
 

@@ -38,6 +38,7 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     Stat,
 )
+from featurewatch.streams.types import SupportedRange
 from tests.reference.machines.driving import SESSION, Driver
 
 PATHS = st.sampled_from(
@@ -110,9 +111,9 @@ def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
     """A machine handles everything: junk in znodes, results that do not fit, requests at any
     time."""
     dialect = DIALECTS[name]
-    machine: Any = ReferenceController(1, dialect, {"alpha": (1, 3)})
+    machine: Any = ReferenceController(1, dialect, {"alpha": SupportedRange(1, 3)})
     if is_broker:
-        machine = ReferenceBroker(BrokerIdentity(1), dialect, {"alpha": (1, 3)})
+        machine = ReferenceBroker(BrokerIdentity(1), dialect, {"alpha": SupportedRange(1, 3)})
     driver = Driver(machine)
     driver.give(SessionStarted(SESSION))
     for step in [*steps, SessionLost()]:

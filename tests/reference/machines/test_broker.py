@@ -45,12 +45,13 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     SetData,
 )
+from featurewatch.streams.types import SupportedRange
 from tests.reference.machines.driving import SESSION, Driver
 
 
 def broker(dialect: Dialect = LATER_DRAFT) -> tuple[ReferenceBroker, Driver]:
     """A broker that supports alpha 1-3."""
-    machine = ReferenceBroker(BrokerIdentity(4), dialect, {"alpha": (1, 3)})
+    machine = ReferenceBroker(BrokerIdentity(4), dialect, {"alpha": SupportedRange(1, 3)})
     return machine, Driver(machine)
 
 

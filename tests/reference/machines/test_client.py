@@ -11,6 +11,7 @@ from featurewatch.reference.machines.client import Adoption, ClientFeatures
 from featurewatch.reference.machines.dialect import LATER_DRAFT
 from featurewatch.reference.machines.protocol import RequestReceived, SendResponse
 from featurewatch.reference.machines.requests import ApiVersions, FeaturesResponse
+from featurewatch.streams.types import SupportedRange
 
 
 def response(epoch: int, **levels: int) -> FeaturesResponse:
@@ -82,7 +83,7 @@ def test_a_response_without_finalized_features_changes_nothing() -> None:
 
 def test_discovery_gives_levels_and_no_protocol_version() -> None:
     """A response has only ranges, levels and the epoch; every name is a feature's (F-90)."""
-    broker = ReferenceBroker(BrokerIdentity(1), LATER_DRAFT, {"alpha": (1, 3)})
+    broker = ReferenceBroker(BrokerIdentity(1), LATER_DRAFT, {"alpha": SupportedRange(1, 3)})
     (reply,) = broker.receive(RequestReceived(1, ApiVersions()), 0)
     assert isinstance(reply, SendResponse)
     assert isinstance(reply.response, FeaturesResponse)

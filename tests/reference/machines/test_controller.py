@@ -29,6 +29,7 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     SetData,
 )
+from featurewatch.streams.types import SupportedRange
 from tests.reference.machines.driving import SESSION, Driver
 
 RAISE = UpdateFeatures((ReleasedUpdate("alpha", 1, upgrade_type=2),))
@@ -36,7 +37,7 @@ RAISE = UpdateFeatures((ReleasedUpdate("alpha", 1, upgrade_type=2),))
 
 def controller(dialect: Dialect = RELEASED) -> tuple[ReferenceController, Driver]:
     """A candidate that supports alpha 1-3."""
-    machine = ReferenceController(1, dialect, {"alpha": (1, 3)})
+    machine = ReferenceController(1, dialect, {"alpha": SupportedRange(1, 3)})
     return machine, Driver(machine)
 
 

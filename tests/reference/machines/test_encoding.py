@@ -31,6 +31,7 @@ from featurewatch.reference.machines.encoding import (
     metadata_of,
 )
 from featurewatch.reference.machines.requests import EarlyUpdate, UpdateFeatures
+from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import BrokerZnode
 from featurewatch.streams.zookeeper.decoding.znodes import decode_znode
 from tests.reference.machines.driving import Driver
@@ -92,7 +93,7 @@ def test_the_forms(name: str, expected: object) -> None:
 
 def test_the_struck_out_epoch_counts_the_writes() -> None:
     """The epoch in the znode's data equals the znode's next version (F-08)."""
-    machine = ReferenceController(1, EARLY_DRAFT_STRUCK, {"alpha": (0, 3)})
+    machine = ReferenceController(1, EARLY_DRAFT_STRUCK, {"alpha": SupportedRange(0, 3)})
     driver = Driver(machine)
     driver.start()
     for level in (1, 2, 3):
@@ -106,7 +107,7 @@ def test_a_broker_writes_schema_5() -> None:
     """It has all fields of schema 4, and the ranges under the names of its form (F-01, F-02)."""
     listeners = {"IN": ("in.example", 9071, "PLAINTEXT"), "OUT": ("out.example", 9072, "SASL_SSL")}
     identity = BrokerIdentity(3, listeners, rack="r1")
-    data = encode_broker(EARLY_DRAFT, identity, {"alpha": (0, 3)}, 1579041366882)
+    data = encode_broker(EARLY_DRAFT, identity, {"alpha": SupportedRange(0, 3)}, 1579041366882)
     assert json.loads(data) == {
         "version": 5,
         "host": "in.example",
@@ -119,13 +120,17 @@ def test_a_broker_writes_schema_5() -> None:
         "features": {"alpha": {"minVersion": 0, "maxVersion": 3}},
     }
     for dialect in (LATER_DRAFT, RELEASED):
-        data = encode_broker(dialect, BrokerIdentity(3), {"alpha": (1, 3)}, 5)
+        data = encode_broker(dialect, BrokerIdentity(3), {"alpha": SupportedRange(1, 3)}, 5)
         assert json.loads(data)["features"] == {"alpha": {"min_version": 1, "max_version": 3}}
 
 
 @settings(deadline=None)
-@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(9, 99)), max_size=4))
-def test_ranges_come_back(ranges: dict[str, tuple[int, int]]) -> None:
+@given(
+    st.dictionaries(
+        NAMES, st.builds(SupportedRange, st.integers(0, 9), st.integers(9, 99)), max_size=4
+    )
+)
+def test_ranges_come_back(ranges: dict[str, SupportedRange]) -> None:
     """Ranges and addresses round-trip in each form."""
     for dialect in DIALECTS.values():
         data = encode_broker(dialect, BrokerIdentity(3), ranges, 5)

@@ -30,7 +30,7 @@ from featurewatch.reference.machines.requests import (
     UpdateResponse,
 )
 from featurewatch.reference.machines.zookeeper import Create
-from featurewatch.streams.types import FeatureName, UpgradeType
+from featurewatch.streams.types import FeatureName, SupportedRange, UpgradeType
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.reference.machines.driving import Driver
 
@@ -166,7 +166,7 @@ def test_an_item_of_another_form_is_rejected() -> None:
 
 NAMES = st.sampled_from(["alpha", "beta", "gamma", "delta"])
 NUMBERS = st.integers(-1, 5)
-RANGES = st.dictionaries(NAMES, st.tuples(st.integers(0, 2), st.integers(2, 5)))
+RANGES = st.dictionaries(NAMES, st.builds(SupportedRange, st.integers(0, 2), st.integers(2, 5)))
 ITEMS: dict[str, st.SearchStrategy[Update]] = {
     "released": st.builds(ReleasedUpdate, NAMES, NUMBERS, st.booleans(), st.integers(0, 3)),
     "later-draft": st.builds(LaterUpdate, NAMES, NUMBERS, st.booleans()),
@@ -241,7 +241,7 @@ def test_deletion_needs_no_range(finalized: set[str], named: set[str]) -> None:
 @settings(deadline=None)
 @given(RANGES, st.dictionaries(NAMES, st.integers(1, 5), max_size=2), st.sampled_from([*DIALECTS]))
 def test_broker_and_controller_agree(
-    ranges: dict[str, tuple[int, int]], levels: dict[str, int], name: str
+    ranges: dict[str, SupportedRange], levels: dict[str, int], name: str
 ) -> None:
     """Three checks exclude the same brokers (F-39).
 

@@ -20,6 +20,7 @@ from featurewatch.reference.machines.protocol import (
     ZookeeperRequest,
 )
 from featurewatch.reference.machines.requests import ApiVersions, Request, Response
+from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 
 OnResponse = Callable[[int, Response], None]
@@ -34,7 +35,7 @@ class Process:
         self,
         node_id: int,
         dialect: Dialect,
-        ranges: Mapping[str, tuple[int, int]],
+        ranges: Mapping[str, SupportedRange],
         on_response: OnResponse,
     ) -> None:
         self.node_id = node_id

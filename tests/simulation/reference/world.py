@@ -13,6 +13,7 @@ from random import Random
 from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
 from featurewatch.reference.machines.requests import Request, UpdateResponse
 from featurewatch.reference.machines.zookeeper import Delete
+from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
 from tests.simulation.reference.clients import random_request, single_update
 from tests.simulation.reference.node import MACHINES, Process
@@ -46,8 +47,8 @@ class World:
     # -- processes ---------------------------------------------------------------------------------
 
     def _start(self, node_id: int) -> None:
-        ranges: dict[str, tuple[int, int]] = {
-            name: (
+        ranges: dict[str, SupportedRange] = {
+            name: SupportedRange(
                 self.random.choice((1, 1, 1, 2)),
                 top + self.random.choice((0, 0, 0, 0, 0, 1, -1)),
             )
@@ -56,7 +57,7 @@ class World:
         }
         self.start(node_id, ranges)
 
-    def start(self, node_id: int, ranges: dict[str, tuple[int, int]]) -> Process:
+    def start(self, node_id: int, ranges: dict[str, SupportedRange]) -> Process:
         """Starts a node's process in a new session."""
         process = Process(node_id, self.dialect, ranges, self.auditor.on_response)
         self.nodes[node_id] = process

@@ -22,6 +22,7 @@ from featurewatch.streams.events import (
     SourceStatus,
 )
 from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.asyncio_transport import AsyncioTransport
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
@@ -128,6 +129,7 @@ async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
         await source.round()
         sink.take(NodeAnswer)
         for place in list(source._peers._open.values()):
+            assert isinstance(place._transport, AsyncioTransport)
             place._transport._writer.transport.abort()
         await source.round()
         assert sink.take(NodeSilent) == []

@@ -15,13 +15,14 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
     NodeKey,
-    Range,
     Role,
+    SupportedRange,
+    SupportedRanges,
 )
 
 CLUSTER = ClusterId("c")
 MV = FeatureName("metadata.version")
-SUPPORTED = {MV: (7, 30)}
+SUPPORTED = SupportedRanges({MV: (7, 30)})
 
 
 def key(text: str) -> NodeKey:
@@ -31,7 +32,10 @@ def key(text: str) -> NodeKey:
 
 
 def features_at(
-    level: int, epoch: int = 100, supported: Mapping[FeatureName, Range] = SUPPORTED, faults=()
+    level: int,
+    epoch: int = 100,
+    supported: Mapping[FeatureName, SupportedRange] = SUPPORTED,
+    faults=(),
 ) -> NodeFeatures:
     """A node's answer with one finalized level (0: none)."""
     finalized = {MV: FeatureLevel(level)} if level and epoch >= 0 else {}
@@ -63,10 +67,10 @@ class Rounds:
         return events + self.observer.end_round(self.now_ms)
 
 
-def summaries(said: list[TrackerEvent]) -> list[str]:
+def summaries(events: list[TrackerEvent]) -> list[str]:
     """Events as short lines: who, and what."""
     lines = []
-    for event in said:
+    for event in events:
         match event:
             case NodeAnswer():
                 lines.append(f"{event.role[0]}{event.node_id} says {dict(event.finalized)}")
@@ -102,8 +106,8 @@ def test_an_epoch_that_grows_is_no_change():
 def test_a_wider_range_is_a_change():
     """A node that comes back with another release says other ranges."""
     rounds = Rounds("b1")
-    rounds.play(b1=features_at(19, supported={MV: (1, 21)}))
-    (event,) = rounds.play(b1=features_at(19, supported={MV: (7, 30)}))
+    rounds.play(b1=features_at(19, supported=SupportedRanges({MV: (1, 21)})))
+    (event,) = rounds.play(b1=features_at(19, supported=SUPPORTED))
     assert isinstance(event, NodeAnswer)
     assert event.supported == {MV: (7, 30)}
 
@@ -253,11 +257,11 @@ def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
                     None if isinstance(event, NodeSilent) else event.finalized.get(MV, 0)
                 )
     for node in NODES:
-        heard = [played[node] for played in script]
-        if heard[-2:] == [None, None]:
+        responses = [played[node] for played in script]
+        if responses[-2:] == [None, None]:
             assert known.get(node) is None
-        elif heard[-1] is not None:
-            assert known[node] == heard[-1]
+        elif responses[-1] is not None:
+            assert known[node] == responses[-1]
     if len(script) >= 2 and script[-1] == script[-2] and None not in script[-1].values():
         levels = tuple(sorted(set(script[-1].values())))
         assert levels == views if len(levels) > 1 else len(views) < 2

@@ -153,9 +153,9 @@ def test_dead_letter_has_the_bytes_and_the_reason() -> None:
 
 def test_damaged_batch_with_a_secret_keeps_its_header_alone() -> None:
     """A credential in a damaged batch gets into no dead letter."""
-    told = b"do-not-tell"
+    secret = b"do-not-tell"
     content = {"name": "u", "mechanism": 1, "iterations": 1}
-    keys = dict.fromkeys(["salt", "storedKey", "serverKey"], told)
+    keys = dict.fromkeys(["salt", "storedKey", "serverKey"], secret)
     scram = record_of("USER_SCRAM_CREDENTIAL_RECORD", {**content, **keys})
     for at in range(17, 90):
         batch = bytearray(data_batch([VALUES["F"], scram]))
@@ -163,7 +163,7 @@ def test_damaged_batch_with_a_secret_keeps_its_header_alone() -> None:
         (letter, commit) = run(bytes(batch))
         assert isinstance(letter, DeadLetter)
         assert letter.payload == bytes(batch)[:61]
-        assert told not in repr((letter, commit)).encode()
+        assert secret not in repr((letter, commit)).encode()
 
 
 def test_position_stays_before_an_open_transaction() -> None:

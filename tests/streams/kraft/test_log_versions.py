@@ -49,26 +49,26 @@ OFTEN = {
 def untagged(record: Record) -> Mapping[str, Any]:
     """A record's content without the tagged fields."""
     kinds = [*record_table().records.values(), *record_table().controls.values()]
-    schema = next(each for each in kinds if each.type == record["type"])
+    schema = next(kind for kind in kinds if kind.type == record["type"])
     tagged = {field.name for field in schema.fields if field.tagged}
     return {name: value for name, value in record["data"].items() if name not in tagged}
 
 
 def state_of(snapshot: Path) -> list[Record]:
     """The records of a snapshot file without its frame, sorted."""
-    found = [each for each in ours(snapshot) if each["type"] not in SNAPSHOT_FRAME]
-    return sorted(found, key=lambda each: (each["type"], str(sorted(untagged(each).items()))))
+    records = [record for record in ours(snapshot) if record["type"] not in SNAPSHOT_FRAME]
+    return sorted(records, key=lambda each: (each["type"], str(sorted(untagged(each).items()))))
 
 
 async def snapshot_after(cluster: Cluster, offset: int) -> Path:
     """The first snapshot that a controller makes of a state with this offset in it."""
 
-    def found() -> list[Path]:
+    def segments() -> list[Path]:
         files = cluster.node(1).metadata_log.glob("*.checkpoint")
         return sorted(file for file in files if parse_name(file.name)[0] > offset)
 
-    await until(found, 60)
-    return found()[0]
+    await until(segments, 60)
+    return segments()[0]
 
 
 @pytest.mark.stack
@@ -97,19 +97,19 @@ async def test_a_lossless_downgrade(
     await update_features(address, (FeatureUpdate(METADATA_VERSION, FeatureLevel(after), kind),))
     added = ours(segment)[len(ours_of(written)) :]
     assert segment.read_bytes().startswith(written)
-    (level,) = [each for each in added if each["type"] != "NO_OP_RECORD"]
+    (level,) = [record for record in added if record["type"] != "NO_OP_RECORD"]
     assert level["data"] == {"name": METADATA_VERSION, "featureLevel": after}
 
     lower = await snapshot_after(cluster, level["offset"])
-    one, two = state_of(higher), state_of(lower)
+    records, two = state_of(higher), state_of(lower)
     changed = [
-        pair for pair in zip(one, two, strict=True) if untagged(pair[0]) != untagged(pair[1])
+        pair for pair in zip(records, two, strict=True) if untagged(pair[0]) != untagged(pair[1])
     ]
     assert [(a["type"], a["data"], b["data"]["featureLevel"]) for a, b in changed] == [
         ("FEATURE_LEVEL_RECORD", {"name": METADATA_VERSION, "featureLevel": before}, after)
     ]
-    assert [(a["type"], a["version"]) for a in one] == [(b["type"], b["version"]) for b in two]
-    assert {each["type"] for each in two} >= {"PARTITION_RECORD", "REGISTER_BROKER_RECORD"}
+    assert [(a["type"], a["version"]) for a in records] == [(b["type"], b["version"]) for b in two]
+    assert {record["type"] for record in two} >= {"PARTITION_RECORD", "REGISTER_BROKER_RECORD"}
 
     cluster_id = ClusterId(cluster.cluster_id)
     engine = Engine(cluster=cluster_id)
@@ -117,7 +117,7 @@ async def test_a_lossless_downgrade(
         with file.open("rb") as content:
             (chunk,) = read_snapshot(content, cluster_id, file.name, 1)
         assert isinstance(chunk, SnapshotChunk)
-        outcome = engine.take(chunk)
+        outcome = engine.apply(chunk)
     assert [(c.before, c.after, c.from_snapshot) for c in outcome.changes] == [
         (before, after, True)
     ]
@@ -182,10 +182,12 @@ def log(values: Sequence[bytes], first: int = 0, after: OffsetAndEpoch = NO_OFFS
     """What a source reads of a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
-    found = [
-        each for batch in scan_batches(content).batches for each in assembler.add(batch, seen_ms=1)
+    events = [
+        event
+        for batch in scan_batches(content).batches
+        for event in assembler.add(batch, seen_ms=1)
     ]
-    return [each for each in found if isinstance(each, LogCommit)]
+    return [event for event in events if isinstance(event, LogCommit)]
 
 
 def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
@@ -201,7 +203,7 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
 
 def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
     """What is said of these events; nothing in them may be unreadable."""
-    outcomes = [engine.take(event) for event in events]
+    outcomes = [engine.apply(event) for event in events]
     assert dict(engine.state.image.unreadable) == {}
     return outcomes
 
@@ -216,9 +218,9 @@ def nodes(engine: Engine) -> dict[str, Any]:
 def changes(outcomes: Iterable[StepResult]) -> list[tuple[int, int, int, bool]]:
     """Each change of a level: before, after, at which offset, and whether found by comparing."""
     return [
-        (each.before, each.after, each.epoch, each.from_snapshot)
+        (change.before, change.after, change.epoch, change.from_snapshot)
         for outcome in outcomes
-        for each in outcome.changes
+        for change in outcome.changes
     ]
 
 
@@ -233,17 +235,17 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
     """
     end = len(BEFORE)
     alone = Engine()
-    told = take(alone, log([*BEFORE, *CHANGE]))
-    assert changes(told) == [(0, 21, 0, False), (21, 25, end, False)]
+    outcomes = take(alone, log([*BEFORE, *CHANGE]))
+    assert changes(outcomes) == [(0, 21, 0, False), (21, 25, end, False)]
 
     jumped = Engine()
-    told = take(jumped, log(BEFORE[:known]))
-    told += take(jumped, snapshot(end, BEFORE))
-    told += take(jumped, log(CHANGE, end, OffsetAndEpoch(end - 1, 1)))
+    outcomes = take(jumped, log(BEFORE[:known]))
+    outcomes += take(jumped, snapshot(end, BEFORE))
+    outcomes += take(jumped, log(CHANGE, end, OffsetAndEpoch(end - 1, 1)))
     first = (0, 21, 0, False) if known else (0, 21, end - 1, True)
-    assert changes(told) == [first, (21, 25, end, False)]
-    one, other = alone.state.image, jumped.state.image
-    assert (other.features.levels, other.log) == (one.features.levels, one.log)
+    assert changes(outcomes) == [first, (21, 25, end, False)]
+    image, other = alone.state.image, jumped.state.image
+    assert (other.features.levels, other.log) == (image.features.levels, image.log)
     assert nodes(jumped) == nodes(alone)
 
 
@@ -270,13 +272,15 @@ def test_the_snapshot_of_a_lossy_downgrade() -> None:
     what is known, leaves the brokers as they were, and tells no level twice.
     """
     engine = Engine()
-    told = take(
+    outcomes = take(
         engine,
         log([level(17), registered(1, version=3, top=19, fenced=False), controller(9, 19)]),
     )
-    told += take(engine, log([level(14)], 3, OffsetAndEpoch(2, 1)))
+    outcomes += take(engine, log([level(14)], 3, OffsetAndEpoch(2, 1)))
     before = nodes(engine)
     assert set(before) == {"broker-1", "controller-9"}
-    told += take(engine, snapshot(9, [level(14), registered(1, version=2, top=19, fenced=False)]))
-    assert changes(told) == [(0, 17, 0, False), (17, 14, 3, False)]
+    outcomes += take(
+        engine, snapshot(9, [level(14), registered(1, version=2, top=19, fenced=False)])
+    )
+    assert changes(outcomes) == [(0, 17, 0, False), (17, 14, 3, False)]
     assert nodes(engine) == {"broker-1": before["broker-1"]}

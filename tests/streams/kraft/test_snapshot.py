@@ -19,11 +19,10 @@ from featurewatch.streams.kraft.snapshot import (
     read_snapshot,
 )
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
-from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
+from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 
 CLUSTER = ClusterId("a-cluster")
 NAME = "00000000000000001234-0000000007.checkpoint"
-HEADER = {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}
 
 
 def broker(number: int) -> bytes:
@@ -45,18 +44,6 @@ def broker(number: int) -> bytes:
 TOPIC = record_of("TOPIC_RECORD", {"name": "t", "topicId": "A" * 22})
 
 
-def parts(values: list[bytes], batch_size: int = 100) -> list[bytes]:
-    """The batches of a snapshot."""
-    head = [control_framed(3, HEADER, 0), control_framed(5, {"version": 0, "kRaftVersion": 1}, 1)]
-    out, offset = [batch_of(head, 0, leader_epoch=7, control=True)], 2
-    for start in range(0, len(values), batch_size):
-        some = values[start : start + batch_size]
-        out.append(data_batch(some, offset, leader_epoch=7))
-        offset += len(some)
-    foot = [control_framed(4, {"version": 0}, 0)]
-    return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]
-
-
 def read(content: bytes) -> list[SnapshotOutput]:
     """A snapshot file, read."""
     return list(read_snapshot(io.BytesIO(content), CLUSTER, NAME, seen_ms=5))
@@ -64,7 +51,7 @@ def read(content: bytes) -> list[SnapshotOutput]:
 
 def test_snapshot_becomes_one_chunk() -> None:
     """M-65: a small snapshot is one chunk, with its place, its time and what was skipped."""
-    (chunk,) = read(b"".join(parts([broker(1), TOPIC, broker(2)])))
+    (chunk,) = read(b"".join(snapshot_batches([broker(1), TOPIC, broker(2)])))
     assert isinstance(chunk, SnapshotChunk)
     assert (chunk.end_offset, chunk.leader_epoch, chunk.append_ms) == (1234, 7, 1_700_000_000_000)
     assert (chunk.index, chunk.last, chunk.seen_ms) == (0, True, 5)
@@ -78,7 +65,7 @@ def test_snapshot_becomes_one_chunk() -> None:
 
 def test_large_snapshot_becomes_chunks_of_bounded_size() -> None:
     """No chunk is above its size, only the last is marked, and together they hold everything."""
-    chunks = read(b"".join(parts([broker(number) for number in range(3000)])))
+    chunks = read(b"".join(snapshot_batches([broker(number) for number in range(3000)])))
     assert all(isinstance(chunk, SnapshotChunk) for chunk in chunks)
     found = [chunk for chunk in chunks if isinstance(chunk, SnapshotChunk)]
     assert [chunk.index for chunk in found] == list(range(len(found)))
@@ -92,7 +79,7 @@ def test_large_snapshot_becomes_chunks_of_bounded_size() -> None:
 def test_record_larger_than_a_chunk_has_one_of_its_own() -> None:
     """A single record above a chunk's size is not split, and takes no other with it."""
     big = record_of("FEATURE_LEVEL_RECORD", {"name": "x" * (CHUNK_BYTES + 1), "featureLevel": 1})
-    chunks = read(b"".join(parts([broker(1), big, broker(2)])))
+    chunks = read(b"".join(snapshot_batches([broker(1), big, broker(2)])))
     assert [len(c.records) for c in chunks if isinstance(c, SnapshotChunk)] == [2, 1, 1]
 
 
@@ -100,7 +87,7 @@ def test_record_larger_than_a_chunk_has_one_of_its_own() -> None:
 @given(cuts=st.lists(st.integers(0, 20_000), max_size=6))
 def test_every_split_gives_the_same(cuts: list[int]) -> None:
     """However the bytes arrive, the chunks are the same."""
-    content = b"".join(parts([broker(number) for number in range(100)], batch_size=7))
+    content = b"".join(snapshot_batches([broker(number) for number in range(100)], batch_size=7))
     ends = [*sorted(cut % len(content) for cut in cuts), len(content)]
     reader = SnapshotReader(CLUSTER, OffsetAndEpoch(1234, 7))
     events: list[SnapshotOutput] = []
@@ -111,13 +98,13 @@ def test_every_split_gives_the_same(cuts: list[int]) -> None:
 
 def test_snapshot_cut_off_anywhere_never_looks_whole() -> None:
     """Of a snapshot without its end no chunk is marked as the last, wherever it is cut."""
-    content = b"".join(parts([broker(1), broker(2)], batch_size=1))
+    content = b"".join(snapshot_batches([broker(1), broker(2)], batch_size=1))
     for size in range(len(content)):
         with pytest.raises(CorruptSnapshotError, match="it is cut off before its footer"):
             read(content[:size])
 
 
-HEAD, BODY, FOOT = parts([broker(1)])
+HEAD, BODY, FOOT = snapshot_batches([broker(1)])
 FLIPPED = BODY[:80] + bytes([BODY[80] ^ 1]) + BODY[81:]
 
 
@@ -146,7 +133,7 @@ def test_snapshot_that_cannot_be_trusted_is_refused(content: bytes, byte: int, r
 
 def test_unreadable_record_goes_to_the_dead_letters() -> None:
     """One record that cannot be read stands in its place, its bytes apart; the rest is good."""
-    letter, chunk = read(b"".join(parts([broker(1), b"\x01\x7e\x00", broker(2)])))
+    letter, chunk = read(b"".join(snapshot_batches([broker(1), b"\x01\x7e\x00", broker(2)])))
     assert isinstance(letter, DeadLetter)
     assert letter.place == "snapshot 1234-7 offset 3"
     assert (letter.reason, letter.payload) == ("record type 126 is not known", b"\x01\x7e\x00")
@@ -170,7 +157,7 @@ def test_names() -> None:
 def test_pieces_are_all_that_is_held() -> None:
     """The bytes of batches that were read are not kept."""
     reader = SnapshotReader(CLUSTER, OffsetAndEpoch(1, 1))
-    content = b"".join(parts([TOPIC] * 5000))
+    content = b"".join(snapshot_batches([TOPIC] * 5000))
     held = []
     for start in range(0, len(content), 1000):
         reader.feed(content[start : start + 1000], 5)

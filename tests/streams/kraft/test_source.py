@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from featurewatch.streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
 from featurewatch.streams.kraft.observer.states import (
@@ -16,9 +15,9 @@ from featurewatch.streams.kraft.reader import LogReader
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source_status import StallReason
-from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import LOG_START, ClusterId, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
+from tests.streams.recording_sink import RecordingSink
 
 LEVEL = bytes([1, 12, 0]) + b"\x11metadata.version" + b"\x00\x15" + b"\0"
 """Frame version 1, FeatureLevelRecord version 0: metadata.version 21."""
@@ -63,24 +62,6 @@ OPENED: list[OffsetAndEpoch] = []
 READERS: list[Reader] = []
 
 
-class Sink:
-    """Keeps events; takes no more than it may until it is told to."""
-
-    error: str | None = None
-
-    def __init__(self, room: int = 1000) -> None:
-        self.events: list[Any] = []
-        self.room = asyncio.Semaphore(room)
-
-    async def publish(self, topic: Topic, event: Any) -> None:
-        """Wait for room."""
-        await self.room.acquire()
-        self.events.append(event)
-
-    async def flush(self) -> None:
-        """All is acknowledged."""
-
-
 def commits(first: int, *values: bytes, damaged: bool = False) -> CommittedBatches:
     """A batch below the watermark."""
     data = bytearray(batch(first, list(values), 1))
@@ -88,7 +69,9 @@ def commits(first: int, *values: bytes, damaged: bool = False) -> CommittedBatch
     return CommittedBatches(tuple(scan_batches(bytes(data)).batches))
 
 
-async def play(outputs: Sequence[ObserverOutput], sink: Sink, turns: int = 60) -> KraftSource:
+async def play(
+    outputs: Sequence[ObserverOutput], sink: RecordingSink, turns: int = 60
+) -> KraftSource:
     """Run a source over prepared outputs for some turns of the loop."""
     OPENED.clear()
     READERS[:] = [Reader(outputs)]
@@ -108,19 +91,23 @@ async def play(outputs: Sequence[ObserverOutput], sink: Sink, turns: int = 60) -
 
 async def test_following_is_said_after_everything_before_it() -> None:
     """Commits come in order, NoOps make none, and `following` comes last with their offset."""
-    sink = Sink()
+    sink = RecordingSink()
     outputs = [commits(0, LEVEL), commits(1, NOOP), commits(2, LEVEL), commits(3, NOOP)]
     await play(outputs, sink)
-    spans = [(e.first_offset, e.last_offset) for e in sink.events if isinstance(e, LogCommit)]
+    spans = [(e.first_offset, e.last_offset) for e in sink.of(LogCommit)]
     assert spans == [(0, 0), (2, 2)]
-    said = [e for e in sink.events if isinstance(e, SourceStatus)]
-    assert said[-1] is sink.events[-1]
-    assert (said[-1].state, said[-1].offset, said[-1].seen_ms) == (SourceState.FOLLOWING, 3, 99)
+    statuses = sink.of(SourceStatus)
+    assert statuses[-1] is sink.events[-1]
+    assert (statuses[-1].state, statuses[-1].offset, statuses[-1].seen_ms) == (
+        SourceState.FOLLOWING,
+        3,
+        99,
+    )
 
 
 async def test_a_bus_that_takes_nothing_stops_the_reading() -> None:
     """While the bus is full nothing more is read, and afterwards nothing is missing."""
-    sink = Sink(room=2)
+    sink = RecordingSink(room=2)
     outputs = [commits(offset, LEVEL) for offset in range(20)]
     await play(outputs, sink)
     assert len(sink.events) == 2
@@ -129,27 +116,28 @@ async def test_a_bus_that_takes_nothing_stops_the_reading() -> None:
 
 async def test_a_bad_checksum_is_a_dead_letter_and_the_rest_goes_on() -> None:
     """A damaged batch: its bytes and the reason to the dead letters, the next batch as ever."""
-    sink = Sink()
+    sink = RecordingSink()
     source = await play([commits(0, LEVEL, damaged=True), commits(1, LEVEL)], sink)
-    letters = [e for e in sink.events if isinstance(e, DeadLetter)]
+    letters = sink.of(DeadLetter)
     assert "checksum" in letters[0].reason
-    assert [e.first_offset for e in sink.events if isinstance(e, LogCommit)] == [0, 1]
+    assert [e.first_offset for e in sink.of(LogCommit)] == [0, 1]
     assert source.report().dead_letters == 1
 
 
 async def test_a_log_that_goes_backwards_is_published_again() -> None:
     """After a reset the same offsets are published once more."""
-    sink = Sink()
+    sink = RecordingSink()
     reset = MissingOffsets(0, 1, "the log went backwards", True)
     await play([commits(0, LEVEL), commits(1, LEVEL), reset, commits(0, LEVEL)], sink)
     events = [e for e in sink.events if isinstance(e, LogCommit | LogGap)]
     assert [type(e) for e in events] == [LogCommit, LogCommit, LogGap, LogCommit]
+    assert isinstance(events[-1], LogCommit)
     assert events[-1].first_offset == 0
 
 
 async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> None:
     """Bytes that are no snapshot: a dead letter, and a new reader where we were."""
-    sink = Sink()
+    sink = RecordingSink()
     source = await play(
         [commits(0, LEVEL), SnapshotBytes(OffsetAndEpoch(9, 1), 0, b"no snapshot" * 9, True)], sink
     )
@@ -163,7 +151,7 @@ async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> Non
 
 async def test_a_bus_that_takes_nothing_is_not_following() -> None:
     """While the bus is away the report says stalled and why, whatever the log says."""
-    sink = Sink()
+    sink = RecordingSink()
     source = await play([commits(0, LEVEL)], sink)
     assert source.report().state is SourceState.FOLLOWING
     sink.error = "the bus does not answer"

@@ -14,6 +14,7 @@ from featurewatch.streams.net import sasl
 from featurewatch.streams.net.address import Address, parse_addresses
 from featurewatch.streams.net.connection import NodeError, ResponseTimeoutError, open_connection
 from featurewatch.streams.net.security import SecurityError, from_properties
+from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -39,38 +40,20 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int]:
     return struct.unpack(">hhi", (await reader.readexactly(length))[:8])
 
 
-def frame(body: bytes) -> bytes:
-    """A length and a body."""
-    return struct.pack(">i", len(body)) + body
-
-
-V0_UNSUPPORTED = struct.pack(">hihhh", 35, 1, 18, 0, 3)
-V3_ANSWER = (
-    struct.pack(">h", 0)
-    + b"\x03"  # two keys, compact
-    + struct.pack(">hhh", 1, 0, 13)
-    + b"\0"
-    + struct.pack(">hhh", 18, 0, 3)
-    + b"\0"
-    + struct.pack(">i", 0)
-    + b"\0"
-)
-
-
 async def test_a_node_without_version_4_is_asked_again() -> None:
     """A node of an older release refuses ApiVersions 4 and is then asked in version 3."""
-    asked = []
+    requests = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in (V0_UNSUPPORTED, V3_ANSWER):
             key, version, correlation = await read_request(reader)
-            asked.append((key, version))
+            requests.append((key, version))
             writer.write(frame(struct.pack(">i", correlation) + answer))
         await reader.read()
 
     async with listener(serve) as address:
         connection = await open_connection(address)
-        assert asked == [(18, 4), (18, 3)]
+        assert requests == [(18, 4), (18, 3)]
         assert connection.api_versions == {1: (0, 13), 18: (0, 3)}
         assert connection.version_of(1, (13, 18)) == 13
         assert connection.version_of(1, (14, 18)) is None

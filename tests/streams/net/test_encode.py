@@ -14,7 +14,7 @@ from kio.schema.update_features import v1 as update_features_1
 from featurewatch.streams.net import messages
 from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.net.encode import write_entity
-from tests.streams.net.test_decode import RESPONSES, instances, name_of, written
+from tests.streams.net.kio_messages import RESPONSES, instances, name_of, written
 
 REQUESTS = [
     fetch_17.request.FetchRequest,

@@ -15,7 +15,7 @@ from featurewatch.streams.net.connection import (
     open_connection,
 )
 from featurewatch.streams.net.transport import connect_blocking, run_blocking
-from tests.streams.net.test_connection import V0_UNSUPPORTED, V3_ANSWER, frame
+from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 
 @contextmanager
@@ -79,13 +79,18 @@ def test_what_is_no_response_is_one_line(content: bytes, error: str) -> None:
 
 def test_a_silent_node_times_out() -> None:
     """It costs the timeout and no more."""
-    with (
-        listener(lambda connected: connected.recv(4096) and None) as address,
-        pytest.raises(NodeError),
-    ):
+
+    def close_at_once(connected: socket.socket) -> None:
+        connected.recv(4096)
+
+    with listener(close_at_once) as address, pytest.raises(NodeError):
         opened(address)
     ended = threading.Event()
-    with listener(lambda _: ended.wait(10) and None) as address:
+
+    def stay_silent(_: socket.socket) -> None:
+        ended.wait(10)
+
+    with listener(stay_silent) as address:
         with pytest.raises(ResponseTimeoutError, match=r"did not answer for 0\.1 s"):
             opened(address, 0.1)
         ended.set()

@@ -12,7 +12,7 @@ from featurewatch.streams.codec.events import decode as decode_event
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import ZnodeChange
 from featurewatch.streams.topics import ZOOKEEPER
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, SupportedRanges
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -82,7 +82,7 @@ def test_a_broker_of_schema_5():
     assert read("/brokers/ids/7", BROKER) == BrokerZnode(
         node_id=NodeId(7),
         schema=5,
-        features={FeatureName("group"): (1, 3)},
+        features=SupportedRanges({FeatureName("group"): (1, 3)}),
         addresses={"CLIENT": "kafka-1:9092", "REPLICATION": "[::1]:9093"},
         rack="dc1",
         started_ms=2233345666,
@@ -129,7 +129,7 @@ def test_a_broker_whose_time_is_nonsense():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         ({"version": 6}, "its version is 6; known is 1 to 5"),
         ({"version": 0}, "its version is 0; known is 1 to 5"),
@@ -145,9 +145,9 @@ def test_a_broker_whose_time_is_nonsense():
         ({"features": {"a": {"min_version": True, "max_version": 1}}}, "is not an integer from"),
     ],
 )
-def test_a_broken_broker(change, said):
+def test_a_broken_broker(change, reason):
     """One reason is given, and it names the field."""
-    assert said in complaint("/brokers/ids/1", BROKER | change)
+    assert reason in complaint("/brokers/ids/1", BROKER | change)
 
 
 @pytest.mark.parametrize("name", ["x", "-1", "99999999999", "2147483648", "1.0", "١"])
@@ -183,7 +183,7 @@ def test_disabled_features_are_none():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ({"version": 3, "status": 1, "features": {}}, "its version is 3; known is 1 to 2"),
         ({"version": 2, "features": {}}, "status is missing"),
@@ -209,9 +209,9 @@ def test_disabled_features_are_none():
         ),
     ],
 )
-def test_broken_released_features(content, said):
+def test_broken_released_features(content, reason):
     """What Kafka's own decoder refuses is refused, with the field."""
-    assert said in complaint("/feature", content)
+    assert reason in complaint("/feature", content)
 
 
 def test_features_of_the_early_draft():
@@ -263,7 +263,7 @@ def test_other_metadata_that_is_neither_string_nor_number(wrong):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ({"features": {}}, "version is missing"),
         ({"version": 0}, "features is missing"),
@@ -274,9 +274,9 @@ def test_other_metadata_that_is_neither_string_nor_number(wrong):
         ({"version": 0, "features": {"a": 1}}, "what stands of 'a' is not an object: 1"),
     ],
 )
-def test_broken_draft_features(content, said):
+def test_broken_draft_features(content, reason):
     """One reason is given, and it names the field."""
-    assert said in complaint("/features", content)
+    assert reason in complaint("/features", content)
 
 
 def test_the_controller():
@@ -331,16 +331,16 @@ def test_a_partition_state():
 
 def test_tasks_under_admin():
     """Reassignments have replicas, elections have none, a deletion is a name alone."""
-    asked = {"topic": "a", "partition": 0, "replicas": [1, 2]}
-    assert read("/admin/reassign_partitions", {"version": 1, "partitions": [asked]}) == (
-        AdminZnode(AdminTask.REASSIGN, (asked,))
+    task = {"topic": "a", "partition": 0, "replicas": [1, 2]}
+    assert read("/admin/reassign_partitions", {"version": 1, "partitions": [task]}) == (
+        AdminZnode(AdminTask.REASSIGN, (task,))
     )
-    assert read("/admin/preferred_replica_election", {"version": 1, "partitions": [asked]}) == (
-        AdminZnode(AdminTask.ELECT, (without(asked, "replicas"),))
+    assert read("/admin/preferred_replica_election", {"version": 1, "partitions": [task]}) == (
+        AdminZnode(AdminTask.ELECT, (without(task, "replicas"),))
     )
     assert read("/admin/delete_topics/a", b"") == AdminZnode(AdminTask.DELETE, ({"topic": "a"},))
     assert "replicas is missing" in complaint(
-        "/admin/reassign_partitions", {"version": 1, "partitions": [without(asked, "replicas")]}
+        "/admin/reassign_partitions", {"version": 1, "partitions": [without(task, "replicas")]}
     )
 
 

@@ -17,7 +17,7 @@ def reasons() -> tuple[KazooLogHandler, logging.Logger]:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("Connection dropped: socket connection error: Connection refused", "nobody listens there"),
         ("Cannot resolve nowhere: not known", "Cannot resolve nowhere: not known: is the name"),
@@ -31,15 +31,15 @@ def reasons() -> tuple[KazooLogHandler, logging.Logger]:
         ("Connection dropped: weather", "cannot be used: weather"),
     ],
 )
-def test_a_warning_becomes_a_line(text, said):
+def test_a_warning_becomes_a_line(text, reason):
     """Where, what, and what to do, in one line."""
     collector, logger = reasons()
     assert collector.reason == "connecting to ZooKeeper at zk:2181/kafka"
     logger.warning(text)
     assert collector.reason.startswith("ZooKeeper at zk:2181/kafka cannot be used: ")
-    assert said in collector.reason
+    assert reason in collector.reason
     logger.warning("Transition to CONNECTING")
-    assert said in collector.reason
+    assert reason in collector.reason
 
 
 def test_an_exception_in_the_connection_names_itself():

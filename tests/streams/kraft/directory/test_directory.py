@@ -1,5 +1,6 @@
 """A log directory followed read only: growth, rolls, deletions, snapshots, cuts, damage."""
 
+import itertools
 import os
 import shutil
 from collections.abc import Sequence
@@ -214,9 +215,10 @@ async def test_trouble_that_stays_keeps_its_beginning(directory: LogDirectory) -
     for _ in range(8):
         await reader.read()
         seen.append(reader.stall_reason)
-    first = next(index for index, trouble in enumerate(seen) if trouble)
-    assert len(seen) - first > 4
-    assert {trouble and trouble.since_ms for trouble in seen[first:]} == {seen[first].since_ms}
+    stalled = list(itertools.dropwhile(lambda reason: reason is None, seen))
+    assert len(stalled) > 4
+    assert all(reason is not None for reason in stalled)
+    assert len({reason.since_ms for reason in stalled if reason is not None}) == 1
     await reader.close()
 
 

@@ -5,7 +5,7 @@ only an up-to-date node wins, a high watermark that moves when a majority holds 
 present epoch, snapshots that take the place of the beginning of a log.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from featurewatch.streams.kraft.observer import requests
@@ -106,14 +106,14 @@ class Quorum:
             node.start = node.snapshot.offset
             node.log = [entry for entry in node.log if entry[0] >= node.start]
 
-    def answer(
+    def respond(
         self, ask: requests.ObserverRequest, version: int, chaos: int
     ) -> requests.ObserverResponse | None:
         """What the asked node says; none: nobody is there."""
         node = next((n for n in self.nodes if n.address == ask.to), None)
         if node is None:
             return None
-        told = LeaderAndEpoch(node.leader, node.epoch)
+        leader = LeaderAndEpoch(node.leader, node.epoch)
         homes = {node.leader: Address(f"node{node.leader}", 9093)}
         endpoints = MappingProxyType(homes if version >= 17 and node.leader >= 0 else {})
         error = self._refusal(node, ask)
@@ -122,11 +122,11 @@ class Quorum:
                 return requests.FetchSnapshotResponse(requests.UNKNOWN_SERVER_ERROR)
             data = bytes(min(1 + chaos % 20, SNAPSHOT_BYTES - ask.position))
             return requests.FetchSnapshotResponse(
-                0, told, endpoints, ask.snapshot, SNAPSHOT_BYTES, ask.position, data
+                0, leader, endpoints, ask.snapshot, SNAPSHOT_BYTES, ask.position, data
             )
         if error:
-            return requests.FetchResponse(error, version, told, endpoints)
-        return self._content(node, ask, told, version, chaos)
+            return requests.FetchResponse(error, version, leader, endpoints)
+        return self._content(node, ask, leader, version, chaos)
 
     def _refusal(self, node: Node, ask: requests.ObserverRequest) -> int:
         if ask.epoch < node.epoch:
@@ -139,7 +139,7 @@ class Quorum:
         self,
         node: Node,
         ask: requests.FetchRequest,
-        told: LeaderAndEpoch,
+        leader: LeaderAndEpoch,
         version: int,
         chaos: int,
     ) -> requests.FetchResponse:
@@ -147,21 +147,23 @@ class Quorum:
         own = [entry[1] + 1 for entry in self.committed if entry[2] == node.epoch]
         watermark = own[-1] if own else -1
         place, snapshot = ask.position, node.snapshot
-        answer = {"error": 0, "version": version, "leader": told, "log_start": node.start}
+        answer = requests.FetchResponse(
+            0, version, leader, high_watermark=watermark, log_start=node.start
+        )
         lost = snapshot is not None and (
             place.offset < node.start
             or (place.offset == node.start and place.epoch != snapshot.epoch)
             or place.epoch < snapshot.epoch
         )
         if lost:
-            return requests.FetchResponse(**answer, high_watermark=watermark, snapshot=snapshot)
+            return replace(answer, snapshot=snapshot)
         end = node.end_of_epoch(place.epoch)
         if place.offset > 0 and (end.epoch != place.epoch or end.offset < place.offset):
-            return requests.FetchResponse(**answer, high_watermark=watermark, diverging=end)
+            return replace(answer, diverging=end)
         following = [e for e in node.log if e[1] >= place.offset]
         text = " ".join(f"{first}-{last}@{epoch}" for first, last, epoch in following[:4])
         records = log(text)
         # A slice of the log: at least one batch, then cut anywhere.
         whole = len(log(text.split()[0])) if text else 0
         cut = records[: max(whole, len(records) - chaos % 90)]
-        return requests.FetchResponse(**answer, high_watermark=watermark, records=cut)
+        return replace(answer, records=cut)

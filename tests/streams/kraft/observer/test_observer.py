@@ -170,13 +170,13 @@ def test_a_batch_larger_than_the_answer_is_asked_for_with_more() -> None:
     """No whole batch in an answer: more bytes are asked for, up to the most; then it is trouble."""
     run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, most_bytes=5000))
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
-    asked = []
+    sizes = []
     for _ in range(3):
         request = run.next_request()
         assert isinstance(request, FetchRequest)
-        asked.append(request.max_bytes)
+        sizes.append(request.max_bytes)
         run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", request)
-    assert asked == [100, 800, 5000]
+    assert sizes == [100, 800, 5000]
     assert run.observer.stall_reason is not None
     assert "no whole batch follows offset 0" in run.observer.stall_reason.message
 

@@ -83,16 +83,16 @@ class WatchedEnsemble:
 def test_the_order_after_a_connection():
     """First a sync, then the cluster's id, then the rest; nothing is said before all is read."""
     scene = WatchedEnsemble()
-    asked = []
+    requested = []
     for _ in range(3):
         request = scene.request()
-        asked.append((request.operation, request.target.path))
-        if len(asked) < 3:
+        requested.append((request.operation, request.target.path))
+        if len(requested) < 3:
             assert scene.observer.next_request() is None
         scene.connection.requests.append(request)
         scene.connection.serve()
         assert scene.connection.deliver(0) == []
-    assert asked[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
+    assert requested[:2] == [(ReadOperation.SYNC, "/"), (ReadOperation.GET, CLUSTER_ID)]
     assert scene.observer.state is WatcherState.READING
     scene.settle()
     assert [type(event) for event in scene.auditor.events] == [ZnodeSnapshot]
@@ -147,7 +147,7 @@ def test_a_cluster_that_becomes_another_one():
     """What comes after is not the cluster's any more, and is not said."""
     scene = WatchedEnsemble()
     scene.settle()
-    said = len(scene.auditor.events)
+    event_count = len(scene.auditor.events)
     scene.ensemble.set("/cluster/id", cluster_id("other"))
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.connection.apply()
@@ -156,7 +156,7 @@ def test_a_cluster_that_becomes_another_one():
     assert [event.path for event in scene.changes() if event.path == "/cluster/id"] == []
     scene.ensemble.set("/feature", content("/feature", 2))
     scene.run()
-    later = scene.auditor.events[said + 1 :]
+    later = scene.auditor.events[event_count + 1 :]
     changes = [event for event in later if isinstance(event, ZnodeChange)]
     assert changes == later
     assert "/feature" not in {change.path for change in changes}
@@ -263,10 +263,10 @@ def test_a_history_that_went_back():
         scene.observer.tick(scene.now_ms)
         scene.connection.send()
         scene.connection.serve()
-        said = scene.connection.deliver(scene.now_ms)
-        if said:
+        events = scene.connection.deliver(scene.now_ms)
+        if events:
             break
-    (chunk,) = said
+    (chunk,) = events
     assert isinstance(chunk, ZnodeSnapshot)
     assert "restored or made anew" in chunk.reason
     assert {znode.path: znode.version for znode in chunk.znodes} == {

@@ -1,0 +1,21 @@
+"""The handshake of a scripted node, as bytes."""
+
+import struct
+
+
+def frame(body: bytes) -> bytes:
+    """A length and a body."""
+    return struct.pack(">i", len(body)) + body
+
+
+V0_UNSUPPORTED = struct.pack(">hihhh", 35, 1, 18, 0, 3)
+V3_ANSWER = (
+    struct.pack(">h", 0)
+    + b"\x03"  # two keys, compact
+    + struct.pack(">hhh", 1, 0, 13)
+    + b"\0"
+    + struct.pack(">hhh", 18, 0, 3)
+    + b"\0"
+    + struct.pack(">i", 0)
+    + b"\0"
+)
