@@ -20,7 +20,7 @@ from featurewatch.controller.rules import (
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
-from tests.tables.test_fold_log import fold_all
+from tests.tables.images import fold_all
 
 RANGES = st.tuples(st.integers(-1, 5), st.integers(-1, 5))
 

@@ -18,13 +18,24 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRanges,
+)
 
 CLUSTER = ClusterId("k3nkSGPhQsiT8EDDBw8qVg")
 MV = FeatureName("metadata.version")
 KV = FeatureName("kraft.version")
 TV = FeatureName("transaction.version")
 GV = FeatureName("group.version")
+
+OLD = SupportedRanges({MV: (1, 21), KV: (0, 1)})
+NEW = SupportedRanges({MV: (7, 30), KV: (0, 1), TV: (0, 2)})
+"""The ranges that a node supports before and after a software upgrade (Kafka 3.9, Kafka 4.3)."""
 
 Ranges = Mapping[Any, tuple[int, int]]
 
