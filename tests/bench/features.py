@@ -28,7 +28,7 @@ def run() -> Iterator[dict[str, Any]]:
     """The median of each, and how many times faster ours is."""
     Cache(default_cache()).class_path(RELEASE, Jars.TOOLS)
     ports = Ports()
-    own, tls_port = Addresses(ports.take(), ports.take()), ports.take()
+    own, tls_port = Addresses(ports.reserve(), ports.reserve()), ports.reserve()
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         directory = Path(name)
         authority, server = _certificates(directory)

@@ -29,8 +29,8 @@ from tests.pipeline.history.lakes import (
     HOUR,
     START,
     TABLES,
-    ClusterHistory,
     Rows,
+    Story,
     arrow,
     write,
     year,
@@ -76,7 +76,7 @@ def _when(row: dict[str, Any]) -> datetime:
     return at
 
 
-def _alerts(story: ClusterHistory, count: int) -> None:
+def _alerts(story: Story, count: int) -> None:
     end = story.at
     for number in range(count):
         node = ("broker", 101 + number % 200)

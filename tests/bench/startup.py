@@ -19,7 +19,14 @@ from featurewatch.streams.bus import BusSettings, ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import CapabilityClass, Snapshot
 from featurewatch.streams.topics import ALERTS, STATE
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRange,
+)
 from tests.bench.turns import FEATUREWATCH, line, medians
 from tests.cli.command_tree import command_paths
 
@@ -69,7 +76,9 @@ def _publish(bus: BusSettings) -> None:
         leader_id=1,
         leader_epoch=1,
         finalized={_FEATURE: FeatureLevel(19)},
-        classes=(CapabilityClass(Role.BROKER, {_FEATURE: (1, 19)}, True, nodes, (), ()),),
+        classes=(
+            CapabilityClass(Role.BROKER, {_FEATURE: SupportedRange(1, 19)}, True, nodes, (), ()),
+        ),
         incompatible=(),
         sources={"kraft": "following"},
         digest="0" * 64,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.readiness import command
+from featurewatch.cli.commands.readiness import assess
 from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
@@ -49,7 +49,7 @@ def run_readiness(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise seen
             return seen or image(*MIXED, level=19)
 
-        monkeypatch.setattr(command, "read_image", read)
+        monkeypatch.setattr(assess, "read_image", read)
         return CliRunner().invoke(app, ["readiness", *arguments])
 
     return run
@@ -164,9 +164,9 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in rows.items():
         bus.put(topic, key.encode(), value, 0)
     monkeypatch.setenv("FEATUREWATCH_BUS__BOOTSTRAP_SERVERS", bus.settings.bootstrap_servers)
-    assert command.states_from(bus.settings) == {CLUSTER: state}
+    assert assess.states_from(bus.settings) == {CLUSTER: state}
     assert (
-        NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.offline
+        NodeKey(Role.BROKER, NodeId(2)) in assess.states_from(bus.settings)[CLUSTER].times.offline
     )
     result = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
     assert result.exit_code == 0

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.rehearse import command as rehearse
 from featurewatch.cli.commands.rehearse import real_controller as rehearse_real
+from featurewatch.cli.commands.rehearse import run as rehearse
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
@@ -19,7 +18,7 @@ from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import ControllerState, controller_state, release_of
 from featurewatch.controller.rehearsal.rehearse import rehearse as play
 from featurewatch.streams.events import SourceState, SourceStatus
-from featurewatch.streams.types import METADATA_VERSION, ClusterId, NodeId
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.log import Quorum
 from tests.simulation import records as r
@@ -248,6 +247,6 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
 def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:
     """Its own words tell why it cannot stand in."""
-    live = replace(controller_state(image()), levels={METADATA_VERSION: 30})
+    live = replace(controller_state(image()), levels={METADATA_VERSION: FeatureLevel(30)})
     with pytest.raises(UsageError, match="this controller only supports versions 1-21"):
         rehearse_real.rehearse_on_real_controller("3.9.1", live, [])

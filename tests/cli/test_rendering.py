@@ -22,7 +22,14 @@ from featurewatch.streams.outputs import (
     Snapshot,
     ZookeeperController,
 )
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRange,
+)
 
 EVIL = "\x1b[2Jfeature\r\n[red]x[/nothing]\u202e"
 
@@ -31,7 +38,9 @@ def _class(
     ids: Sequence[int], bounds: tuple[int, int], feature: str = "metadata.version"
 ) -> CapabilityClass:
     nodes = tuple(map(NodeId, ids))
-    return CapabilityClass(Role.BROKER, {FeatureName(feature): bounds}, True, nodes, (), ())
+    return CapabilityClass(
+        Role.BROKER, {FeatureName(feature): SupportedRange(*bounds)}, True, nodes, (), ()
+    )
 
 
 def _snapshot(
@@ -39,7 +48,8 @@ def _snapshot(
 ) -> Snapshot:
     feature, level = FeatureName("metadata.version"), FeatureLevel(30)
     incompatible = tuple(
-        IncompatibleNode(Role.BROKER, NodeId(node), feature, level, (1, 19), "no") for node in bad
+        IncompatibleNode(Role.BROKER, NodeId(node), feature, level, SupportedRange(1, 19), "no")
+        for node in bad
     )
     return Snapshot(
         cluster=ClusterId(cluster),

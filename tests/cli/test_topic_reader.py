@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from featurewatch.cli.main import app
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS
@@ -22,7 +22,14 @@ from featurewatch.streams.outputs import (
     Snapshot,
 )
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import (
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    Role,
+    SupportedRange,
+)
 from tests.streams.mock_bus import MockBus
 
 NOW_MS = int(time.time() * 1000)
@@ -63,7 +70,9 @@ SNAPSHOT = Snapshot(
     leader_id=1,
     leader_epoch=1,
     finalized={FEATURE: FeatureLevel(19)},
-    classes=(CapabilityClass(Role.BROKER, {FEATURE: (1, 19)}, True, (NodeId(1),), (), ()),),
+    classes=(
+        CapabilityClass(Role.BROKER, {FEATURE: SupportedRange(1, 19)}, True, (NodeId(1),), (), ()),
+    ),
     incompatible=(),
     sources={"kraft": "following"},
     digest="0" * 64,

@@ -24,27 +24,28 @@ from featurewatch.streams.types import (
     FeatureLevel,
     FeatureName,
     NodeId,
+    SupportedRange,
     SupportedRanges,
     UpgradeType,
 )
-from tests.conformance.feature_control.questions import ControllerRequest, Question
+from tests.conformance.feature_control.questions import ControllerRequest, RequestInState
 
-Ranges = dict[FeatureName, tuple[int, int]]
+Ranges = dict[FeatureName, SupportedRange]
 
 STRANGE = tuple(FeatureName(name) for name in ("foo", "", "ünïcode.version", "Aa", "BB", "C#"))
 """Features that no release knows; three of them have one hash code in Java."""
 
 
-def question(release: str, seed: int) -> Question:
+def question(release: str, seed: int) -> RequestInState:
     """The question with this seed."""
     chance = Random(f"{release}/{seed}")
     state = _state(release, chance)
     kind = chance.random()
     if kind < 0.7:
-        return Question(state, _update(state, chance), chance.randrange(1000))
+        return RequestInState(state, _update(state, chance), chance.randrange(1000))
     if kind < 0.97:
-        return Question(state, _broker(state, chance), chance.randrange(1000))
-    return Question(state, ControllerRequest(chance.randrange(9)))
+        return RequestInState(state, _broker(state, chance), chance.randrange(1000))
+    return RequestInState(state, ControllerRequest(chance.randrange(9)))
 
 
 def _uuid(chance: Random) -> str:
@@ -63,14 +64,14 @@ def _ranges(chance: Random, around: str) -> Ranges:
             ranges.pop(name, None)
         elif bend == 1:
             level = chance.randrange(25)
-            ranges[name] = (level, level)
+            ranges[name] = SupportedRange(level, level)
         elif bend == 2:
             low = chance.randrange(4)
-            ranges[name] = (low, low + chance.choice((0, 1, 2, 30)))
+            ranges[name] = SupportedRange(low, low + chance.choice((0, 1, 2, 30)))
         elif bend == 3:
-            ranges[name] = (chance.randrange(3), 32767)
+            ranges[name] = SupportedRange(chance.randrange(3), 32767)
         else:
-            ranges[name] = (chance.randrange(3), 0)
+            ranges[name] = SupportedRange(chance.randrange(3), 0)
     names = list(ranges)
     chance.shuffle(names)
     return {name: ranges[name] for name in names}
@@ -82,10 +83,10 @@ def _state(release: str, chance: Random) -> ControllerState:
     if chance.random() < 0.3:
         for name in chance.sample(STRANGE, 2):
             low = chance.randrange(2)
-            local[name] = (low, low + chance.choice((0, 1, 3)))
+            local[name] = SupportedRange(low, low + chance.choice((0, 1, 3)))
     if chance.random() < 0.1:
         wide = chance.choice([*local])
-        local[wide] = (chance.randrange(3), chance.choice((3, 24, 40, 32767)))
+        local[wide] = SupportedRange(chance.randrange(3), chance.choice((3, 24, 40, 32767)))
     levels = _levels(local, own.levels[-1].level, chance, sloppy=chance.random() < 0.04)
     ids = [NodeId(one) for one in chance.sample(range(12), chance.choice((1, 3, 3, 5)))]
     wide_ids = range(chance.choice((12, 12, 2000)))
@@ -162,7 +163,7 @@ def _update(state: ControllerState, chance: Random) -> UpdateRequest:
 
 def _one_update(state: ControllerState, name: FeatureName, chance: Random) -> LevelUpdate:
     current = state.levels.get(name, FeatureLevel(0))
-    low, high = state.local.get(name, (0, 0))
+    low, high = state.local.of(name)
     inside = [chance.randint(low, max(low, min(high, 31))) for _ in range(5)]
     near = (current - 1, current, current + 1, low, high)
     level = chance.choice((*inside, *near, 1))

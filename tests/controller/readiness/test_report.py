@@ -17,9 +17,17 @@ from featurewatch.controller.readiness import (
     assess_readiness,
     release_levels,
 )
+from featurewatch.controller.readiness.blockers import Blocker
 from featurewatch.controller.readiness.state_timers import CLUSTER, NO_TIMES, StateSince
 from featurewatch.streams.events import SourceState
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
+from featurewatch.streams.types import (
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Role,
+    SupportedRanges,
+)
 from featurewatch.tables.image.cluster import Authority
 from tests.controller.readiness.clusters import (
     VOTERS,
@@ -67,7 +75,7 @@ def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
         r.register(7, ranges("3.9"), epoch=7),
     )
     found = assess_readiness(seen, NEW, now_ms=10_000)
-    told = {(one.role, one.node_id): one for one in found.blockers}
+    told: dict[tuple[Role, int], Blocker] = {(one.role, one.node_id): one for one in found.blockers}
     assert found.verdict is NO
     assert {key: (one.software, one.condition) for key, one in told.items()} == {
         (Role.BROKER, 2): ("3.9", NodeCondition.RUNNING),
@@ -138,7 +146,7 @@ def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> 
     asked = fold_all([*cluster(*nodes("3.9", "3.9"), level=14), *answers])
     assert assess_readiness(asked, release_of("3.9")).verdict is YES
     (old, *rest) = answers
-    older = replace(old, supported=dict(ranges("3.6")))
+    older = replace(old, supported=SupportedRanges(ranges("3.6")))
     blocked = assess_readiness(
         fold_all([*cluster(*nodes("3.9", "3.9"), level=14), older, *rest]), release_of("3.9")
     )

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 
 import orjson
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.readiness.state_timers import CLUSTER, Limits, UpgradeState
+from featurewatch.controller.readiness.state_timers import CLUSTER, Limits
+from featurewatch.controller.readiness.upgrade_state import UpgradeState
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
@@ -27,7 +28,7 @@ CONTROLLERS = controllers(*["4.3"] * 3)
 def watching(*events: Event) -> Engine:
     """An engine that has taken these in."""
     engine = Engine()
-    engine.take_all(events)
+    engine.apply_all(events)
     return engine
 
 
@@ -39,8 +40,8 @@ def firing(engine: Engine) -> dict[str, Alert]:
 
 def beat(engine: Engine, at_ms: int) -> list[tuple[str, AlertState]]:
     """The rules that speak at a heartbeat of this time."""
-    said = engine.take(r.following(90, seen_ms=at_ms)).alerts
-    return [(alert.rule, alert.state) for alert in said]
+    alerts = engine.apply(r.following(90, seen_ms=at_ms)).alerts
+    return [(alert.rule, alert.state) for alert in alerts]
 
 
 def test_a_normal_roll_pages_nobody() -> None:
@@ -48,10 +49,10 @@ def test_a_normal_roll_pages_nobody() -> None:
     engine = watching(*cluster(*CONTROLLERS, *nodes("3.9", "3.9", "3.9"), level=21))
     for node in (1, 2, 3):
         at = 100 * node
-        engine.take(r.commit(at, r.fence(node)))
+        engine.apply(r.commit(at, r.fence(node)))
         assert beat(engine, at * 10 + HOUR // 2) == []
-        engine.take(r.commit(at + 1, r.register(node, ranges("4.3"), epoch=at)))
-        engine.take(r.commit(at + 2, r.unfence(node)))
+        engine.apply(r.commit(at + 1, r.register(node, ranges("4.3"), epoch=at)))
+        engine.apply(r.commit(at + 2, r.unfence(node)))
     assert firing(engine) == {}
     assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
 
@@ -59,7 +60,7 @@ def test_a_normal_roll_pages_nobody() -> None:
 def test_a_ghost() -> None:
     """A broker that is fenced for an hour; it ends when the broker is back or is unregistered."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "3.9"), level=21))
-    engine.take(r.commit(100, r.fence(2)))
+    engine.apply(r.commit(100, r.fence(2)))
     assert beat(engine, 1000 + HOUR - 1) == []
     assert beat(engine, 1000 + HOUR) == [("ghost-registration", AlertState.FIRING)]
     (alert,) = firing(engine).values()
@@ -67,7 +68,7 @@ def test_a_ghost() -> None:
     assert "on Kafka 3.9 is registered and is fenced for more than 1 hour" in alert.summary
     assert "--id 2" in alert.summary
     assert beat(engine, 1000 + 2 * HOUR) == []
-    ended = engine.take(r.commit(110, r.unregister(2))).alerts
+    ended = engine.apply(r.commit(110, r.unregister(2))).alerts
     assert [(one.rule, one.state) for one in ended] == [("ghost-registration", AlertState.RESOLVED)]
     assert dict(engine.state.times.offline) == {}
 
@@ -75,11 +76,11 @@ def test_a_ghost() -> None:
 def test_who_starts_was_not_away() -> None:
     """A process that came anew and is fenced still has an hour of its own."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=21))
-    engine.take(r.commit(100, r.fence(1)))
-    engine.take(r.commit(200, r.register(1, ranges("4.3"), epoch=200)))
+    engine.apply(r.commit(100, r.fence(1)))
+    engine.apply(r.commit(200, r.register(1, ranges("4.3"), epoch=200)))
     assert beat(engine, 1000 + HOUR) == []
     assert beat(engine, 2000 + HOUR) == [("ghost-registration", AlertState.FIRING)]
-    engine.take(r.answer(1, ranges("4.3"), {}, 9, 3000 + HOUR))
+    engine.apply(r.answer(1, ranges("4.3"), {}, 9, 3000 + HOUR))
     assert firing(engine) == {}, "it answers: it is no ghost"
 
 
@@ -90,10 +91,10 @@ def test_a_controller_that_is_no_voter() -> None:
     beat(engine, 500 + HOUR)
     (alert,) = firing(engine).values()
     assert "controller 9 on Kafka 3.7 is registered and is no voter" in alert.summary
-    engine.take(r.commit(120, r.leader_change(1, (1, 2, 3, 9)), epoch=2))
+    engine.apply(r.commit(120, r.leader_change(1, (1, 2, 3, 9)), epoch=2))
     assert firing(engine) == {}
-    engine.take(r.answer(9, ranges("3.7"), {}, 9, 2 * HOUR, role=Role.CONTROLLER))
-    engine.take(r.silent(9, 2 * HOUR + 1, role=Role.CONTROLLER))
+    engine.apply(r.answer(9, ranges("3.7"), {}, 9, 2 * HOUR, role=Role.CONTROLLER))
+    engine.apply(r.silent(9, 2 * HOUR + 1, role=Role.CONTROLLER))
     assert beat(engine, 3 * HOUR + 1) == [("ghost-registration", AlertState.FIRING)]
     assert "does not answer" in next(iter(firing(engine).values())).summary
 
@@ -107,21 +108,21 @@ def test_a_forgotten_finalization() -> None:
     assert (alert.severity, alert.subject) == (Severity.WARNING, {"feature": MV})
     assert "30 (4.3-IV0) for more than 24 hours, and 21 (3.9-IV0) is finalized" in alert.summary
     assert beat(engine, 500 + 2 * DAY) == []
-    ended = engine.take(r.commit(200, r.level(MV, 30))).alerts
+    ended = engine.apply(r.commit(200, r.level(MV, 30))).alerts
     assert [one.state for one in ended] == [AlertState.RESOLVED]
 
 
 def test_a_partial_finalization() -> None:
     """metadata.version of a release, and others behind its defaults; kraft.version is not meant."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
-    engine.take(r.commit(60, r.level("group.version", 1), r.level("share.version", 1)))
+    engine.apply(r.commit(60, r.level("group.version", 1), r.level("share.version", 1)))
     assert beat(engine, 500 + DAY) == [("finalization-partial", AlertState.FIRING)]
     (alert,) = firing(engine).values()
     assert alert.evidence == {
         "behind": {"eligible.leader.replicas.version": 1, "streams.version": 1, TV: 2}
     }
     rest = [r.level(name, level) for name, level in alert.evidence["behind"].items()]
-    engine.take(r.commit(300, *rest))
+    engine.apply(r.commit(300, *rest))
     assert firing(engine) == {}
     assert KV not in engine.state.image.features.levels
 
@@ -134,15 +135,15 @@ def test_an_upgrade_that_cannot_go_on() -> None:
     assert alert.evidence["nodes"] == ["broker-2", "broker-3"]
     assert "broker 2, broker 3 hold metadata.version 30 (4.3-IV0) back" in alert.summary
     # A clock that is behind ends nothing.
-    changed = engine.take(r.commit(300, r.register(2, ranges("4.3"), epoch=9, fenced=False)))
+    changed = engine.apply(r.commit(300, r.register(2, ranges("4.3"), epoch=9, fenced=False)))
     assert [one.evidence["nodes"] for one in changed.alerts] == [["broker-3"]]
-    assert engine.take(r.commit(301, r.register(8, ranges("4.3"), fenced=False))).alerts == ()
+    assert engine.apply(r.commit(301, r.register(8, ranges("4.3"), fenced=False))).alerts == ()
 
 
 def test_a_refusal_is_foretold() -> None:
     """What a broker answers would not be let in; nor one that wants a feature that is off."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
-    engine.take(r.answer(1, ranges("3.9"), {}, 50, 1000))
+    engine.apply(r.answer(1, ranges("3.9"), {}, 50, 1000))
     assert beat(engine, 1000 + 59_999) == []
     assert beat(engine, 1000 + 60_000) == [("registration-refused", AlertState.FIRING)]
     (alert,) = firing(engine).values()
@@ -150,19 +151,19 @@ def test_a_refusal_is_foretold() -> None:
         "Unable to register because the broker does not support finalized version 30 of "
         "metadata.version. The broker wants a version between 1 and 21, inclusive."
     )
-    engine.take(r.answer(1, ranges("4.3"), {}, 50, 70_000))
+    engine.apply(r.answer(1, ranges("4.3"), {}, 50, 70_000))
     assert firing(engine) == {}
     wants = {**ranges("4.3"), TV: (1, 2)}
-    engine.take(r.commit(8000, r.register(2, wants, fenced=False)))
+    engine.apply(r.commit(8000, r.register(2, wants, fenced=False)))
     assert beat(engine, 80_000 + 60_000) == [("registration-refused", AlertState.FIRING)]
-    engine.take(r.commit(15_000, r.level(TV, 1)))
+    engine.apply(r.commit(15_000, r.level(TV, 1)))
     assert firing(engine) == {}
 
 
 def test_a_controller_whose_software_does_not_know_a_level() -> None:
     """It is not refused: it stops at the record."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
-    engine.take(r.answer(2, ranges("3.9"), {}, 50, 1000, role=Role.CONTROLLER))
+    engine.apply(r.answer(2, ranges("3.9"), {}, 50, 1000, role=Role.CONTROLLER))
     assert beat(engine, 61_000) == [("registration-refused", AlertState.FIRING)]
     (alert,) = firing(engine).values()
     assert "controller 2 will stop: Tried to apply FeatureLevelRecord" in alert.summary
@@ -184,19 +185,19 @@ def test_zookeeper_mode_has_no_levels_to_forget() -> None:
     engine = watching(
         *z.reading("s1", (z.broker(1, {TV: (1, 2)}, 10), z.broker(2, {}, 11)), 50), z.following()
     )
-    engine.take(r.following(0, source="zookeeper", seen_ms=9 * DAY))
+    engine.apply(r.following(0, source="zookeeper", seen_ms=9 * DAY))
     assert firing(engine) == {}
 
 
 def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
     """A cluster that was migrated has not forgotten to finalize for as long as its znodes stood."""
     engine = Engine()
-    engine.take_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
+    engine.apply_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
     assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
     start = 30 * DAY
     last = start // 10  # a commit's time is ten times its offset
     event = r.commit(last, r.level(MV, 21), r.register(1, ranges("4.3"), fenced=False))
-    engine.take_all([event, r.following(last, seen_ms=start + 1)])
+    engine.apply_all([event, r.following(last, seen_ms=start + 1)])
     assert engine.state.times.states[CLUSTER] == (UpgradeState.READY, start)
     assert not firing(engine).get("finalization-forgotten")
     assert beat(engine, start + DAY + 1) == [("finalization-forgotten", AlertState.FIRING)]
@@ -219,24 +220,27 @@ def history() -> Iterable[Event]:
 def test_the_same_is_said_after_a_crash_at_any_row() -> None:
     """Killed after each number of rows of each event: the times, and so the alerts, are equal."""
     whole = watching(*history())
-    rules = {one.split("/")[1] for one, _ in whole.said if "/firing/" in one}
+    rules = {one.split("/")[1] for one, _ in whole.published if "/firing/" in one}
     assert rules >= {"ghost-registration", "finalization-partial", "registration-refused"}
     for at, event in enumerate(history()):
         for rows in range(4):
             engine = Engine()
             for number, each in enumerate(history()):
                 if number == at:
-                    engine.take(event, rows_written=rows, offset=number)
-                engine.take(each, offset=number)
+                    engine.apply(event, rows_written=rows, offset=number)
+                engine.apply(each, offset=number)
             assert engine.state.times == whole.state.times, (at, rows)
-            assert {one for one, _ in engine.said} == {one for one, _ in whole.said}, (at, rows)
+            assert {one for one, _ in engine.published} == {one for one, _ in whole.published}, (
+                at,
+                rows,
+            )
 
 
 def test_the_times_come_back_from_their_rows() -> None:
     """All of them, and deleted ones do not."""
     engine = Engine()
     for event in history():
-        engine.take(event)
+        engine.apply(event)
         assert Engine(engine.rows).state == engine.state
 
 
@@ -267,14 +271,14 @@ def test_limits_are_settings() -> None:
 
 def test_every_rule_speaks_and_its_alerts_are_valid() -> None:
     """By the schema of their topic."""
-    engine, heard = Engine(), set()
+    engine, fired = Engine(), set()
     validator = Draft202012Validator(schema_of(ALERTS))
     blocked = [*cluster(*CONTROLLERS, *nodes("4.3", "3.9")), r.following(60, seen_ms=2 * DAY)]
     forgotten = [*cluster(*CONTROLLERS, *nodes("4.3")), r.following(60, seen_ms=2 * DAY)]
     for events in (history(), blocked, forgotten):
         engine = Engine()
         for event in events:
-            for alert in engine.take(event).alerts:
+            for alert in engine.apply(event).alerts:
                 validator.validate(orjson.loads(encode_output(alert).value or b""))
-                heard.add(alert.rule)
-    assert heard >= {rule.name for rule in RULES if rule.timer is not None}
+                fired.add(alert.rule)
+    assert fired >= {rule.name for rule in RULES if rule.timer is not None}

@@ -11,7 +11,13 @@ from featurewatch.controller.rehearsal.compare import (
 )
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, rehearse
 from featurewatch.controller.rehearsal.steps import parse
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    SupportedRanges,
+)
 from tests.controller.rehearsal.clusters import cluster
 
 OLD = release_of("3.9").ranges()
@@ -85,7 +91,10 @@ def changed(state: ControllerState) -> ControllerState:
     return replace(
         state,
         levels={METADATA_VERSION: FeatureLevel(20)},
-        brokers=(first._replace(fenced=True), second._replace(ranges={METADATA_VERSION: (1, 2)})),
+        brokers=(
+            first._replace(fenced=True),
+            second._replace(ranges=SupportedRanges({METADATA_VERSION: (1, 2)})),
+        ),
         controllers=state.controllers[:2],
         kraft_version=FeatureLevel(1),
     )

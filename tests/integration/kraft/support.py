@@ -1,4 +1,4 @@
-"""What the tests of the metadata log source share: a source whose events stay in a list."""
+"""What the tests of the metadata log source share: a running source, its sink, and waiting."""
 
 import asyncio
 import os
@@ -13,61 +13,44 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.node import KafkaNode
 from featurewatch.streams.events import (
-    DeadLetter,
-    Event,
     LogCommit,
     LogGap,
     SnapshotChunk,
-    SourceState,
     SourceStatus,
 )
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from tests.streams.recording_sink import RecordingSink
 
 WANTED = frozenset(
     {"REGISTER_BROKER_RECORD", "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "REGISTER_CONTROLLER_RECORD"}
 )
 
 
-class Heard:
-    """A sink that keeps what is published, with the time."""
-
-    error: str | None = None
-
-    def __init__(self) -> None:
-        self.events: list[Event | DeadLetter] = []
-        self.times: list[float] = []
-
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        """Keep an event."""
-        self.events.append(event)
-        self.times.append(time.time())
-
-    async def flush(self) -> None:
-        """There is nothing to wait for."""
+class LogSink(RecordingSink):
+    """Keeps the events of one metadata log."""
 
     @property
     def commits(self) -> list[LogCommit]:
         """The commits, in order."""
-        return [event for event in self.events if isinstance(event, LogCommit)]
+        return self.of(LogCommit)
 
     @property
     def chunks(self) -> list[SnapshotChunk]:
         """The chunks of snapshots, in order."""
-        return [event for event in self.events if isinstance(event, SnapshotChunk)]
+        return self.of(SnapshotChunk)
 
     @property
     def gaps(self) -> list[LogGap]:
         """The gaps, in order."""
-        return [event for event in self.events if isinstance(event, LogGap)]
+        return self.of(LogGap)
 
     @property
     def statuses(self) -> list[SourceStatus]:
         """The states, in order."""
-        return [event for event in self.events if isinstance(event, SourceStatus)]
+        return self.of(SourceStatus)
 
     @property
     def topics(self) -> list[str]:
@@ -79,10 +62,6 @@ class Heard:
             for record in event.records
             if record["type"] == "TOPIC_RECORD"
         ]
-
-    def following(self) -> bool:
-        """Whether the last word is that the source follows."""
-        return bool(self.statuses) and self.statuses[-1].state is SourceState.FOLLOWING
 
     def assert_in_order(self) -> None:
         """No commit comes twice, and none before another that it follows."""
@@ -102,14 +81,14 @@ def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
 
 @asynccontextmanager
 async def running(
-    settings: KraftSettings, heard: Heard, resume: OffsetAndEpoch | None = None
+    settings: KraftSettings, sink: RecordingSink, resume: OffsetAndEpoch | None = None
 ) -> AsyncIterator[KraftSource]:
     """A source that runs in the background; what it raises fails the test."""
 
     async def resumed() -> OffsetAndEpoch | None:
         return resume
 
-    source = KraftSource(settings, heard, resumed)
+    source = KraftSource(settings, sink, resumed)
     task = asyncio.create_task(source.run())
     try:
         yield source
@@ -125,6 +104,11 @@ async def until(holds: Callable[[], object], timeout_s: float = 30) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s"
         await asyncio.sleep(0.02)
+
+
+async def until_topic(sink: LogSink, name: str, timeout_s: float = 30) -> None:
+    """Wait until the creation of a topic was published."""
+    await until(lambda: name in sink.topics, timeout_s)
 
 
 async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float = 30) -> None:

@@ -11,7 +11,7 @@ from kio.schema.create_topics.v7.request import CreatableTopic
 from kio.schema.describe_quorum.v2 import DescribeQuorumRequest, DescribeQuorumResponse
 from kio.schema.describe_quorum.v2.request import PartitionData, TopicData
 from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
+from kio.static.primitive import i16, i32, i32Timedelta
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.node import KafkaNode
@@ -22,13 +22,14 @@ from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.connection import ResponseTimeoutError, open_connection
 from featurewatch.streams.types import OffsetAndEpoch
 from tests.integration.kraft.support import (
-    Heard,
+    LogSink,
     create_topics,
     pause,
     resume,
     running,
     settings_for,
     until,
+    until_topic,
 )
 
 pytestmark = pytest.mark.stack
@@ -39,14 +40,16 @@ RELEASES = ("3.9.1", "4.3.0")
 @pytest.fixture(params=RELEASES)
 def quorum(request: pytest.FixtureRequest) -> Cluster:
     """A shared quorum of each tested release."""
-    return request.getfixturevalue("quorum_391" if request.param == "3.9.1" else "quorum_430")
+    name = "quorum_391" if request.param == "3.9.1" else "quorum_430"
+    cluster: Cluster = request.getfixturevalue(name)
+    return cluster
 
 
 async def observers_of(cluster: Cluster) -> tuple[set[int], int]:
     """The replica ids that the quorum knows as observers, and its high watermark."""
     (leader,) = parse_addresses(cluster.leader().controller or "")
     connection = await open_connection(leader)
-    asked = DescribeQuorumRequest(
+    request = DescribeQuorumRequest(
         topics=(
             TopicData(
                 topic_name=TopicName("__cluster_metadata"),
@@ -54,7 +57,7 @@ async def observers_of(cluster: Cluster) -> tuple[set[int], int]:
             ),
         )
     )
-    answer = await connection.request(asked, DescribeQuorumResponse, 5)
+    answer = await connection.request(request, DescribeQuorumResponse, 5)
     await connection.close()
     partition = answer.topics[0].partitions[0]
     return {replica.replica_id for replica in partition.observers}, partition.high_watermark
@@ -65,33 +68,33 @@ async def test_the_log_is_followed_from_its_beginning(quorum: Cluster) -> None:
 
     Shows M-35: the level that the log was begun with is what it says until it is raised.
     """
-    heard = Heard()
-    async with running(settings_for(quorum), heard) as source:
-        await until(heard.following)
+    sink = LogSink()
+    async with running(settings_for(quorum), sink) as source:
+        await until(sink.following)
         await create_topics(quorum, ["followed-1", "followed-2"])
-        await until(lambda: {"followed-1", "followed-2"} <= set(heard.topics))
+        await until(lambda: {"followed-1", "followed-2"} <= set(sink.topics))
         observers, watermark = await observers_of(quorum)
         await until(lambda: source.report().offset >= watermark - 1)
     assert observers == set()
-    heard.assert_in_order()
-    assert [status.state for status in heard.statuses[:2]] == [
+    sink.assert_in_order()
+    assert [status.state for status in sink.statuses[:2]] == [
         SourceState.CATCHING_UP,
         SourceState.FOLLOWING,
     ]
     levels = [
-        r["data"] for c in heard.commits for r in c.records if r["type"] == "FEATURE_LEVEL_RECORD"
+        r["data"] for c in sink.commits for r in c.records if r["type"] == "FEATURE_LEVEL_RECORD"
     ]
     assert levels[0]["name"] == "metadata.version"
-    assert heard.gaps == []
+    assert sink.gaps == []
 
 
 async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) -> None:
     """Resuming at any offset of the log gives the rest of it, the same commits, none twice."""
-    whole = Heard()
+    whole = LogSink()
     async with running(settings_for(quorum), whole):
         await until(whole.following)
     for seen in whole.commits[:6]:
-        rest = Heard()
+        rest = LogSink()
         at = OffsetAndEpoch(seen.last_offset, seen.leader_epoch)
         async with running(settings_for(quorum), rest, at):
             await until(rest.following)
@@ -102,15 +105,15 @@ async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) ->
 
 async def test_a_commit_is_published_about_when_its_client_hears_of_it(quorum: Cluster) -> None:
     """The source is not later than the client whose request was committed by much."""
-    heard, late_ms = Heard(), []
-    async with running(settings_for(quorum), heard):
-        await until(heard.following)
+    sink, late_ms = LogSink(), []
+    async with running(settings_for(quorum), sink):
+        await until(sink.following)
         for number in range(10):
             name = f"timed-{number}"
             await create_topics(quorum, [name])
-            told = asyncio.get_running_loop().time()
-            await until(lambda name=name: name in heard.topics, 5)
-            late_ms.append((asyncio.get_running_loop().time() - told) * 1000)
+            created_s = asyncio.get_running_loop().time()
+            await until_topic(sink, name, 5)
+            late_ms.append((asyncio.get_running_loop().time() - created_s) * 1000)
     assert median(late_ms) < 50
 
 
@@ -120,21 +123,21 @@ async def test_a_killed_leader_loses_and_repeats_nothing(
 ) -> None:
     """The leader is killed twice: each change comes once, and the source follows again."""
     cluster = make_cluster(combined([release] * 3))
-    heard = Heard()
-    async with running(settings_for(cluster), heard) as source:
-        await until(heard.following)
+    sink = LogSink()
+    async with running(settings_for(cluster), sink) as source:
+        await until(sink.following)
         for round_ in range(2):
             await create_topics(cluster, [f"before-{round_}"])
             leader = await asyncio.to_thread(cluster.leader)
             leader.kill()
             await create_topics(cluster, [f"after-{round_}"], timeout_s=60)
-            await until(lambda round_=round_: f"after-{round_}" in heard.topics)
+            await until_topic(sink, f"after-{round_}")
             await asyncio.to_thread(leader.start)
             assert source.report().state is SourceState.FOLLOWING
-        await until(heard.following)
-    assert heard.topics == ["before-0", "after-0", "before-1", "after-1"]
-    heard.assert_in_order()
-    assert heard.gaps == []
+        await until(sink.following)
+    assert sink.topics == ["before-0", "after-0", "before-1", "after-1"]
+    sink.assert_in_order()
+    assert sink.gaps == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -143,9 +146,9 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
 ) -> None:
     """A leader without followers creates a topic, another is elected without it: it never was."""
     cluster = make_cluster(combined([release] * 3))
-    heard = Heard()
-    async with running(settings_for(cluster), heard) as source:
-        await until(heard.following)
+    sink = LogSink()
+    async with running(settings_for(cluster), sink) as source:
+        await until(sink.following)
         leader = await asyncio.to_thread(cluster.leader)
         others = [node for node in cluster.nodes if node is not leader]
         before = source.report().high_watermark
@@ -162,16 +165,16 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
             for node in others:
                 resume(node)
             await until(lambda: source.report().high_watermark > before + 3, 30)
-            assert heard.gaps == []
+            assert sink.gaps == []
         finally:
             for node in cluster.nodes:
                 resume(node)
         await asyncio.to_thread(cluster.wait_ready)
         await create_topics(cluster, ["healed"], timeout_s=60)
-        await until(lambda: "healed" in heard.topics)
-    assert heard.topics == ["healed"]
-    heard.assert_in_order()
-    assert heard.gaps == []
+        await until(lambda: "healed" in sink.topics)
+    assert sink.topics == ["healed"]
+    sink.assert_in_order()
+    assert sink.gaps == []
 
 
 def leader_log(leader: KafkaNode) -> bytes:
@@ -190,7 +193,9 @@ async def write_alone(leader: KafkaNode, topic: str) -> None:
         assignments=(),
         configs=(),
     )
-    request = CreateTopicsRequest(topics=(wanted,), timeout=timedelta(seconds=60))
+    request = CreateTopicsRequest(
+        topics=(wanted,), timeout=i32Timedelta.parse(timedelta(seconds=60))
+    )
     with pytest.raises(ResponseTimeoutError):
         await connection.request(request, CreateTopicsResponse, 0.5)
 
@@ -199,22 +204,22 @@ async def test_another_clusters_id_is_one_clear_line(quorum: Cluster) -> None:
     """Controllers of another cluster: stalled, with both what is wrong and what to check."""
     controllers = parse_addresses(quorum.controllers)
     wrong = "AAAAAAAAAAAAAAAAAAAAAA"
-    heard = Heard()
-    async with running(settings_for(quorum, quorum=QuorumSettings(wrong, controllers)), heard):
-        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
-    assert f"belongs to another cluster than {wrong}" in heard.statuses[-1].detail
-    assert heard.commits == []
+    sink = LogSink()
+    async with running(settings_for(quorum, quorum=QuorumSettings(wrong, controllers)), sink):
+        await until(lambda: sink.statuses and sink.statuses[-1].state is SourceState.STALLED)
+    assert f"belongs to another cluster than {wrong}" in sink.statuses[-1].detail
+    assert sink.commits == []
 
 
 async def test_a_brokers_listener_is_one_clear_line(quorum: Cluster) -> None:
     """A broker's address given for a controller's: stalled, and told which to give."""
     brokers = parse_addresses(quorum.bootstrap_servers)
-    heard = Heard()
+    sink = LogSink()
     async with running(
-        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, brokers)), heard
+        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, brokers)), sink
     ):
-        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
-    assert "is a broker's listener: give the address of a controller's" in heard.statuses[-1].detail
+        await until(lambda: sink.statuses and sink.statuses[-1].state is SourceState.STALLED)
+    assert "is a broker's listener: give the address of a controller's" in sink.statuses[-1].detail
 
 
 async def test_one_right_controller_is_enough(quorum: Cluster) -> None:
@@ -224,17 +229,15 @@ async def test_one_right_controller_is_enough(quorum: Cluster) -> None:
         parse_addresses(quorum.bootstrap_servers)[0],
         parse_addresses(quorum.controllers)[0],
     )
-    heard = Heard()
-    async with running(
-        settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, given)), heard
-    ):
-        await until(heard.following)
+    sink = LogSink()
+    async with running(settings_for(quorum, quorum=QuorumSettings(quorum.cluster_id, given)), sink):
+        await until(sink.following)
 
 
 async def test_nobody_listening_is_one_clear_line(quorum: Cluster) -> None:
     """No listener at all: stalled, with the address, and tried again."""
     nobody = QuorumSettings(quorum.cluster_id, parse_addresses("127.0.0.1:1"))
-    heard = Heard()
-    async with running(settings_for(quorum, quorum=nobody), heard):
-        await until(lambda: heard.statuses and heard.statuses[-1].state is SourceState.STALLED)
-    assert "nobody listens at 127.0.0.1:1" in heard.statuses[-1].detail
+    sink = LogSink()
+    async with running(settings_for(quorum, quorum=nobody), sink):
+        await until(lambda: sink.statuses and sink.statuses[-1].state is SourceState.STALLED)
+    assert "nobody listens at 127.0.0.1:1" in sink.statuses[-1].detail

@@ -30,7 +30,7 @@ from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
-from featurewatch.streams.types import ClusterId, FeatureName, NodeId
+from featurewatch.streams.types import ClusterId, FeatureName, NodeId, SupportedRange
 from tests.cli.commands import environment, featurewatch
 from tests.integration.published import PublishedOutputs
 from tests.integration.zookeeper.support import chroot, features, register, writer
@@ -42,7 +42,11 @@ pytestmark = pytest.mark.stack
 GROUP = FeatureName("group_coordinator")
 SCHEMA = FeatureName("offsets_schema")
 TRANSACTION = FeatureName("transaction_coordinator")
-SUPPORTED: dict[str, tuple[int, int]] = {GROUP: (1, 2), SCHEMA: (1, 1), TRANSACTION: (1, 5)}
+SUPPORTED = {
+    GROUP: SupportedRange(1, 2),
+    SCHEMA: SupportedRange(1, 1),
+    TRANSACTION: SupportedRange(1, 5),
+}
 BROKEN, CLOSED, ASTRAY = "broken-json", "closed-znode", "wrong-chroot"
 """Ids of clusters of which something is wrong."""
 
@@ -350,7 +354,7 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
     """A znode whose range excludes a level is an alert that names broker, range, level and what to
     do, and a column of the state; when its session ends, so does the alert."""
     identity = BrokerIdentity(NodeId(99), {"PLAINTEXT": ("127.0.0.1", 9, "PLAINTEXT")})
-    low = SUPPORTED | {TRANSACTION: (1, 3)}
+    low = SUPPORTED | {TRANSACTION: SupportedRange(1, 3)}
     path = world.roots["reference"] + broker_path(99)
     world.zk.create(path, encode_broker(RELEASED, identity, low, now_ms=0), ephemeral=True)
     state = world.until(

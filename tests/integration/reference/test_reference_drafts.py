@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ from featurewatch.reference.wire import responses as answers
 from featurewatch.reference.wire.api_keys import ApiDialect, api_dialect_of
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import WireServer
+from featurewatch.streams.types import SupportedRange
 from tests.reference.draft_client import DraftClient
 
 pytestmark = pytest.mark.stack
@@ -41,7 +42,11 @@ LOWER = EarlyUpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
 DELETE = EarlyUpdateType.DELETE
 KEEP, ALLOW = 0, 1
 DONE = (0, None)
-RANGES = {"group": (0, 2), "txn": (0, 4), "offsets": (0, 1)}
+RANGES = {
+    "group": SupportedRange(0, 2),
+    "txn": SupportedRange(0, 4),
+    "offsets": SupportedRange(0, 1),
+}
 
 
 class DraftCluster:
@@ -93,7 +98,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
         async def make(
             dialect: Dialect,
             levels: dict[str, int] | None = None,
-            ranges: dict[str, tuple[int, int]] = RANGES,
+            ranges: Mapping[str, SupportedRange] = RANGES,
         ) -> DraftCluster:
             connect = f"{ensemble.connect_string}/{dialect.name}-{time.time_ns()}"
             client = KazooClient(connect)
@@ -209,7 +214,9 @@ async def test_only_the_controller_serves_the_drafts_requests(
 async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene) -> None:
     """A starting controller that finds no znode makes it, each of its features at its maximum, and
     serves nothing before that (F-16, F-17)."""
-    here = await scene(LATER_DRAFT, ranges={"group": (1, 2), "txn": (1, 4)})
+    here = await scene(
+        LATER_DRAFT, ranges={"group": SupportedRange(1, 2), "txn": SupportedRange(1, 4)}
+    )
     assert await here.content() == (
         {"version": 0, "features": {"group": {"version_level": 2}, "txn": {"version_level": 4}}},
         0,
@@ -251,7 +258,7 @@ async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene)
 async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> None:
     """Of many requests at once those that come while one is processed are told
     FEATURE_UPDATE_IN_PROGRESS, and change nothing: as many writes as successes (F-28, F-29)."""
-    ranges = {f"f{number}": (1, 2) for number in range(8)}
+    ranges = {f"f{number}": SupportedRange(1, 2) for number in range(8)}
     here = await scene(LATER_DRAFT, dict.fromkeys(ranges, 1), ranges)
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(here.asks()) for _ in ranges]

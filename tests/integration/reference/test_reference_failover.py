@@ -23,6 +23,7 @@ from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.machines.dialect import LATER_DRAFT
 from featurewatch.reference.node import NodeSettings
 from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
 from tests.reference.draft_client import DraftClient
 from tests.reference.process import ReferenceProcess, reference_process
@@ -211,7 +212,7 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
     settings = NodeSettings(
         f"{servers.connect_string}/memory",
         1,
-        {"f": (1, 5)},
+        {"f": SupportedRange(1, 5)},
         LATER_DRAFT,
         session_timeout_s=30.0,
     )
@@ -220,7 +221,7 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
     try:
         async with await DraftClient.at(cluster.nodes[0].address, ApiDialect.LATER_DRAFT) as client:
             before = await client.features()
-            assert before == ({"f": (1, 5)}, {"f": 5}, 0)
+            assert before == ({"f": SupportedRange(1, 5)}, {"f": 5}, 0)
             await asyncio.to_thread(servers.kill)
             assert await client.features() == before
     finally:
@@ -230,7 +231,9 @@ async def test_what_a_broker_knows_it_answers_without_zookeeper(
 async def test_a_node_whose_session_expired_comes_back(connect: str, client: KazooClient) -> None:
     """It registers in its new session, is elected again with the next controller epoch, and takes
     updates; what was finalized is as it was."""
-    cluster = ReferenceCluster(ClusterSettings(NodeSettings(connect, 1, {"f": (1, 5)})))
+    cluster = ReferenceCluster(
+        ClusterSettings(NodeSettings(connect, 1, {"f": SupportedRange(1, 5)}))
+    )
     await cluster.start()
     try:
         (node,) = cluster.nodes

@@ -17,12 +17,13 @@ from featurewatch.reference.machines.encoding import encode_features
 from featurewatch.reference.node import NodeSettings
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, open_connection
+from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
 
 pytestmark = pytest.mark.stack
 
 BROKERS = 10_000
-OLD, NEW = {"f": (1, 2)}, {"f": (1, 3)}
+OLD, NEW = {"f": SupportedRange(1, 2)}, {"f": SupportedRange(1, 3)}
 
 
 async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:

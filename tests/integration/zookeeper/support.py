@@ -130,7 +130,7 @@ class Watched:
     @property
     def client(self) -> KazooClient:
         """The source's own client of its present session."""
-        session = self.source._link
+        session = self.source._session
         assert session is not None
         return session._client
 

@@ -8,7 +8,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec
 from featurewatch.streams.events import SourceState, SourceStatus
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.znodes import PartitionStateZnode, UnreadableZnode
 from featurewatch.streams.zookeeper.paths import WatchScope
 from featurewatch.streams.zookeeper.watcher.requests import WatcherTiming
@@ -17,8 +17,8 @@ from tests.integration.zookeeper.support import (
     broker,
     chroot,
     features,
-    patient,
     register,
+    retrying,
     watching,
     writer,
 )
@@ -53,7 +53,7 @@ async def test_everything_is_read_and_then_each_change(ensemble):
                 zk, root, "/feature", "/controller", "/brokers/ids/7", "/brokers/ids/1"
             )
             feature = watched.sink.znodes["/feature"]
-            assert (feature.version, dict(feature.content.levels)) == (1, {"group": 2})
+            assert (feature.version, watched.sink.levels()) == (1, {"group": 2})
             assert watched.sink.znodes["/brokers/ids/7"].owner == zk.client_id[0]
             assert all(c.missed == 0 and not c.recreated for c in watched.sink.changes)
 
@@ -69,9 +69,10 @@ async def test_a_burst_of_writes_is_told_with_its_gaps(ensemble):
             for write in writes:
                 write.get()
             await watched.holds(zk, root, "/feature")
-            told = [c for c in watched.sink.changes if c.path == "/feature"]
-            assert sum(1 + change.missed for change in told) == 300
-            versions = [change.znode.version for change in told]
+            changes = watched.sink.changes
+            assert {change.path for change in changes} == {"/feature"}
+            assert sum(1 + change.missed for change in changes) == 300
+            versions = watched.sink.versions()
             assert versions == sorted(set(versions))
             assert versions[-1] == 300
 
@@ -83,7 +84,7 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
         register(zk, root)
         async with watching(ensemble.connect_string + root, **QUICK) as watched:
             await watched.following()
-            before = watched.source._session._client.client_id
+            before = watched.client.client_id
             await asyncio.to_thread(expire, ensemble.connect_string, before)
             zk.set(f"{root}/feature", features(2))
             zk.set(f"{root}/feature", features(3))
@@ -94,9 +95,8 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
             await watched.holds(zk, root, "/feature")
             zk.set(f"{root}/feature", features(4))
             await watched.holds(zk, root, "/feature")
-            told = [(c.path, c.znode.version) for c in watched.sink.changes]
-            assert ("/feature", 3) in told
-            assert {path for path, _ in told} == {"/feature"}
+            assert 3 in watched.sink.versions()
+            assert {change.path for change in watched.sink.changes} == {"/feature"}
 
 
 async def test_servers_that_are_killed_lose_nothing(make_ensemble):
@@ -112,12 +112,12 @@ async def test_servers_that_are_killed_lose_nothing(make_ensemble):
             async def goes_on() -> None:
                 nonlocal level
                 level += 1
-                await asyncio.to_thread(patient, zk.set, f"{root}/feature", features(level))
+                await asyncio.to_thread(retrying, zk.set, f"{root}/feature", features(level))
                 await watched.holds(zk, root, "/feature", "/brokers/ids/0", "/cluster/id")
                 await watched.following()
 
             await goes_on()
-            port = watched.source._session._client._connection._socket.getpeername()[1]
+            port = watched.client._connection._socket.getpeername()[1]
             own = next(s for s in servers.servers if s.ports.client == port)
             own.kill()
             await goes_on()
@@ -136,9 +136,9 @@ async def test_servers_that_are_killed_lose_nothing(make_ensemble):
             await watched.stalled("nobody listens there")
             await asyncio.to_thread(servers.start)
             await goes_on()
-            told = [c.znode.version for c in watched.sink.changes]
-            assert {c.path for c in watched.sink.changes} == {"/feature"}
-            assert told == sorted(set(told))
+            versions = watched.sink.versions()
+            assert {change.path for change in watched.sink.changes} == {"/feature"}
+            assert versions == sorted(set(versions))
 
 
 async def test_a_znode_that_comes_and_goes_at_once(ensemble):
@@ -184,7 +184,7 @@ async def test_a_znode_that_may_not_be_read(ensemble):
             await watched.following()
             await watched.holds(zk, root, "/feature")
             assert watched.sink.snapshots[-1].reason.startswith("/feature may be read now")
-            assert dict(watched.sink.znodes["/feature"].content.levels) == {"group": 3}
+            assert watched.sink.levels() == {"group": 3}
 
 
 async def test_brokers_that_may_not_be_listed(ensemble):
@@ -249,13 +249,13 @@ async def test_a_bus_that_takes_nothing(ensemble):
         register(zk, root)
         async with watching(ensemble.connect_string + root, heartbeat_ms=10**6) as watched:
             await watched.following()
-            watched.sink.room.clear()
+            watched.sink.accepting.clear()
             for level in range(50):
                 zk.set(f"{root}/feature", features(level + 1))
                 zk.set(f"{root}/brokers/ids/1", broker(level + 1))
             read = watched.source.report().records_read
             assert read < 10
-            watched.sink.room.set()
+            watched.sink.accepting.set()
             await watched.holds(zk, root, "/feature", "/brokers/ids/1")
             assert sum(1 + c.missed for c in watched.sink.changes) == 100
             assert len(watched.sink.changes) <= 6
@@ -292,7 +292,7 @@ async def test_partitions_on_request(ensemble):
             zk.set(root + path, state % 2)
             await watched.holds(zk, root, path)
             assert watched.sink.znodes[path].content == (
-                PartitionStateZnode("orders", 0, 2, 1, 1, (1,), False)
+                PartitionStateZnode("orders", 0, NodeId(2), 1, 1, (NodeId(1),), False)
             )
             zk.create(f"{root}/admin/delete_topics/orders", makepath=True)
             zk.delete(f"{root}/brokers/topics/orders", recursive=True)
@@ -317,7 +317,7 @@ async def test_znodes_that_cannot_be_read(ensemble):
             assert payloads == {large, b"{", broker(1)}
             zk.set(f"{root}/feature", features(2))
             await watched.holds(zk, root, "/feature", "/brokers/ids/7", "/brokers/ids/x")
-            assert dict(watched.sink.znodes["/feature"].content.levels) == {"group": 2}
+            assert watched.sink.levels() == {"group": 2}
             assert watched.source.report().state is SourceState.FOLLOWING
 
 
