@@ -15,9 +15,14 @@ from pydantic_settings import (
 )
 
 from featurewatch.agents.settings import WorkerSettings, default_directory
-from featurewatch.cli.config.bus import TOPIC_NAME, TOPIC_NAME_LENGTH, checked_addresses
 from featurewatch.cli.config.client_config import read_properties
-from featurewatch.cli.config.validation import ENVIRONMENT, explain_validation_error
+from featurewatch.cli.config.validation import explain_validation_error
+from featurewatch.cli.config.values import (
+    ENVIRONMENT,
+    TOPIC_NAME,
+    TOPIC_NAME_LENGTH,
+    checked_addresses,
+)
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.streams import yaml_file

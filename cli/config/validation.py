@@ -4,11 +4,11 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-ENVIRONMENT: Final = "FEATUREWATCH_"
+from featurewatch.cli.config.values import ENVIRONMENT
 
 _Place = tuple[int | str, ...]
 

@@ -39,7 +39,7 @@ class TopicReader:
                     "group.id": "featurewatch-cli",
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
-                    "fetch.wait.max.ms": 100,
+                    "fetch.wait.max.ms": 25,  # so soon the end of an empty partition is known
                     "error_cb": self._note,
                 },
                 logger=LOG,

@@ -1,53 +1,135 @@
 """Commands without a bus: help, wrong usage, and what each says of it."""
 
 import os
+import re
 import socket
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
-import typer
-from typer.main import get_command
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
+from featurewatch.cli.command_line import LazyGroup
+from featurewatch.cli.config.options import NEWEST_KAFKA
 from featurewatch.cli.main import app, main
+from featurewatch.deploy.kafka.specs import NEWEST_TESTED
+from tests.admin.scripted import Node, ScriptedCluster
+from tests.cli.command_tree import commands
 from tests.cli.commands import featurewatch
 
 RUNNER = CliRunner()
-GROUP = get_command(app)
-assert hasattr(GROUP, "commands")
-COMMANDS = sorted(GROUP.commands)
-OPTIONAL = {"up", "watch", "worker", "state", "changes", "alerts", "epochs"}
+COMMANDS = dict(commands())
+HELPS: list[tuple[str, ...]] = [(), *COMMANDS]
+BUS_READERS = {"up", "watch", "worker", "state", "changes", "alerts", "epochs"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
-    """--help ends with 0 and describes the command and each of its options."""
-    result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+def helped(path: tuple[str, ...]) -> str:
+    """The help of a command at 80 columns, without colour."""
+    plain = {"COLUMNS": "80", "NO_COLOR": "1"}
+    result = RUNNER.invoke(app, [*path, "--help"], env=plain, prog_name="featurewatch")
     assert result.exit_code == 0
-    found = GROUP.commands[command]  # type: ignore[attr-defined]  # it is a group
-    assert found.help or found.name == "stack"
-    for parameter in found.params:
-        assert parameter.help, f"{command} {parameter.name} has no help"
-        name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
-        assert name in result.output
+    return result.output
+
+
+@pytest.mark.parametrize("path", HELPS, ids=" ".join)
+def test_help_is_whole_at_80_columns(path: tuple[str, ...]) -> None:
+    """Every option's whole name, default and meaning; no line too long, nothing cut off."""
+    output = helped(path)
+    text = " ".join(output.split())
+    assert "…" not in output
+    assert not re.search(r"<\w+|RANGE", output), "the name of a type, not of a quantity"
+    assert max(map(len, output.splitlines())) <= 80
+    command = COMMANDS.get(path, app)
+    assert command.help
+    for parameter in command.params:
+        meaning = getattr(parameter, "help", "")
+        assert meaning, f"{path} {parameter.name} has no help"
+        assert " ".join(meaning.split()) in text
+        if isinstance(parameter, click.Argument):
+            continue
+        assert isinstance(parameter, click.Option)
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", output), name
+        default = parameter.show_default
+        if default is True:
+            default = str(parameter.default)
+            if parameter.secondary_opts:
+                used = parameter.opts if parameter.default else parameter.secondary_opts
+                default = used[0].removeprefix("--")
+        if default:
+            assert re.search(rf"\[(env var: \w+; )?default: {re.escape(str(default))}[;\]]", text)
+
+
+@pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
+def test_defaults_that_a_command_has_are_shown(path: tuple[str, ...]) -> None:
+    """A default other than none is never silent."""
+    for parameter in COMMANDS[path].params:
+        if isinstance(parameter, click.Option) and parameter.default not in (None, "", False, ()):
+            assert parameter.show_default
+
+
+def test_summaries_begin_the_help_of_their_commands() -> None:
+    """A group knows what its commands do without importing them, and says the same."""
+    groups = [app, *(item for item in COMMANDS.values() if isinstance(item, LazyGroup))]
+    for group in groups:
+        for name, summary in group.summaries.items():
+            command = group.get_command(click.Context(group), name)
+            assert command is not None
+            assert " ".join((command.help or "").partition("\n\n")[0].split()) == summary
+
+
+def test_help_imports_no_command() -> None:
+    """Nor any of the packages that take long."""
+    heavy = "typer rich pydantic asyncio ssl kio confluent_kafka faust featurewatch.cli.commands"
+    code = (
+        "import sys; sys.argv = ['featurewatch', '--help']\n"
+        "from featurewatch.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"
+
+
+def test_describe_imports_no_engine() -> None:
+    """One request to one node: no event loop, no generated codec, no settings."""
+    heavy = "typer rich pydantic asyncio ssl kio confluent_kafka faust featurewatch.controller"
+    code = (
+        "import sys\n"
+        "from featurewatch.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules), file=sys.stderr)"
+    )
+    with ScriptedCluster(Node()) as cluster:
+        for arguments in (
+            ["features", "--bootstrap-server", str(cluster.address()), "describe"],
+            ["features", "describe", f"--bootstrap-server={cluster.address()}", "--json"],
+            ["features", "describe", "--controller", "--bootstrap-server", str(cluster.address())],
+        ):
+            done = subprocess.run(
+                [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+            )
+            assert "metadata.version" in done.stdout
+            assert set(done.stderr.split()) <= {"featurewatch.controller"}
 
 
 @pytest.mark.parametrize("command", ["readiness", "rehearse", "history show", "fleet readiness"])
 def test_help_fills_the_terminal(command: str) -> None:
     """A line ends where the next word would not fit, not where it ends in the source."""
-    result = RUNNER.invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"})
-    told = result.output.partition(" Usage:")[2].partition("╭")[0]
+    told = helped(tuple(command.split())).partition("\n\n")[2].partition("Options:")[0]
     lines = [line.strip() for line in told.splitlines()]
     pairs = [(one, after.split()[0]) for one, after in pairwise(lines) if one and after]
     assert pairs
-    assert all(len(f"{one} {word}") > 78 for one, word in pairs), told
+    assert all(len(f"  {one} {word}") > 78 for one, word in pairs), told
 
 
 def test_settings_flags_are_everywhere() -> None:
     """Every command that uses the bus takes --config, --bus and --prefix."""
-    for name in OPTIONAL:
-        flags = {flag for each in GROUP.commands[name].params for flag in each.opts}  # type: ignore[attr-defined]
+    for name in BUS_READERS:
+        flags = {flag for each in COMMANDS[name,].params for flag in each.opts}
         assert {"--config", "--bus", "--prefix"} <= flags, name
 
 
@@ -55,7 +137,7 @@ def test_without_a_command_the_help_is_shown() -> None:
     """No arguments: the list of commands, and wrong usage."""
     result = RUNNER.invoke(app, [])
     assert result.exit_code == 2
-    assert all(name in result.output for name in COMMANDS)
+    assert all(name in result.output for name in app.summaries)
 
 
 WRONG = (
@@ -120,7 +202,6 @@ def test_a_bus_that_is_not_there_is_one_line_and_exit_code_1(tmp_path: Path) -> 
     assert "refused" in result.stderr
 
 
-def test_typer_is_told_what_no_terminal_shows() -> None:
-    """The app leaves exceptions to us, so that no traceback with settings in it is printed."""
-    assert isinstance(app, typer.Typer)
-    assert app.pretty_exceptions_enable is False
+def test_the_newest_kafka_of_the_help_is_that_of_the_stack() -> None:
+    """The help has it as text."""
+    assert NEWEST_KAFKA == NEWEST_TESTED

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.readiness import command
+from featurewatch.cli.commands.readiness import assess
 from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
@@ -42,7 +41,7 @@ DONE = (*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"))
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises; the image is of just now."""
-    monkeypatch.setattr(command.time, "time", lambda: 1.0)
+    monkeypatch.setattr(assess.time, "time", lambda: 1.0)
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
         def read(_: ClusterSection) -> ClusterImage:
@@ -50,7 +49,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise seen
             return seen or image(*MIXED, level=19)
 
-        monkeypatch.setattr(command, "read_image", read)
+        monkeypatch.setattr(assess, "read_image", read)
         return CliRunner().invoke(app, ["readiness", *arguments])
 
     return run
@@ -161,9 +160,9 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in rows.items():
         bus.put(topic, key.encode(), value, 0)
     monkeypatch.setenv("FEATUREWATCH_BUS__BOOTSTRAP_SERVERS", bus.settings.bootstrap_servers)
-    assert command.states_from(bus.settings) == {CLUSTER: state}
+    assert assess.states_from(bus.settings) == {CLUSTER: state}
     assert (
-        NodeKey(Role.BROKER, NodeId(2)) in command.states_from(bus.settings)[CLUSTER].times.offline
+        NodeKey(Role.BROKER, NodeId(2)) in assess.states_from(bus.settings)[CLUSTER].times.offline
     )
     found = CliRunner().invoke(app, ["readiness", "--target", "4.3", "--json"])
     assert found.exit_code == 0
@@ -171,7 +170,7 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     other = CliRunner().invoke(app, ["readiness", "--cluster", "other"])
     assert (other.exit_code, "nothing is known of the cluster other" in other.stderr) == (4, True)
     bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
-    monkeypatch.setattr(command.time, "time", lambda: now_ms / 1000 + 3600)
+    monkeypatch.setattr(assess.time, "time", lambda: now_ms / 1000 + 3600)
     stale = CliRunner().invoke(app, ["readiness", "--target", "4.3"])
     assert (stale.exit_code, "does a worker run?" in stale.stdout) == (4, True)
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.rehearse import command as rehearse
 from featurewatch.cli.commands.rehearse import real_controller as rehearse_real
+from featurewatch.cli.commands.rehearse import run as rehearse
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError

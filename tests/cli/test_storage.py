@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands import storage
-from featurewatch.cli.commands.storage import passed_on
+from featurewatch.cli.commands.storage import info as storage_info
+from featurewatch.cli.commands.storage.command import passed_on
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.main import app
 from featurewatch.deploy.java.jars import Cache
@@ -88,7 +87,7 @@ def test_a_log_of_which_nothing_is_committed(
     formatted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Right after the first start of three voters: what is there is told, and that it may go."""
-    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    monkeypatch.setattr(storage_info, "_FILES_S", 0.5)
     log = Directory(formatted / "other")
     log.append(0, leader_change(0, 1, 1_700_000_000_000), data_batch([level(20)], 1))
     log.log.rename(formatted / "__cluster_metadata-0")
@@ -99,7 +98,7 @@ def test_a_log_of_which_nothing_is_committed(
 
 def test_a_log_without_a_record(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a first start leaves it that finds no quorum: what it was formatted with counts."""
-    monkeypatch.setattr(storage, "_FILES_S", 0.5)
+    monkeypatch.setattr(storage_info, "_FILES_S", 0.5)
     log = formatted / "__cluster_metadata-0"
     log.mkdir()
     (log / f"{0:020}.log").touch()
@@ -157,7 +156,7 @@ def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> No
 
 def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata log of which nothing can be read is no cluster without levels; exit code 1."""
-    monkeypatch.setattr(storage, "_FILES_S", 2.5)
+    monkeypatch.setattr(storage_info, "_FILES_S", 2.5)
     log = formatted / "__cluster_metadata-0"
     log.mkdir()
     (log / f"{0:020}.log").write_bytes(b"\x01" * 100)

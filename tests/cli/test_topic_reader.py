@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from featurewatch.cli.main import app
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS

@@ -8,11 +8,12 @@ from threading import Event
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import audit as command
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.main import app
+from featurewatch.cli.runtime import lake as lake_runtime
 from featurewatch.pipeline.audit.audit import AuditReport, TableCounts, audit
 from featurewatch.pipeline.audit.compare import (
     DIFFERENT,
@@ -84,8 +85,8 @@ class Commands:
 def commands(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """The command on an empty lake."""
     found = Commands(lake)
-    monkeypatch.setattr(command, "open_lake", found.opened)
-    monkeypatch.setattr(command, "_stop_at_signal", lambda: found.course)
+    monkeypatch.setattr(lake_runtime, "open_lake", found.opened)
+    monkeypatch.setattr(lake_runtime, "stop_at_signal", lambda: found.course)
     return found
 
 

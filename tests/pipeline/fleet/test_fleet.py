@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.fleet import app
+from featurewatch.cli.commands.fleet import fleet as app
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.fleet.clusters import Fleet, fleet
 from featurewatch.pipeline.fleet.desired import DesiredError, DesiredLevels, desired_of

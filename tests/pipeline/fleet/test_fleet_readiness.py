@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.fleet import app
+from featurewatch.cli.commands.fleet import fleet as app
 from featurewatch.cli.errors import ExitCode
 from featurewatch.pipeline.fleet.readiness import by_day, target_readiness
 from featurewatch.pipeline.lake.reader import LakeReader

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from featurewatch.cli.commands.history import app
+from featurewatch.cli.commands.history import history as app
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.history.cuts import HistoryCut, log_offset
 from featurewatch.pipeline.history.differences import LevelDiff, diff, upgrades

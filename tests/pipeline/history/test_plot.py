@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.history import app
+from featurewatch.cli.commands.history import history as app
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.history.moments import UnknownMomentError
 from featurewatch.pipeline.history.plot.html_page import html

@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from featurewatch.cli.commands.pipeline import app
+from featurewatch.cli.commands.pipeline import pipeline as app
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
