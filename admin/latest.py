@@ -10,51 +10,51 @@ from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureL
 
 _RAISES_KRAFT: Final = 26
 """A node that supports this metadata.version (4.1-IV0) can raise kraft.version; older ones only
-write a record that nobody heeds (KAFKA-18979)."""
+write a record without effect (KAFKA-18979)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatestLevels:
-    """Levels to ask for, by feature, and what a person should know of those left out."""
+    """Updates by feature, and remarks on the features that are left out."""
 
     updates: tuple[FeatureUpdate, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def highest_common(known: FeatureMetadata, answers: Iterable[NodeDescription]) -> LatestLevels:
+def highest_common(metadata: FeatureMetadata, answers: Iterable[NodeDescription]) -> LatestLevels:
     """Each feature's highest level that all nodes support, where it is above the finalized one.
 
-    ``known`` has the finalized levels. A feature that one node lacks is left out, like a node's
-    silence would be: whoever calls sees to it that all have answered.
+    ``metadata`` has the finalized levels. A feature that one node lacks is left out; the caller
+    makes sure that every node has responded.
     """
-    told = [answer.metadata for answer in answers if answer.metadata is not None]
-    updates, remarks = [], []
-    for feature in sorted({name for each in told for name in each.supported}):
-        ranges = [each.supported.get(feature) for each in told]
+    supporting = [answer.metadata for answer in answers if answer.metadata is not None]
+    updates, warnings = [], []
+    for feature in sorted({name for node in supporting for name in node.supported}):
+        ranges = [node.supported.get(feature) for node in supporting]
         highest = min(0 if bounds is None else bounds[1] for bounds in ranges)
         lowest = max(0 if bounds is None else bounds[0] for bounds in ranges)
-        now = known.finalized.get(feature, 0)
+        now = metadata.finalized.get(feature, 0)
         if highest < max(lowest, 1):
-            remarks.append(f"{feature} is left out: no level of it is supported by all nodes")
+            warnings.append(f"{feature} is left out: no level of it is supported by all nodes")
         elif highest < now:
-            remarks.append(f"{feature} is at {now}, and some node supports no more than {highest}")
-        elif feature == KRAFT_VERSION and not _raises_kraft(told):
+            warnings.append(f"{feature} is at {now}, and some node supports no more than {highest}")
+        elif feature == KRAFT_VERSION and not _raises_kraft(supporting):
             if now < highest:
-                remarks.append(
+                warnings.append(
                     f"{feature} is left out: controllers before Kafka 4.1 cannot raise it"
                 )
         elif highest > now:
             updates.append(FeatureUpdate(feature, FeatureLevel(highest)))
-    return LatestLevels(tuple(updates), tuple(remarks))
+    return LatestLevels(tuple(updates), tuple(warnings))
 
 
-def highest_supported(known: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
+def highest_supported(metadata: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
     """Every feature of one node's at its maximum: ``enable-latest`` as the later draft has it."""
     return tuple(
         FeatureUpdate(feature, FeatureLevel(bounds[1]))
-        for feature, bounds in sorted(known.supported.items())
+        for feature, bounds in sorted(metadata.supported.items())
     )
 
 
-def _raises_kraft(told: list[FeatureMetadata]) -> bool:
-    return all(each.supported.get(METADATA_VERSION, (0, 0))[1] >= _RAISES_KRAFT for each in told)
+def _raises_kraft(nodes: list[FeatureMetadata]) -> bool:
+    return all(node.supported.get(METADATA_VERSION, (0, 0))[1] >= _RAISES_KRAFT for node in nodes)

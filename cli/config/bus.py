@@ -26,8 +26,8 @@ def load_bus(config: Path | None, bus: str, prefix: str) -> BusSettings:
 
     Where flags alone name it, the settings are not loaded: pydantic takes longer than the topics.
     """
-    found = None if config or _is_environment_set() else _from_flags(bus, prefix)
-    return found or _loaded(config, bus, prefix).bus_settings()
+    settings = None if config or _is_environment_set() else _from_flags(bus, prefix)
+    return settings or _loaded(config, bus, prefix).bus_settings()
 
 
 def _from_flags(bus: str, prefix: str) -> BusSettings | None:

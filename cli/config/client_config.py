@@ -22,7 +22,7 @@ def read_properties(file: Path) -> dict[str, str]:
     r"""The properties of a file, read as ``java.util.Properties`` does.
 
     It is Latin-1; a line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX``
-    and the like stand for what they do in Java.
+    and the like are escapes as in Java.
 
     Raises:
         UsageError: The file cannot be read, or a line is no property.
@@ -33,18 +33,18 @@ def read_properties(file: Path) -> dict[str, str]:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     if b"\0" in content:
         raise UsageError(f"{file} is no properties file: it is not text")
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in lines_in(content):
         name, value = pair_in(line)
         if not name or not re.search(r"[=:\s]", line.strip()):
             raise UsageError(f"{file} line {number} is no property: write name=value")
-        found[name] = value
-    return found
+        properties[name] = value
+    return properties
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What a client's properties say: how to log in, how long to wait, and what is not used."""
+    """A client's properties: its login, its timeouts, and warnings about unused ones."""
 
     security: "Security"
     timeout_s: float | None = None
@@ -109,7 +109,7 @@ _UNUSED_GROUPS: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
 
 def _keys() -> dict[str, list[str]]:
     """An admin client's keys: ``used``, without effect (``unused``), and those that merely tune."""
-    found: dict[str, list[str]] = json.loads(
+    keys: dict[str, list[str]] = json.loads(
         files(__package__).joinpath("client_config.json").read_text()
     )
-    return found
+    return keys

@@ -126,7 +126,7 @@ class Settings(BaseSettings):
         env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
     )
     content: ClassVar[dict[str, Any]] = {}
-    """what stands in the configuration file"""
+    """the content of the configuration file"""
 
     bus: BusSection = Field(default_factory=BusSection)
     clusters: list[ClusterSection] = Field(default_factory=list)
@@ -225,7 +225,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def embedded_bus_file(data_directory: Path) -> Path:
-    """Where a running embedded bus says how it is reached."""
+    """The file in which a running embedded bus writes its address."""
     return data_directory / "bus" / "bootstrap-servers"
 
 

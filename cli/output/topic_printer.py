@@ -1,4 +1,4 @@
-"""Prints an output topic: what is there in order, then what comes."""
+"""Prints an output topic: the existing messages in order, then new ones."""
 
 import contextlib
 import logging

@@ -1,9 +1,9 @@
 """Reads a message by the layout that its class declares, whatever the bytes are; pure.
 
 The layouts are kio's: ``kafka_type`` and ``tag`` of each field. kio's own decoder (0.6.5) trusts
-lengths that it finds, and one that claims more memory than there is ends the process. It also stops
-at a tagged field that it does not know, which KIP-482 wants skipped. Here every length is held
-against the bytes that are there, and what a newer Kafka adds is passed over.
+the lengths in a message, and one that claims more memory than there is ends the process. It also
+stops at a tagged field that it does not know, which KIP-482 wants skipped. Here every length is
+checked against the bytes that are left, and what a newer Kafka adds is skipped.
 """
 
 import datetime
@@ -28,7 +28,7 @@ class DecodeError(ValueError):
 
 
 class ByteReader:
-    """A place in the bytes of a message."""
+    """A position in the bytes of a message."""
 
     def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
         self.data = memoryview(data)
@@ -56,19 +56,19 @@ def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[An
     """The message of a class of kio's layout that begins at ``start``, and where it ends.
 
     Raises:
-        UnreadableError: if there is none.
+        DecodeError: if there is none.
     """
     cursor = ByteReader(data, start)
     return _entity(kind)(cursor), cursor.at
 
 
 def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
-    """Where a request's header ends of which key, version and correlation id are read.
+    """Where a request's header ends, after its key, version and correlation id.
 
     The client id is of the old form in every version (KIP-482).
 
     Raises:
-        UnreadableError: if it does not end.
+        DecodeError: if it does not end.
     """
     cursor = ByteReader(data, start)
     _string(False, True, cursor)
@@ -78,10 +78,10 @@ def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
 
 
 def skip_tags(data: bytes | memoryview, start: int) -> int:
-    """Where a section of tagged fields ends, all of which are passed over.
+    """Where a section of tagged fields ends, all of which are skipped.
 
     Raises:
-        UnreadableError: if it does not end.
+        DecodeError: if it does not end.
     """
     cursor = ByteReader(data, start)
     _tags(cursor, {})
@@ -95,15 +95,15 @@ def _entity(kind: Any) -> FieldReader:
     plain: list[tuple[str, FieldReader]] = []
     tagged: dict[int, tuple[str, FieldReader]] = {}
     absent: dict[str, Any] = {}
-    for each in fields(kind):
-        kafka_type = each.metadata.get("kafka_type")
-        read = _field(hints[each.name], kafka_type, flexible)
-        if (tag := each.metadata.get("tag")) is None:
-            plain.append((each.name, read))
+    for item in fields(kind):
+        kafka_type = item.metadata.get("kafka_type")
+        read = _field(hints[item.name], kafka_type, flexible)
+        if (tag := item.metadata.get("tag")) is None:
+            plain.append((item.name, read))
             continue
-        tagged[tag] = (each.name, read)
-        if each.default is MISSING:
-            absent[each.name] = _absent(hints[each.name], kafka_type)
+        tagged[tag] = (item.name, read)
+        if item.default is MISSING:
+            absent[item.name] = implicit_default(hints[item.name], kafka_type)
 
     def read_all(cursor: ByteReader) -> Any:
         values = absent | {name: read(cursor) for name, read in plain}
@@ -114,18 +114,18 @@ def _entity(kind: Any) -> FieldReader:
     return read_all
 
 
-def _tags(cursor: ByteReader, known: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
+def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for _ in range(_bounded(cursor, _varint(cursor))):
         tag, size = _varint(cursor), _varint(cursor)
         content = ByteReader(cursor.take(size))
-        if tag in known:
-            name, read = known[tag]
+        if tag in by_tag:
+            name, read = by_tag[tag]
             values[name] = read(content)
     return values
 
 
-def _absent(hint: Any, kafka_type: str | None) -> Any:
+def implicit_default(hint: Any, kafka_type: str | None) -> Any:
     """What a tagged field without a default of its own is where it is left out: zero, or empty."""
     if get_origin(hint) in (Union, UnionType):
         return None
@@ -133,9 +133,9 @@ def _absent(hint: Any, kafka_type: str | None) -> Any:
         return ()
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        own = [each for each in fields(hint) if each.default is MISSING]
+        own = [item for item in fields(hint) if item.default is MISSING]
         return cast("Any", hint)(
-            **{n.name: _absent(hints[n.name], n.metadata.get("kafka_type")) for n in own}
+            **{n.name: implicit_default(hints[n.name], n.metadata.get("kafka_type")) for n in own}
         )
     if kafka_type in ("string", "bytes", "records"):
         return "" if kafka_type == "string" else b""
@@ -186,9 +186,9 @@ def _bytes(flexible: bool, nullable: bool, cursor: ByteReader) -> bytes | None:
     return bytes(cursor.take(size))
 
 
-def _check_null(nullable: bool, what: str) -> None:
+def _check_null(nullable: bool, name: str) -> None:
     if not nullable:
-        raise DecodeError(f"{what} is missing")
+        raise DecodeError(f"{name} is missing")
 
 
 def _bounded(cursor: ByteReader, count: int) -> int:
