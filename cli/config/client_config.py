@@ -1,11 +1,8 @@
 """Java properties files, as far as Kafka's tools are configured by them."""
 
-import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +87,8 @@ def _seconds(file: Path, properties: Mapping[str, str], key: str) -> float | Non
 
 def _check_keys(file: Path, properties: Mapping[str, str]) -> Iterator[str]:
     """A warning for each key without effect; raises where a login may depend on it."""
+    import difflib  # here: only a file of properties needs it
+
     keys = _keys()
     for key in properties:
         if key in keys["used"] or key in keys["harmless"]:
@@ -109,7 +108,10 @@ _UNUSED_GROUPS: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
 
 def _keys() -> dict[str, list[str]]:
     """An admin client's keys: ``used``, without effect (``unused``), and those that merely tune."""
-    keys: dict[str, list[str]] = json.loads(
-        files(__package__).joinpath("client_config.json").read_text()
-    )
+    import json
+    import pkgutil
+
+    content = pkgutil.get_data(__package__, "client_config.json")
+    assert content is not None  # noqa: S101 - the package has its data
+    keys: dict[str, list[str]] = json.loads(content)
     return keys

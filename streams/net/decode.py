@@ -8,7 +8,6 @@ checked against the bytes that are left, and what a newer Kafka adds is skipped.
 
 import datetime
 import struct
-import uuid
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
@@ -16,11 +15,12 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kio.schema.errors import ErrorCode
     from kio.static.primitive import i32Timedelta, i64Timedelta
 
-# kio's types are imported where a field has one: its modules take long, and most messages need
-# none.
+# These are imported where a field has one: they take long, and most messages have none.
 
 
 class DecodeError(ValueError):
@@ -232,7 +232,9 @@ def _long_milliseconds(cursor: ByteReader) -> "i64Timedelta":
         raise DecodeError(f"{milliseconds} ms are no span of time") from None
 
 
-def _uuid(cursor: ByteReader) -> uuid.UUID | None:
+def _uuid(cursor: ByteReader) -> "UUID | None":
+    import uuid
+
     value = uuid.UUID(bytes=bytes(cursor.take(16)))
     return value if value.int else None
 
