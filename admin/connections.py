@@ -12,7 +12,7 @@ from featurewatch.streams.net.transport import Connect
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Where a cluster is reached: brokers, or with ``controllers`` the controllers' listeners."""
+    """The addresses of a cluster: brokers, or with ``controllers`` the controllers' listeners."""
 
     addresses: tuple[Address, ...]
     controllers: bool = False
@@ -20,7 +20,7 @@ class Bootstrap:
 
 
 class ControllerUnavailableError(UnreachableError):
-    """The controller is not there now; another may be elected."""
+    """There is no controller now; another may be elected."""
 
 
 class AdminConnections:
@@ -39,7 +39,7 @@ class AdminConnections:
         self._open: dict[Address, Connection] = {}
 
     def rotate(self) -> None:
-        """Begins with the next bootstrap address from now on: this one did not know better."""
+        """Starts with the next bootstrap address from now on: this one's controller was wrong."""
         self._addresses = (*self._addresses[1:], self._addresses[0])
 
     async def close(self) -> None:
@@ -49,22 +49,22 @@ class AdminConnections:
         self._open.clear()
 
     async def any_node(self) -> Connection:
-        """A connection to the first of the bootstrap addresses that answers."""
-        troubles = []
+        """A connection to the first bootstrap address that responds."""
+        errors = []
         for address in self._addresses:
             try:
                 return await self.connection(address)
             except UnreachableError as error:
-                troubles.append(str(error))
-        raise UnreachableError("; ".join(troubles))
+                errors.append(str(error))
+        raise UnreachableError("; ".join(errors))
 
     async def connection(self, address: Address) -> Connection:
         """The one to an address, a new one if need be; raises `UnreachableError`."""
-        known = self._open.get(address)
-        if known is not None and not known.closed:
-            return known
+        connection = self._open.get(address)
+        if connection is not None and not connection.closed:
+            return connection
         try:
-            found = await open_connection(
+            connection = await open_connection(
                 address,
                 self._bootstrap.security,
                 timeout_s=self._timeout_s,
@@ -72,32 +72,33 @@ class AdminConnections:
             )
         except NodeError as error:
             raise UnreachableError(str(error)) from error
-        self._open[address] = found
-        return found
+        self._open[address] = connection
+        return connection
 
     async def controller(self) -> Connection:
-        """A connection to the controller that a node names.
+        """A connection to the controller by a node's response.
 
-        Raises:
-            UnreachableError: No node answers.
-            AwayError: There is none now, or it does not answer: another may be elected.
+        Raises: UnreachableError: No node responds. ControllerUnavailableError: There is none now,
+            or it is unreachable: another may be elected.
         """
         connection = await self.any_node()
         try:
             if self._bootstrap.controllers:
-                where = await controller_lookup.controller_from_quorum(connection, self._timeout_s)
+                address = await controller_lookup.controller_from_quorum(
+                    connection, self._timeout_s
+                )
             else:
-                where = await controller_lookup.controller_from_metadata(
+                address = await controller_lookup.controller_from_metadata(
                     connection, self._timeout_s
                 )
         except NodeError as error:
             raise UnreachableError(str(error)) from error
-        if where is None:
+        if address is None:
             raise ControllerUnavailableError(f"{connection.address} knows of no controller")
-        if where == connection.address:
+        if address == connection.address:
             return connection
         try:
-            return await self.connection(where)
+            return await self.connection(address)
         except UnreachableError as error:
             raise ControllerUnavailableError(
                 f"the controller cannot be reached: {error}"

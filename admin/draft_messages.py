@@ -34,7 +34,7 @@ def _is(kafka_type: str, tag: int | None = None) -> dict[str, Any]:
 
 
 class _Flexible:
-    """What all these messages are."""
+    """What all these messages have in common."""
 
     __version__: ClassVar[i16] = i16(1)
     __flexible__: ClassVar[bool] = True
@@ -116,7 +116,7 @@ class DeleteFeaturesRequest(_Flexible):
 
 @dataclass(frozen=True)
 class DraftResponse(_Flexible):
-    """What both requests are answered with."""
+    """The response to both requests."""
 
     __type__: ClassVar = EntityType.response
     __header_schema__: ClassVar[Any] = ResponseHeader
@@ -135,7 +135,7 @@ class DraftSupportedRange(_Flexible):
 
 @dataclass(frozen=True)
 class _Features(_Flexible):
-    """ApiVersions version 3 as both drafts begin it; the answer's header is old, like Kafka's."""
+    """ApiVersions version 3 as both drafts begin it; the response's header is old, like Kafka's."""
 
     __version__: ClassVar[i16] = i16(3)
     __type__: ClassVar = EntityType.response
@@ -168,37 +168,39 @@ def level_field(dialect: FeatureDialect) -> str:
 
 
 def features_request(dialect: FeatureDialect) -> tuple[Any, Any]:
-    """The question for features, and the class of its answer."""
-    asked = ApiVersionsRequest(
+    """The request for features, and the class of its response."""
+    request = ApiVersionsRequest(
         client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION
     )
-    return asked, LateFeatures if dialect is FeatureDialect.LATE else EarlyFeatures
+    return request, LateFeatures if dialect is FeatureDialect.LATE else EarlyFeatures
 
 
 def update_request(
     dialect: FeatureDialect, updates: Iterable[FeatureUpdate], timeout_s: float = 60.0
 ) -> tuple[Any, Any]:
-    """One request with an item for each update, and the class of its answer."""
+    """One request with an item for each update, and the class of its response."""
     updates = tuple(updates)
     timeout = _timeout(timeout_s)
     if dialect is FeatureDialect.LATE:
         late = tuple(
-            LateFeatureUpdate(one.allows_downgrade(), (LateFeature(one.feature, i64(one.level)),))
-            for one in updates
+            LateFeatureUpdate(
+                update.allows_downgrade(), (LateFeature(update.feature, i64(update.level)),)
+            )
+            for update in updates
         )
         return LateUpdateFeatures(timeout, late), DraftResponse
     early = tuple(
         EarlyFeatureUpdate(
-            i16(_ADD if one.kind is UpgradeType.UPGRADE else _LOWER),
-            (EarlyFeature(one.feature, i64(one.level)),),
+            i16(_ADD if update.kind is UpgradeType.UPGRADE else _LOWER),
+            (EarlyFeature(update.feature, i64(update.level)),),
         )
-        for one in updates
+        for update in updates
     )
     return EarlyUpdateFeatures(timeout, early), DraftResponse
 
 
 def delete_request(features: Iterable[FeatureName], timeout_s: float = 60.0) -> tuple[Any, Any]:
-    """The early draft's deletion, and the class of its answer."""
+    """The early draft's deletion, and the class of its response."""
     return DeleteFeaturesRequest(
         _timeout(timeout_s), tuple(DeletedFeature(n) for n in features)
     ), DraftResponse

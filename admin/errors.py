@@ -1,10 +1,10 @@
-"""What can go wrong when a cluster is asked or changed, by what is known of the cluster then.
+"""Errors of reading or changing a cluster, by what is known of the cluster afterwards.
 
     AdminError
-    ├── RequestError         what is asked for cannot be asked; nothing was sent
-    ├── UnreachableError     nobody could be asked; nothing was sent
+    ├── RequestError         the request is impossible; nothing was sent
+    ├── UnreachableError     no node was reached; nothing was sent
     ├── UpdateRefusedError   the controller refused one update or more
-    └── OutcomeUnknownError  a change was sent, and no answer says what came of it
+    └── OutcomeUnknownError  a change was sent, and its response is missing
 
 The second and the last are also `streams.net.connection.NodeError`: the node is what failed.
 """
@@ -13,15 +13,15 @@ from featurewatch.streams.net.connection import NodeError
 
 
 class AdminError(Exception):
-    """A cluster could not be asked or changed; the text is one line for people."""
+    """A cluster could not be read or changed; the text is one line for people."""
 
 
 class RequestError(AdminError, ValueError):
-    """What is asked for cannot be asked, whatever the cluster is. Nothing was sent."""
+    """The request is impossible, whatever the cluster is. Nothing was sent."""
 
 
 class UnreachableError(AdminError, NodeError):
-    """No node, or not the one that it takes, could be asked. Nothing was changed."""
+    """No node, or not the required one, was reached. Nothing was changed."""
 
 
 class UpdateRefusedError(AdminError):
@@ -29,7 +29,7 @@ class UpdateRefusedError(AdminError):
 
 
 class OutcomeUnknownError(AdminError, NodeError):
-    """A change was sent and its answer did not come: it may be applied or not (KIP-584).
+    """A change was sent and its response is missing: it may be applied or not (KIP-584).
 
     The cluster has to be read again to know.
     """

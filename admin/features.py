@@ -1,13 +1,14 @@
 """Reads and changes the finalized levels of a cluster. A shell: it owns connections and time.
 
     async with FeatureAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
-        known = await admin.describe()
-        result = await admin.update([Update(METADATA_VERSION, FeatureLevel(30))], dry_run=True)
+        metadata = await admin.describe()
+        update = FeatureUpdate(METADATA_VERSION, FeatureLevel(30))
+        result = await admin.update([update], dry_run=True)
         result.check()
 
 The same calls serve clusters in KRaft mode, in ZooKeeper mode and of the reference system. A change
-is sent to the controller, which Metadata tells (KIP-584), or, through controllers' listeners,
-DescribeCluster; a controller that has moved meanwhile is looked for again until the time is up.
+is sent to the controller of the Metadata response (KIP-584), or, through controllers' listeners, of
+DescribeCluster; a controller that has moved meanwhile is located again until the time is up.
 """
 
 import time
@@ -93,14 +94,14 @@ class FeatureAdmin:
     async def describe(
         self, *, node_id: NodeId | None = None, controller: bool = False
     ) -> FeatureMetadata:
-        """What a node supports, and the finalized levels as it knows them.
+        """A node's supported ranges, and the finalized levels as it has them.
 
         Without ``node_id``: the first broker that answers, with ``controller`` the controller that
         it names; of controllers the active one.
 
         Raises:
             UnreachableError: The node does not answer, there is none of that id, a controller
-                listens where a broker is asked for, or it speaks another dialect.
+                listens where a broker is expected, or it has another dialect.
         """
         if node_id is not None:
             return await self._node(node_id)
@@ -112,43 +113,45 @@ class FeatureAdmin:
         return await self._ask(connection)
 
     async def describe_all(self) -> tuple[NodeDescription, ...]:
-        """Every node's answer, or why there is none; ordered by role and id.
+        """Every node's features, or why there are none; ordered by role and id.
 
         Brokers, and the controllers as far as the cluster lists them: a broker does so from 3.9 on
         (DESCRIBE on the cluster), a controller from 3.7 on (ALTER).
 
         Raises:
-            UnreachableError: Nobody says which nodes there are.
+            UnreachableError: No node lists the nodes.
         """
         import asyncio
 
         from featurewatch.admin.node_listing import list_nodes
 
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
-        answers = (self._answer(role, node_id, where) for (role, node_id), where in nodes.items())
+        answers = (
+            self._answer(role, node_id, address) for (role, node_id), address in nodes.items()
+        )
         return tuple(await asyncio.gather(*answers))
 
     async def update(
         self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
     ) -> UpdateResult:
-        """Asks the controller to change levels, or with ``dry_run`` what it would say.
+        """Requests a change of levels, or with ``dry_run`` its validation.
 
-        Returns its word on each feature; nothing is raised for a refusal.
+        Returns the result for each feature; nothing is raised for a refusal.
 
         Raises:
             RequestError: There is nothing to change, or the cluster has no such request.
-            UnreachableError: The controller was not reached in time, or speaks another dialect.
+            UnreachableError: The controller was not reached in time, or has another dialect.
                 Nothing was changed.
-            OutcomeUnknownError: It was sent and not answered. Only of a real change.
+            OutcomeUnknownError: It was sent, and no response came. Only of a real change.
         """
-        asked = tuple(updates)
-        if not asked:
+        requested = tuple(updates)
+        if not requested:
             raise RequestError("there is nothing to change: name a feature and its level")
         if self._dialect is FeatureDialect.RELEASED:
-            return await self._sent(lambda node: self._update(node, asked, dry_run))
+            return await self._sent(lambda node: self._update(node, requested, dry_run))
         if dry_run:
             raise RequestError("the drafts of KIP-584 have no dry run")
-        return await self._sent(lambda node: self._draft_update(node, asked))
+        return await self._sent(lambda node: self._draft_update(node, requested))
 
     async def delete(self, features: Iterable[FeatureName]) -> UpdateResult:
         """Removes features by DELETE_FEATURES of the early draft: no level or range is checked.
@@ -173,7 +176,7 @@ class FeatureAdmin:
                 why = str(error)
             else:
                 result: UpdateResult = await send(connection)
-                if all(one.error != _NOT_CONTROLLER for one in result.results):
+                if all(item.error != _NOT_CONTROLLER for item in result.results):
                     return result
                 why = f"{connection.address} is not the controller any more"
             if time.monotonic() + _PAUSE_S > deadline:
@@ -238,8 +241,8 @@ class FeatureAdmin:
 
     @staticmethod
     def _check_timeout(result: UpdateResult, connection: Connection, *, changes: bool) -> None:
-        """A server that gave up waiting does not know either."""
-        if changes and any(one.error == _REQUEST_TIMED_OUT for one in result.results):
+        """The outcome is unknown to a server that gave up waiting, too."""
+        if changes and any(item.error == _REQUEST_TIMED_OUT for item in result.results):
             raise OutcomeUnknownError(
                 f"whether the change was applied is unknown: {connection.address} gave up waiting"
             )
@@ -249,21 +252,21 @@ class FeatureAdmin:
 
         role = Role.CONTROLLER if self._bootstrap.controllers else Role.BROKER
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
-        where = nodes.get((role, node_id))
-        if where is None:
-            there = ", ".join(str(known) for kind, known in nodes if kind is role) or "none"
-            raise UnreachableError(f"there is no {role} {node_id}: the cluster has {there}")
-        return await self._ask(await self._reach.connection(where))
+        address = nodes.get((role, node_id))
+        if address is None:
+            ids = ", ".join(str(known_id) for kind, known_id in nodes if kind is role) or "none"
+            raise UnreachableError(f"there is no {role} {node_id}: the cluster has {ids}")
+        return await self._ask(await self._reach.connection(address))
 
-    async def _answer(self, role: Role, node_id: NodeId, where: Address) -> NodeDescription:
+    async def _answer(self, role: Role, node_id: NodeId, address: Address) -> NodeDescription:
         try:
-            metadata = await self._ask(await self._reach.connection(where))
+            metadata = await self._ask(await self._reach.connection(address))
         except NodeError as error:
             return NodeDescription(role, node_id, error=str(error))
         return NodeDescription(role, node_id, metadata)
 
     async def _ask(self, connection: Connection) -> FeatureMetadata:
-        """A node's features; of released Kafka the first answer came with the connection."""
+        """A node's features; of released Kafka the handshake had the first response."""
         timeout_s = self._connect_timeout_s
         try:
             if self._dialect is FeatureDialect.RELEASED:
@@ -274,10 +277,10 @@ class FeatureAdmin:
 
             _check_draft(connection)
             request, form = drafts.features_request(self._dialect)
-            told = await connection.request(request, form, timeout_s)
+            response = await connection.request(request, form, timeout_s)
         except NodeError as error:
             raise UnreachableError(str(error)) from error
-        return read_metadata(told, connection.address, drafts.level_field(self._dialect))
+        return read_metadata(response, connection.address, drafts.level_field(self._dialect))
 
 
 def _no_updates(connection: Connection) -> str:
@@ -287,10 +290,10 @@ def _no_updates(connection: Connection) -> str:
 
 
 def _check_draft(connection: Connection) -> None:
-    """Raises `UnreachableError` where released Kafka is asked as a draft.
+    """Raises `UnreachableError` for a draft's request to released Kafka.
 
-    It would be silent about its features, which stand on other tags, and take a draft's changes for
-    client quotas.
+    Its response would have no features, which are in other tags, and it would read a draft's
+    changes as client quotas.
     """
     if _UPDATE_FEATURES in connection.api_versions:
         raise UnreachableError(

@@ -10,49 +10,49 @@ from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureL
 
 _RAISES_KRAFT: Final = 26
 """A node that supports this metadata.version (4.1-IV0) can raise kraft.version; older ones only
-write a record that nobody heeds (KAFKA-18979)."""
+write a record without effect (KAFKA-18979)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatestLevels:
-    """Levels to ask for, by feature, and what a person should know of those left out."""
+    """Updates by feature, and remarks on the features that are left out."""
 
     updates: tuple[FeatureUpdate, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def highest_common(known: FeatureMetadata, answers: Iterable[NodeDescription]) -> LatestLevels:
+def highest_common(metadata: FeatureMetadata, answers: Iterable[NodeDescription]) -> LatestLevels:
     """Each feature's highest level that all nodes support, where it is above the finalized one.
 
-    ``known`` has the finalized levels. A feature that one node lacks is left out, like a node's
-    silence would be: whoever calls sees to it that all have answered.
+    ``metadata`` has the finalized levels. A feature that one node lacks is left out; the caller
+    makes sure that every node has responded.
     """
-    answered = [answer.metadata for answer in answers if answer.metadata is not None]
-    updates, remarks = [], []
-    for feature in sorted({name for metadata in answered for name in metadata.supported}):
-        ranges = [metadata.supported.of(feature) for metadata in answered]
+    supporting = [answer.metadata for answer in answers if answer.metadata is not None]
+    updates, warnings = [], []
+    for feature in sorted({name for node in supporting for name in node.supported}):
+        ranges = [node.supported.of(feature) for node in supporting]
         highest = min(supported.maximum for supported in ranges)
         lowest = max(supported.minimum for supported in ranges)
-        now = known.finalized.get(feature, 0)
+        now = metadata.finalized.get(feature, 0)
         if highest < max(lowest, 1):
-            remarks.append(f"{feature} is left out: no level of it is supported by all nodes")
+            warnings.append(f"{feature} is left out: no level of it is supported by all nodes")
         elif highest < now:
-            remarks.append(f"{feature} is at {now}, and some node supports no more than {highest}")
-        elif feature == KRAFT_VERSION and not _raises_kraft(answered):
+            warnings.append(f"{feature} is at {now}, and some node supports no more than {highest}")
+        elif feature == KRAFT_VERSION and not _raises_kraft(supporting):
             if now < highest:
-                remarks.append(
+                warnings.append(
                     f"{feature} is left out: controllers before Kafka 4.1 cannot raise it"
                 )
         elif highest > now:
             updates.append(FeatureUpdate(feature, FeatureLevel(highest)))
-    return LatestLevels(tuple(updates), tuple(remarks))
+    return LatestLevels(tuple(updates), tuple(warnings))
 
 
-def highest_supported(known: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
+def highest_supported(metadata: FeatureMetadata) -> tuple[FeatureUpdate, ...]:
     """Every feature of one node's at its maximum: ``enable-latest`` as the later draft has it."""
     return tuple(
         FeatureUpdate(feature, FeatureLevel(supported.maximum))
-        for feature, supported in sorted(known.supported.items())
+        for feature, supported in sorted(metadata.supported.items())
     )
 
 

@@ -1,4 +1,4 @@
-"""What a node answers about features: ``FeatureMetadata`` of KIP-584, read from ApiVersions."""
+"""A node's features: ``FeatureMetadata`` of KIP-584, read from ApiVersions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role, 
 
 @dataclass(frozen=True, slots=True)
 class FeatureMetadata:
-    """One node's answer: its own supported ranges, and the finalized levels as it knows them.
+    """One node's supported ranges, and the finalized levels as it has them.
 
-    ``epoch`` is None where the node has none, and the levels are empty then. ``node`` is where the
-    answer came from: the address that was asked.
+    ``epoch`` is None where the node has none, and the levels are empty then. ``node`` is the
+    address of the node.
     """
 
     supported: SupportedRanges
@@ -25,7 +25,7 @@ class FeatureMetadata:
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """A node of a cluster and its answer; ``error`` says in one line why there is none."""
+    """A node of a cluster and its features; ``error`` is one line with the reason for none."""
 
     role: Role
     node_id: NodeId
@@ -34,29 +34,29 @@ class NodeDescription:
 
 
 def read_metadata(answer: Any, node: Address, level: str = "max_version_level") -> FeatureMetadata:
-    """What an ApiVersions answer of any version says; before version 3 it says nothing.
+    """The features in an ApiVersions response of any version; before version 3 there are none.
 
-    ``level`` is the field that a finalized level stands in. Levels without an epoch do not count
-    (KIP-778); a level of 0 or less is told, since the drafts of KIP-584 have level 0.
+    ``level`` is the field of a finalized level. Levels without an epoch do not count
+    (KIP-778); a level of 0 or less is included, since the drafts of KIP-584 have level 0.
     """
     epoch = int(getattr(answer, "finalized_features_epoch", -1))
-    known = epoch >= 0
+    has_epoch = epoch >= 0
     return FeatureMetadata(
         supported=SupportedRanges(
             (FeatureName(feature.name), (int(feature.min_version), int(feature.max_version)))
             for feature in getattr(answer, "supported_features", ())
         ),
         finalized={
-            FeatureName(each.name): FeatureLevel(int(getattr(each, level)))
-            for each in (getattr(answer, "finalized_features", ()) if known else ())
+            FeatureName(feature.name): FeatureLevel(int(getattr(feature, level)))
+            for feature in (getattr(answer, "finalized_features", ()) if has_epoch else ())
         },
-        epoch=epoch if known else None,
+        epoch=epoch if has_epoch else None,
         node=node,
     )
 
 
 class FeatureDialect(StrEnum):
-    """As Kafka 2.7 and later, or as a draft of KIP-584 has it: the reference system speaks all."""
+    """As Kafka 2.7 and later, or as a draft of KIP-584 has it: the reference system has all."""
 
     RELEASED = "released"
     EARLY = "early"

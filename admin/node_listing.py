@@ -1,4 +1,4 @@
-"""Which nodes a cluster has, for questions that go to all of them or to one by its id."""
+"""Lists the nodes of a cluster, for requests to all of them or to one by its id."""
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import UnreachableError
@@ -10,10 +10,10 @@ from featurewatch.streams.types import NodeId, Role
 
 
 async def list_nodes(bootstrap: Bootstrap, timeout_s: float) -> dict[tuple[Role, NodeId], Address]:
-    """Where each node listens, ordered by role and id.
+    """The address of each node, ordered by role and id.
 
     Raises:
-        UnreachableError: Nobody says which nodes there are.
+        UnreachableError: No node lists the nodes.
     """
     settings = ApiVersionsSettings(
         bootstrap_servers=() if bootstrap.controllers else bootstrap.addresses,
@@ -25,9 +25,11 @@ async def list_nodes(bootstrap: Bootstrap, timeout_s: float) -> dict[tuple[Role,
     )
     peers = ConnectionPool(settings)
     try:
-        found = await discover_nodes(settings, peers, ())
+        discovered = await discover_nodes(settings, peers, ())
     finally:
         await peers.retain(())
-    if not found.nodes:
-        raise UnreachableError("; ".join(found.warnings) or "no node says who is in the cluster")
-    return {(key.role, key.node_id): found.nodes[key] for key in sorted(found.nodes)}
+    if not discovered.nodes:
+        raise UnreachableError(
+            "; ".join(discovered.warnings) or "no node says who is in the cluster"
+        )
+    return {(key.role, key.node_id): discovered.nodes[key] for key in sorted(discovered.nodes)}

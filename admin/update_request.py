@@ -2,8 +2,8 @@
 
 Version 1 is what every release from 3.3 on takes, with a dry run. A broker of a mixed cluster may
 offer version 2 where the active controller, which it forwards to, does not, and then closes the
-connection; so 2 is asked for only where there is nothing else. It would say no more: from 4.0 on a
-refusal is one for all in any version. Version 0 is that of Kafka 2.7 to 3.2.
+connection; so 2 is used only where there is nothing else. Its response has no more content: from
+4.0 on a refusal is one for all in any version. Version 0 is that of Kafka 2.7 to 3.2.
 """
 
 import datetime
@@ -28,7 +28,7 @@ _PREFERRED: Final = (1, 0, 2)
 
 
 def version_for(offered: Mapping[int, tuple[int, int]]) -> int | None:
-    """The version to ask a node with, by what it offers; None: it has no UpdateFeatures."""
+    """The version for a node, by its API versions; None: it has no UpdateFeatures."""
     low, high = offered.get(UPDATE_FEATURES, (1, 0))
     return next((version for version in _PREFERRED if low <= version <= high), None)
 
@@ -40,7 +40,7 @@ def update_request(
     dry_run: bool = False,
     timeout_s: float = 60.0,
 ) -> tuple[Any, Any]:
-    """The request, and the class of its answer; the server gives up after ``timeout_s``.
+    """The request, and the class of its response; the server gives up after ``timeout_s``.
 
     Raises:
         RequestError: A dry run in version 0, which has none.
@@ -49,7 +49,7 @@ def update_request(
         raise RequestError("the controller takes no dry run: Kafka 3.3 and later do")
     classes = import_module(f"kio.schema.update_features.v{version}")
     form = import_module(f"kio.schema.update_features.v{version}.request")
-    asked = classes.UpdateFeaturesRequest(
+    request = classes.UpdateFeaturesRequest(
         timeout=i32Timedelta.parse(datetime.timedelta(milliseconds=int(timeout_s * 1000))),
         feature_updates=tuple(
             form.FeatureUpdateKey(
@@ -59,16 +59,16 @@ def update_request(
         ),
         **({} if version == 0 else {"validate_only": dry_run}),
     )
-    return asked, classes.UpdateFeaturesResponse
+    return request, classes.UpdateFeaturesResponse
 
 
 def read_update(answer: Any, updates: Iterable[FeatureUpdate]) -> UpdateResult:
-    """What the controller answered; from version 2 on, or if all is refused, one word for all."""
+    """The results in a response; from version 2 on, or if all is refused, one for all."""
     error = int(answer.error_code)
     results = getattr(answer, "results", ())
     if error != 0 or not results:
         return uniform_result((update.feature for update in updates), error, answer.error_message)
-    found = (
+    results_by_feature = (
         FeatureResult(
             FeatureName(each.feature),
             int(each.error_code),
@@ -76,7 +76,7 @@ def read_update(answer: Any, updates: Iterable[FeatureUpdate]) -> UpdateResult:
         )
         for each in results
     )
-    return UpdateResult(tuple(sorted(found, key=lambda result: result.feature)))
+    return UpdateResult(tuple(sorted(results_by_feature, key=lambda result: result.feature)))
 
 
 def _how(update: FeatureUpdate, version: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What can be asked of finalized levels, and what comes of it; plain values (KIP-584, KIP-778)."""
+"""Updates of finalized levels and their results; plain values (KIP-584, KIP-778)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class DowngradeType(IntEnum):
 
 
 class AllowDowngradeSemantics(Enum):
-    """Whose word on the boolean that update types replaced."""
+    """Which meaning the boolean has that update types replaced."""
 
     WRITTEN = "KIP-778, to the letter"
     RELEASED = "Kafka 3.3 and later"
@@ -64,7 +64,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FeatureResult:
-    """What came of one update: ``error`` is 0, or Kafka's number with the text for people."""
+    """The result of one update: ``error`` is 0, or Kafka's number with the text for people."""
 
     feature: FeatureName
     error: int = 0
@@ -72,13 +72,13 @@ class FeatureResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the controller agreed."""
+        """Whether the controller accepted it."""
         return self.error == 0
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """What came of a request, for each feature in the order of their names.
+    """The result of a request, for each feature in the order of their names.
 
     Controllers of 3.x apply those that are accepted though others are not; from 4.0 on, and in the
     drafts of KIP-584, one refusal refuses all, and every feature has its text.
@@ -104,12 +104,14 @@ class UpdateResult:
 
 def uniform_result(features: Iterable[FeatureName], error: int, text: str | None) -> UpdateResult:
     """The result of a request that was answered as a whole."""
-    told = None if error == 0 else text or error_text(error)
-    return UpdateResult(tuple(FeatureResult(name, error, told) for name in sorted(set(features))))
+    message = None if error == 0 else text or error_text(error)
+    return UpdateResult(
+        tuple(FeatureResult(name, error, message) for name in sorted(set(features)))
+    )
 
 
 def error_text(error: int) -> str:
-    """What Kafka's clients say of an error that came without a text (``Errors``)."""
+    """The text of Kafka's clients for an error without one (``Errors``)."""
     return _TEXTS.get(error) or f"The server answered with error {error}."
 
 

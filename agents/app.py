@@ -6,7 +6,7 @@ import faust
 
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker
 from featurewatch.agents.settings import WorkerSettings
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.net.security import from_properties
 from featurewatch.tables.faust_table import RowTable
 

@@ -23,7 +23,8 @@ from featurewatch.controller.input_messages import (
 from featurewatch.controller.monitor import MonitorState, StepResult
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic

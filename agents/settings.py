@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 
 Store = Literal["memory", "rocksdb"]
 

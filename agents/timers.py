@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor, exit_now
 from featurewatch.controller.snapshot import snapshot
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic

@@ -13,7 +13,9 @@ from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import SilenceDetector, Watchdog, publish_states
-from featurewatch.streams.bus import Publisher, ensure_topics, partition_of
+from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.topics import INPUTS
 from featurewatch.streams.types import ClusterId

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code says."""
+    """The meaning of a command's exit code."""
 
     GOOD = 0
     FAILED = 1
@@ -18,4 +18,4 @@ class ExitCode(IntEnum):
 
 
 class UsageError(ValueError):
-    """The command was given something that cannot be: one line that says what to give."""
+    """Wrong arguments or settings: one line with what to give instead."""

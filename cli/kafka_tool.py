@@ -1,8 +1,8 @@
-"""What ``kafka-features`` of a release knows and prints (``FeatureCommand``); pure.
+"""The texts and tables of ``kafka-features`` of a release (``FeatureCommand``); pure.
 
 Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last of its line, and
 4.3. They differ in how ``describe`` is laid out, in what they call an unknown release, and in that
-3.9 has neither ``--release-version`` nor the two commands that look levels up.
+3.9 has neither ``--release-version`` nor the two lookup commands.
 """
 
 import json
@@ -41,12 +41,12 @@ _LOWEST_SHORT, _HIGHEST_SHORT = -(2**15), 2**15 - 1
 
 
 class ToolError(Exception):
-    """The tool ends with 1 and says this on stderr, as it stands."""
+    """The tool ends with 1 and prints exactly this on stderr."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeLine:
-    """What ``describe`` says of one feature, in names where levels have some."""
+    """One feature in the output of ``describe``, with names of levels that have one."""
 
     feature: str
     low: str
@@ -64,13 +64,13 @@ class KafkaFeaturesTool:
 
     @cached_property
     def _release(self) -> "Release":
-        from featurewatch.controller.kraft.releases import release_of  # describe has no use for it
+        from featurewatch.controller.kraft.releases import release_of  # describe does not need it
 
         return release_of(self._name)
 
     @property
     def deprecates_metadata(self) -> bool:
-        """Whether ``--metadata`` is answered with a line that says so."""
+        """Whether ``--metadata`` prints a line that it is deprecated."""
         return not self._old
 
     def described(self, line: DescribeLine) -> str:
@@ -102,10 +102,10 @@ class KafkaFeaturesTool:
         parts = _java_split(version)
         count = 3 if self._old and version.startswith("0.") else 2
         key = ".".join(parts[:count]) if len(parts) > count else version
-        found = self._versions().get(key)
-        if found is None:
+        level = self._versions().get(key)
+        if level is None:
             raise ToolError(self._unknown_version(version))
-        return found
+        return level
 
     def default_levels(self, level: FeatureLevel) -> list[tuple[FeatureName, FeatureLevel]]:
         """The other features' levels of a new cluster at this metadata.version."""
@@ -120,15 +120,15 @@ class KafkaFeaturesTool:
         for name, default in self.default_levels(level):
             yield f"{name}={default}"
 
-    def dependencies(self, wanted: Iterable[str]) -> Iterator[str]:
+    def dependencies(self, levels: Iterable[str]) -> Iterator[str]:
         """What ``feature-dependencies`` prints; raises `ToolError` at the first wrong one."""
-        for text in wanted:
+        for text in levels:
             name, level = parse_level(text)
             if name == METADATA_VERSION:
-                known = self._release.metadata_level(level)
-                if known is None:
+                metadata_level = self._release.metadata_level(level)
+                if metadata_level is None:
                     raise ToolError(f"Unknown {METADATA_VERSION} {level}")
-                yield f"{name}={level} ({known.name}) has no dependencies."
+                yield f"{name}={level} ({metadata_level.name}) has no dependencies."
                 continue
             needs = self._version(name, level).dependencies
             yield f"{name}={level} requires:" if needs else f"{name}={level} has no dependencies."
@@ -139,7 +139,7 @@ class KafkaFeaturesTool:
     def named_level(self, text: str) -> tuple[FeatureName, FeatureLevel]:
         """``feature=level``, where metadata.version may have a release or a name for its level.
 
-        The names are ours (KIP-778); for anything else the tool's own words are raised.
+        The names are ours (KIP-778); for anything else the tool's own error is raised.
         """
         try:
             return parse_level(text)
@@ -157,33 +157,33 @@ class KafkaFeaturesTool:
         versions = self._release.features.get(FeatureName(name))
         if versions is None:
             raise ToolError(f"Unknown feature: {name}")
-        found = next((version for version in versions if version.level == level), None)
-        if found is None:
+        feature_version = next((version for version in versions if version.level == level), None)
+        if feature_version is None:
             raise ToolError(f"No feature:{name} with feature level {level}")
-        return found
+        return feature_version
 
     def _features(self) -> list[FeatureName]:
-        known = self._release.features
-        first = [FeatureName(name) for name in _ORDER if name in known]
-        return first + sorted(set(known) - set(first))
+        features = self._release.features
+        first = [FeatureName(name) for name in _ORDER if name in features]
+        return first + sorted(set(features) - set(first))
 
     def _production(self) -> list[str]:
         return [level.name for level in self._release.levels if level.since is not None]
 
     def _versions(self) -> dict[str, FeatureLevel]:
         """Every name of a level, and every release for its last one in production."""
-        found: dict[str, FeatureLevel] = {}
+        levels: dict[str, FeatureLevel] = {}
         if self._old:
             for count, releases in _BEFORE_KRAFT.items():
                 for release in releases:
                     names = [release, *(f"{release}-IV{number}" for number in range(count))]
-                    found |= dict.fromkeys(names, FeatureLevel(-1))
+                    levels |= dict.fromkeys(names, FeatureLevel(-1))
         for level in self._release.levels:
-            found[level.name] = level.level
+            levels[level.name] = level.level
         for level in self._release.levels:
             if level.since is not None:
-                found[level.release] = level.level
-        return found
+                levels[level.release] = level.level
+        return levels
 
     def _unknown_version(self, version: str) -> str:
         if not self._old:
@@ -220,7 +220,7 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
 
 @dataclass(frozen=True, slots=True)
 class FeatureOutcome:
-    """What came of a feature: the level that was asked for, and the refusal if there is one."""
+    """The result for a feature: the requested level, and the refusal if there is one."""
 
     feature: str
     level: int
@@ -230,15 +230,16 @@ class FeatureOutcome:
 def outcome_lines(
     operation: str, outcomes: Iterable[FeatureOutcome], *, dry_run: bool, say: Callable[[str], None]
 ) -> None:
-    """Says a line for each feature; ``operation`` is upgrade, downgrade, disable or delete.
+    """Prints a line for each feature with ``say``; ``operation`` is upgrade, downgrade, disable or
+    delete.
 
     Raises:
-        ToolError: Some were refused; it says how many.
+        ToolError: Some were refused; the text has the number.
     """
-    told = sorted(outcomes, key=lambda outcome: outcome.feature)
+    ordered = sorted(outcomes, key=lambda outcome: outcome.feature)
     removes = operation in ("disable", "delete")
     past = f"{operation}d"
-    for one in told:
+    for one in ordered:
         if one.refusal is None:
             to = "." if removes else f" to {one.level}."
             say(f"{one.feature} {'can be' if dry_run else 'was'} {past}{to}")
@@ -246,9 +247,9 @@ def outcome_lines(
             to = "" if removes else f" to {one.level}"
             cannot = "Can not" if dry_run else "Could not"
             say(f"{cannot} {operation} {one.feature}{to}. {one.refusal}")
-    failed = sum(one.refusal is not None for one in told)
+    failed = sum(one.refusal is not None for one in ordered)
     if failed:
-        raise ToolError(f"{failed} out of {len(told)} operation(s) failed.")
+        raise ToolError(f"{failed} out of {len(ordered)} operation(s) failed.")
 
 
 def _java_split(text: str) -> list[str]:
@@ -259,18 +260,18 @@ def _java_split(text: str) -> list[str]:
     return parts
 
 
-def print_features(known: "FeatureMetadata", compat: str) -> None:
+def print_features(metadata: "FeatureMetadata", compat: str) -> None:
     """A line for each supported feature, as the tool of the release ``compat`` prints them."""
-    speaks = KafkaFeaturesTool(compat)
-    for name, (low, high) in sorted(known.supported.items()):
+    tool = KafkaFeaturesTool(compat)
+    for name, (low, high) in sorted(metadata.supported.items()):
         line = DescribeLine(
             name,
-            speaks.level_text(name, low),
-            speaks.level_text(name, high),
-            speaks.level_text(name, known.finalized.get(name, 0)),
-            "-" if known.epoch is None else str(known.epoch),
+            tool.level_text(name, low),
+            tool.level_text(name, high),
+            tool.level_text(name, metadata.finalized.get(name, 0)),
+            "-" if metadata.epoch is None else str(metadata.epoch),
         )
-        print(speaks.described(line))
+        print(tool.described(line))
 
 
 _TABLE: Final = "kraft/features.json"
@@ -282,7 +283,9 @@ def level_names(release: str) -> dict[int, str]:
     content = pkgutil.get_data("featurewatch.controller", _TABLE)
     assert content is not None  # noqa: S101 - the package has its data
     table = json.loads(content)
-    known = table["releases"][release]
-    low, high = known["supported"]["metadata.version"]
-    stable = [one for one in table["metadata.version"] if low <= one["level"] <= high]
-    return {one["level"]: one["name"] for one in (*stable, *known["unstable_levels"])}
+    content_of_release = table["releases"][release]
+    low, high = content_of_release["supported"]["metadata.version"]
+    stable = [item for item in table["metadata.version"] if low <= item["level"] <= high]
+    return {
+        item["level"]: item["name"] for item in (*stable, *content_of_release["unstable_levels"])
+    }

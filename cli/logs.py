@@ -7,8 +7,8 @@ from typing import Final
 LIBRDKAFKA_FORMAT: Final = "%s [%s] %s"
 """How confluent-kafka hands librdkafka's own lines to a logger of ours."""
 
-# Each shutdown, each rebalance and each try to reach a bus that is away is told at high levels by
-# these; what of it matters is said by ours.
+# These log each shutdown, each rebalance and each retry of a bus at high levels; our own loggers
+# report what matters.
 _INNER: Final = (
     "faust",
     "aiokafka",
@@ -32,5 +32,5 @@ def set_up(*, verbose: bool) -> None:
 
 
 def is_ours(record: logging.LogRecord) -> bool:
-    """Whether a line is featurewatch's own; librdkafka's stand in its loggers beside ours."""
+    """Whether a line is featurewatch's own; librdkafka logs to our loggers too."""
     return record.msg != LIBRDKAFKA_FORMAT

@@ -86,8 +86,7 @@ def _expected(error: Exception) -> str | None:
     # Here, so that a command that does not fail need not import what others may fail of.
     from featurewatch.deploy.errors import StackError
     from featurewatch.pipeline.errors import PipelineError
-    from featurewatch.streams.bus import BusError
-    from featurewatch.streams.errors import PortTakenError
+    from featurewatch.streams.errors import BusError, PortTakenError
 
     if isinstance(error, PortTakenError):
         return f"{error} (web.source_port and web.worker_port)"

@@ -19,7 +19,7 @@ from featurewatch.pipeline.errors import RunError, reason_in
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.silver.query import SilverQuery
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

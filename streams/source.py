@@ -8,7 +8,7 @@ from featurewatch.streams.topics import Topic
 
 
 class Sink(Protocol):
-    """`streams.bus.Publisher`, or a list in a test."""
+    """`streams.bus.publisher.Publisher`, or a list in a test."""
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
         """Take an event, once there is room."""

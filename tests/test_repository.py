@@ -157,9 +157,9 @@ def test_the_readme_lists_the_commands() -> None:
         assert command is not None
         named.append(name)
         flags = {flag for param in command.params for flag in param.opts}
-        parts = set(command.list_commands(context)) if isinstance(command, click.Group) else set()
+        parts = set(getattr(command, "summaries", ()))
         assert set(rest) <= flags | parts, usage
-    assert sorted(named) == sorted(app.list_commands(context))
+    assert sorted(named) == sorted(app.summaries)
 
 
 def test_links_between_documents_lead_somewhere() -> None:

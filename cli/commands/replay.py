@@ -65,9 +65,11 @@ def replay(
 
             with _bar(opened) as phase:
                 replayed = run(opened, plan, phase, settings.limits())
-    for told in replayed.clusters:
-        print(json.dumps(_document(told)) if as_json else _line(told), flush=True)
-        _say(told.notes, told.problems)
+    for cluster_replay in replayed.clusters:
+        print(
+            json.dumps(_document(cluster_replay)) if as_json else _line(cluster_replay), flush=True
+        )
+        _say(cluster_replay.notes, cluster_replay.problems)
     if replayed.problems:
         raise Exit(ExitCode.FAILED)
 
@@ -77,27 +79,28 @@ def _say(*lines: list[str]) -> None:
         sys.stderr.write(f"featurewatch: {line}\n")
 
 
-def _document(told: "ClusterReplay") -> dict[str, object]:
+def _document(replayed: "ClusterReplay") -> dict[str, object]:
     return {
-        "cluster": told.cluster,
-        "from_offset": told.first if told.end >= 0 else None,
-        "to_offset": told.end - 1 if told.end >= 0 else None,
-        "records": told.records,
-        "messages": told.messages,
-        "problems": told.problems,
+        "cluster": replayed.cluster,
+        "from_offset": replayed.first if replayed.end >= 0 else None,
+        "to_offset": replayed.end - 1 if replayed.end >= 0 else None,
+        "records": replayed.records,
+        "messages": replayed.messages,
+        "problems": replayed.problems,
     }
 
 
-def _line(told: "ClusterReplay") -> str:
-    if told.end < 0:
-        return f"cluster {told.cluster}: nothing could be read"
-    offsets = f"offsets {told.first} to {told.end - 1}"
-    return f"cluster {told.cluster}: {offsets}, {told.records} records, {told.messages} messages"
+def _line(replayed: "ClusterReplay") -> str:
+    if replayed.end < 0:
+        return f"cluster {replayed.cluster}: nothing could be read"
+    offsets = f"offsets {replayed.first} to {replayed.end - 1}"
+    counts = f"{replayed.records} records, {replayed.messages} messages"
+    return f"cluster {replayed.cluster}: {offsets}, {counts}"
 
 
 @contextmanager
 def _bar(lake: "Lake") -> Iterator["Phase"]:
-    """Shows on a terminal how far the replay is, as Spark's tasks tell it."""
+    """Shows the replay's progress on a terminal, by Spark's tasks."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -118,7 +121,9 @@ def _bar(lake: "Lake") -> Iterator["Phase"]:
             tracker = lake.session.sparkContext.statusTracker()
             while not stop.wait(_LOOK_S):
                 stages = (tracker.getStageInfo(number) for number in tracker.getActiveStageIds())
-                bar.update(task, completed=sum(one.numCompletedTasks for one in stages if one))
+                bar.update(
+                    task, completed=sum(stage.numCompletedTasks for stage in stages if stage)
+                )
 
         watcher = threading.Thread(target=follow, daemon=True)
         watcher.start()

@@ -1,1 +1,1 @@
-"""What a command is told: settings, shared options, Kafka client properties."""
+"""Settings, shared options and Kafka client properties of the commands."""

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featurewatch.cli.config.options import bus_flags
-from featurewatch.streams.bus import BusSettings
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.cli.config.values import (
+    ENVIRONMENT,
+    TOPIC_NAME,
+    TOPIC_NAME_LENGTH,
+    checked_addresses,
+)
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import PREFIX
 
 if TYPE_CHECKING:
     from featurewatch.cli.config.settings import Settings
 
-ENVIRONMENT: Final = "FEATUREWATCH_"
-TOPIC_NAME: Final = r"^[A-Za-z0-9._-]+$"
-TOPIC_NAME_LENGTH: Final = 200
 _NO_SETTING: Final = "FEATUREWATCH_CACHE"
 
 
@@ -24,14 +26,8 @@ def load_bus(config: Path | None, bus: str, prefix: str) -> BusSettings:
 
     Where flags alone name it, the settings are not loaded: pydantic takes longer than the topics.
     """
-    found = None if config or _is_environment_set() else _from_flags(bus, prefix)
-    return found or _loaded(config, bus, prefix).bus_settings()
-
-
-def checked_addresses(text: str) -> str:
-    """A comma list of addresses without spaces and empty parts; raises `ValueError`."""
-    parse_addresses(text)
-    return ",".join(part.strip() for part in text.split(",") if part.strip())
+    settings = None if config or _is_environment_set() else _from_flags(bus, prefix)
+    return settings or _loaded(config, bus, prefix).bus_settings()
 
 
 def _from_flags(bus: str, prefix: str) -> BusSettings | None:

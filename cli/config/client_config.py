@@ -1,11 +1,8 @@
 """Java properties files, as far as Kafka's tools are configured by them."""
 
-import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +19,7 @@ def read_properties(file: Path) -> dict[str, str]:
     r"""The properties of a file, read as ``java.util.Properties`` does.
 
     It is Latin-1; a line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX``
-    and the like stand for what they do in Java.
+    and the like are escapes as in Java.
 
     Raises:
         UsageError: The file cannot be read, or a line is no property.
@@ -33,18 +30,18 @@ def read_properties(file: Path) -> dict[str, str]:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     if b"\0" in content:
         raise UsageError(f"{file} is no properties file: it is not text")
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in lines_in(content):
         name, value = pair_in(line)
         if not name or not re.search(r"[=:\s]", line.strip()):
             raise UsageError(f"{file} line {number} is no property: write name=value")
-        found[name] = value
-    return found
+        properties[name] = value
+    return properties
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What a client's properties say: how to log in, how long to wait, and what is not used."""
+    """A client's properties: its login, its timeouts, and warnings about unused ones."""
 
     security: "Security"
     timeout_s: float | None = None
@@ -90,6 +87,8 @@ def _seconds(file: Path, properties: Mapping[str, str], key: str) -> float | Non
 
 def _check_keys(file: Path, properties: Mapping[str, str]) -> Iterator[str]:
     """A warning for each key without effect; raises where a login may depend on it."""
+    import difflib  # here: only a file of properties needs it
+
     keys = _keys()
     for key in properties:
         if key in keys["used"] or key in keys["harmless"]:
@@ -109,7 +108,10 @@ _UNUSED_GROUPS: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
 
 def _keys() -> dict[str, list[str]]:
     """An admin client's keys: ``used``, without effect (``unused``), and those that merely tune."""
-    found: dict[str, list[str]] = json.loads(
-        files(__package__).joinpath("client_config.json").read_text()
-    )
-    return found
+    import json
+    import pkgutil
+
+    content = pkgutil.get_data(__package__, "client_config.json")
+    assert content is not None  # noqa: S101 - the package has its data
+    keys: dict[str, list[str]] = json.loads(content)
+    return keys

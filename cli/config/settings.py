@@ -15,13 +15,18 @@ from pydantic_settings import (
 )
 
 from featurewatch.agents.settings import WorkerSettings, default_directory
-from featurewatch.cli.config.bus import TOPIC_NAME, TOPIC_NAME_LENGTH, checked_addresses
 from featurewatch.cli.config.client_config import read_properties
-from featurewatch.cli.config.validation import ENVIRONMENT, explain_validation_error
+from featurewatch.cli.config.validation import explain_validation_error
+from featurewatch.cli.config.values import (
+    ENVIRONMENT,
+    TOPIC_NAME,
+    TOPIC_NAME_LENGTH,
+    checked_addresses,
+)
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.streams import yaml_file
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.zookeeper.settings import parse_hosts
 
 
@@ -121,7 +126,7 @@ class Settings(BaseSettings):
         env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
     )
     content: ClassVar[dict[str, Any]] = {}
-    """what stands in the configuration file"""
+    """the content of the configuration file"""
 
     bus: BusSection = Field(default_factory=BusSection)
     clusters: list[ClusterSection] = Field(default_factory=list)
@@ -220,7 +225,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def embedded_bus_file(data_directory: Path) -> Path:
-    """Where a running embedded bus says how it is reached."""
+    """The file in which a running embedded bus writes its address."""
     return data_directory / "bus" / "bootstrap-servers"
 
 

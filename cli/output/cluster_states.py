@@ -7,17 +7,17 @@ from confluent_kafka import Message
 
 from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, Snapshot
 from featurewatch.streams.topics import ALERTS, STATE
 
 STALE_AFTER_MS: Final = 60_000
-"""A worker that hears of its sources publishes a state every few seconds."""
+"""A worker whose sources publish publishes a state every few seconds."""
 
 
 class ClusterStates:
-    """What is said of the clusters now; ``cluster``: only of this one (empty: all).
+    """The newest snapshot and the alerts of each cluster, or only of ``cluster``.
 
     Raises what `TopicReader` does.
     """
@@ -28,17 +28,17 @@ class ClusterStates:
         self._cluster = cluster
         self._state_topic = bus.topic(STATE)
         self._reader = TopicReader(bus, STATE, ALERTS)
-        for _ in self._taken(self._reader.read_existing()):
+        for _ in self._applied(self._reader.read_existing()):
             pass
 
     @property
     def error(self) -> str | None:
-        """Why nothing new can come, if so."""
+        """Why no message can arrive, if so."""
         return self._reader.error
 
     def poll(self, wait_s: float) -> Iterator[Snapshot | Alert]:
-        """What is new within ``wait_s`` seconds; it is on the board then."""
-        return self._taken(self._reader.poll(wait_s))
+        """New outputs within ``wait_s`` seconds; the states contain them then."""
+        return self._applied(self._reader.poll(wait_s))
 
     def firing(self, cluster: str | None = None) -> list[Alert]:
         """The alerts that fire, of one cluster or of all."""
@@ -49,10 +49,10 @@ class ClusterStates:
         ]
 
     def unknown_reasons(self, now_ms: int) -> list[str]:
-        """Why it cannot be said that all is well, in words; nothing: it can."""
+        """Reasons why the state is unknown; empty if it is known."""
         if not self.snapshots:
-            what = f"the cluster {self._cluster}" if self._cluster else "any cluster"
-            return [f"nothing is known of {what} yet: is it watched, and does a worker run?"]
+            scope = f"the cluster {self._cluster}" if self._cluster else "any cluster"
+            return [f"nothing is known of {scope} yet: is it watched, and does a worker run?"]
         return [
             reason
             for _, snapshot in sorted(self.snapshots.items())
@@ -60,10 +60,10 @@ class ClusterStates:
         ]
 
     def close(self) -> None:
-        """Lets go of the bus."""
+        """Closes the consumer."""
         self._reader.close()
 
-    def _taken(self, messages: Iterable[Message]) -> Iterator[Snapshot | Alert]:
+    def _applied(self, messages: Iterable[Message]) -> Iterator[Snapshot | Alert]:
         for message in messages:
             if message.topic() == self._state_topic:
                 for snapshot in decode_messages([message], decode_snapshot):
@@ -78,7 +78,7 @@ class ClusterStates:
 
 
 def staleness(snapshot: Snapshot, now_ms: int) -> str | None:
-    """Why a snapshot may not be how the cluster is now, in words."""
+    """Why a snapshot may be out of date; None if it is not."""
     age_ms = now_ms - snapshot.at_ms
     if age_ms > STALE_AFTER_MS:
         return f"{snapshot.cluster}: last heard of {age_ms // 1000:,} s ago: does a worker run?"

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from featurewatch.cli.output import rendering
 from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES

@@ -1,4 +1,4 @@
-"""How things are shown: tables and colour for people on a terminal, JSON for programs."""
+"""Renders results: tables and colour for people at a terminal, JSON for programs."""
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -94,7 +94,7 @@ def snapshot_line(snapshot: Snapshot) -> Text:
     levels = ", ".join(
         f"{plain(name)} {level_name(name, level)}" for name, level in snapshot.finalized.items()
     )
-    nodes = sum(len(each.nodes) for each in snapshot.classes)
+    nodes = sum(len(node_class.nodes) for node_class in snapshot.classes)
     line = Text(f"{clock(snapshot.at_ms)}  {plain(snapshot.cluster)}  ")
     line.append(f"revision {snapshot.revision}", style="bold")
     line.append(f", epoch {snapshot.epoch}: {levels or 'nothing finalized'}; {nodes} nodes in ")
@@ -106,7 +106,7 @@ def snapshot_line(snapshot: Snapshot) -> Text:
 def state_view(
     snapshot: Snapshot, alerts: Iterable[Alert], doubt: str | None = None
 ) -> list[Table | Text]:
-    """A cluster on one screen: features × classes of nodes, where it stands, what is wrong.
+    """A cluster on one screen: features × classes of nodes, its status, what is wrong.
 
     ``doubt``: why it may not be so now; then nothing is shown as healthy.
     """
@@ -125,8 +125,10 @@ def state_view(
         line.append(f"  {plain(alert.summary)}")
         parts.append(line)
     if len(firing) > MAX_ALERTS:
-        more = len(firing) - MAX_ALERTS
-        parts.append(Text(f"  and {more:,} more alerts: featurewatch alerts", style="bold red"))
+        hidden_count = len(firing) - MAX_ALERTS
+        parts.append(
+            Text(f"  and {hidden_count:,} more alerts: featurewatch alerts", style="bold red")
+        )
     if doubt:
         parts.append(Text(f"  {plain(doubt)}", style="bold yellow"))
     elif not firing:
@@ -154,19 +156,19 @@ def _matrix(snapshot: Snapshot) -> list[Table | Text]:
     shown = columns[:MAX_COLUMNS]
     for title, _ in shown:
         table.add_column(title)
-    features = {name for each in snapshot.classes for name in each.ranges}
+    features = {name for node_class in snapshot.classes for name in node_class.ranges}
     for name in sorted(features | set(snapshot.finalized)):
         level = snapshot.finalized.get(name, FeatureLevel(0))
         cells = [
-            _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
-            for _, each in shown
+            _cell(node_class.ranges.get(name), (node_class.role, node_class.nodes[0], name) in bad)
+            for _, node_class in shown
         ]
         # Text, since a plain string could hold marks that the table would obey.
         table.add_row(Text(plain(name)), level_name(name, level), *cells)
     hidden = columns[MAX_COLUMNS:]
     if not hidden:
         return [table]
-    nodes = sum(len(each.nodes) for _, each in hidden)
+    nodes = sum(len(node_class.nodes) for _, node_class in hidden)
     return [table, Text(f"  and {len(hidden):,} more classes with {nodes:,} nodes", style="yellow")]
 
 
@@ -178,18 +180,21 @@ def _columns(
     Where not all can be shown, those with incompatible nodes and then the large ones come first.
     """
     columns: dict[tuple[Any, ...], tuple[list[str], CapabilityClass]] = {}
-    for each in classes:
-        key = (each.nodes, tuple(sorted(each.ranges.items())), each.complete)
-        roles, _ = columns.setdefault(key, ([], each))
-        roles.append(f"{each.role}s{_notes(each.fenced, each.silent)}")
-    found = [(f"{' and '.join(roles)} {ids(each.nodes)}", each) for roles, each in columns.values()]
-    if len(found) > MAX_COLUMNS:
-        found.sort(key=lambda item: (not _has(bad, item[1]), -len(item[1].nodes)))
-    return found
+    for node_class in classes:
+        key = (node_class.nodes, tuple(sorted(node_class.ranges.items())), node_class.complete)
+        roles, _ = columns.setdefault(key, ([], node_class))
+        roles.append(f"{node_class.role}s{_notes(node_class.fenced, node_class.silent)}")
+    titled = [
+        (f"{' and '.join(roles)} {ids(node_class.nodes)}", node_class)
+        for roles, node_class in columns.values()
+    ]
+    if len(titled) > MAX_COLUMNS:
+        titled.sort(key=lambda item: (not _has(bad, item[1]), -len(item[1].nodes)))
+    return titled
 
 
-def _has(bad: Collection[tuple[Role, NodeId]], each: CapabilityClass) -> bool:
-    return any((each.role, node) in bad for node in each.nodes)
+def _has(bad: Collection[tuple[Role, NodeId]], node_class: CapabilityClass) -> bool:
+    return any((node_class.role, node) in bad for node in node_class.nodes)
 
 
 def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
@@ -199,7 +204,7 @@ def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
 
 def _notes(fenced: Sequence[NodeId], silent: Sequence[NodeId]) -> str:
     groups = ((fenced, "fenced"), (silent, "silent"))
-    notes = [f"{ids(group)} {word}" for group, word in groups if group]
+    notes = [f"{ids(group)} {note}" for group, note in groups if group]
     return f" ({', '.join(notes)})" if notes else ""
 
 
@@ -213,8 +218,8 @@ def ids(nodes: Sequence[int]) -> str:
             runs.append([node, node])
     shown = runs[:MAX_RUNS]
     text = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
-    more = len(nodes) - sum(high - low + 1 for low, high in shown)
-    return f"{text} and {more:,} more" if more else text
+    hidden_count = len(nodes) - sum(high - low + 1 for low, high in shown)
+    return f"{text} and {hidden_count:,} more" if hidden_count else text
 
 
 def level(feature: str, number: int) -> str:

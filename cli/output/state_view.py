@@ -9,7 +9,7 @@ from rich.text import Text
 
 from featurewatch.cli.output import rendering
 from featurewatch.cli.output.cluster_states import ClusterStates, staleness
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.outputs import Snapshot
 
 _REFRESH_S = 0.25

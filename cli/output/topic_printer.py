@@ -1,4 +1,4 @@
-"""Prints an output topic: what is there in order, then what comes."""
+"""Prints an output topic: the existing messages in order, then new ones."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from featurewatch.cli.output import rendering
 from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.topics import Topic
 

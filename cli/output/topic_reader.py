@@ -1,4 +1,4 @@
-"""Reads the output topics: what is there now, and what comes."""
+"""Reads the output topics: the existing messages, then new ones."""
 
 import logging
 import time
@@ -8,7 +8,8 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from featurewatch.cli.errors import UsageError
-from featurewatch.streams.bus import BusError, BusSettings, BusUnavailableError
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.topics import Topic
 
 LOG: Final = logging.getLogger("featurewatch.cli")
@@ -39,7 +40,7 @@ class TopicReader:
                     "group.id": "featurewatch-cli",
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
-                    "fetch.wait.max.ms": 100,
+                    "fetch.wait.max.ms": 25,  # so soon the end of an empty partition is known
                     "error_cb": self._note,
                 },
                 logger=LOG,
@@ -55,11 +56,11 @@ class TopicReader:
 
     @property
     def error(self) -> str | None:
-        """Why nothing can come now, in one line; None: as far as is known it can."""
+        """Why no message can arrive now, in one line; None: nothing is known to prevent it."""
         return self._trouble
 
     def read_existing(self) -> Iterator[Message]:
-        """What stands on the topics now; then it ends."""
+        """The messages that the topics have now."""
         left = {(place.topic, place.partition) for place in self._partitions}
         deadline = time.monotonic() + _TIMEOUT_S
         while left:
@@ -78,7 +79,7 @@ class TopicReader:
                 left.discard((message.topic() or "", message.partition() or 0))
 
     def poll(self, wait_s: float) -> Iterator[Message]:
-        """What comes within ``wait_s`` seconds; may be called again and again."""
+        """New messages within ``wait_s`` seconds; may be called repeatedly."""
         deadline = time.monotonic() + wait_s
         while (left_s := deadline - time.monotonic()) > 0:
             message = self._consumer.poll(min(left_s, _SLICE_S))
@@ -93,13 +94,13 @@ class TopicReader:
             self._say(None)
 
     def close(self) -> None:
-        """Lets go of the bus."""
+        """Closes the consumer."""
         self._consumer.close()
 
     def _is_end(self, message: Message) -> bool:
-        """Whether it says that a partition was read to its end; raises what will not pass."""
+        """Whether a partition was read to its end; raises errors that are permanent."""
         error = message.error()
-        assert error is not None  # noqa: S101 - both callers have looked
+        assert error is not None  # noqa: S101 - both callers have checked
         if error.code() == KafkaError._PARTITION_EOF:
             return True
         if error.fatal() or (error.code() > 0 and not error.retriable()):
@@ -113,18 +114,18 @@ class TopicReader:
         deadline = time.monotonic() + _FIND_S
         while True:
             try:
-                found = self._consumer.list_topics(name, timeout=_SLICE_S).topics[name]
+                metadata = self._consumer.list_topics(name, timeout=_SLICE_S).topics[name]
                 break
             except KafkaException as error:
                 if time.monotonic() > deadline:
                     raise BusUnavailableError(self._unreachable(error.args[0])) from None
             self._consumer.poll(0)
-        if found.error is not None:
+        if metadata.error is not None:
             raise BusError(
                 f"there is no topic {name} on the bus at {self._bus.bootstrap_servers} "
-                f"({found.error.str()}): has a worker run there, with this prefix?"
+                f"({metadata.error.str()}): has a worker run there, with this prefix?"
             )
-        return [TopicPartition(name, number, 0) for number in sorted(found.partitions)]
+        return [TopicPartition(name, number, 0) for number in sorted(metadata.partitions)]
 
     def _answers(self) -> bool:
         try:
@@ -141,7 +142,7 @@ class TopicReader:
         )
 
     def _note(self, error: KafkaError) -> None:
-        """librdkafka's own troubles: it goes on by itself, and the reader waits."""
+        """librdkafka's own errors: it retries by itself, and the reader waits."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._say(f"{self._unreachable(error)}; waiting for it")
         else:
@@ -151,7 +152,7 @@ class TopicReader:
         if (error is None) == (self._trouble is None):
             return
         self._trouble = error
-        # Before the topics are assigned the caller is told, by what is raised.
+        # Before the topics are assigned the caller gets an exception.
         if error is not None and hasattr(self, "_partitions"):
             LOG.warning("%s", error)
         elif hasattr(self, "_partitions"):

@@ -1,4 +1,4 @@
-"""The image of a cluster as it is now, without a bus and without a worker: read once, then done."""
+"""Reads the image of a cluster once, without a bus and without a worker."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ _SOURCES: Final = {
 }
 """By the topic that a source publishes to."""
 _ANSWER_S: Final = 2.0
-"""Whoever does not tell the cluster's id by then will not: it listens, or has the right, or not."""
+"""A node that has not returned the cluster's id by then will not: it is down, or refuses."""
 
 
 class ClusterNotReadError(Exception):
@@ -52,15 +52,15 @@ class NothingCommittedError(ClusterNotReadError):
 def read_image(
     cluster: ClusterSection, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
 ) -> ClusterImage:
-    """What the sources of a watched cluster tell until each has caught up.
+    """Folds the events of a cluster's sources until each has caught up.
 
-    ``timeout_s`` is how long nothing new may be heard of what has not caught up. ``settle_ms`` is
+    ``timeout_s`` is how long a source that has not caught up may make no progress. ``settle_ms`` is
     for a log directory: how long a record must have stood to count as committed
     (`streams.kraft.directory.commit_rule`); 0 takes all that is there.
 
     Raises:
         UsageError: The cluster is not described so that it could be read.
-        NotSeenError: It did not answer in time, or what it says cannot be read.
+        ClusterNotReadError: It made no progress in time, or cannot be read.
     """
     return asyncio.run(_read(cluster, timeout_s, settle_ms))
 
@@ -68,10 +68,10 @@ def read_image(
 async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None) -> ClusterImage:
     secured = client_security(cluster)
     cluster_id = await _learn(cluster, secured, timeout_s)
-    into = _FoldingSink(ClusterImage(cluster_id))
-    sources = _sources(cluster, cluster_id, secured, into, settle_ms)
+    sink = _FoldingSink(ClusterImage(cluster_id))
+    sources = _sources(cluster, cluster_id, secured, sink, settle_ms)
     tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
-    tasks.append(asyncio.ensure_future(into.settled(frozenset(sources), timeout_s)))
+    tasks.append(asyncio.ensure_future(sink.settled(frozenset(sources), timeout_s)))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -81,17 +81,17 @@ async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None
     for end in ended:
         if isinstance(end, Exception):
             raise end
-    if not into.image.ready:
-        said = (source.report() for source in sources.values())
-        troubles = dict.fromkeys(one.detail or one.last_error for one in said)
-        if why := "; ".join(filter(None, troubles)):
+    if not sink.image.ready:
+        reports = (source.report() for source in sources.values())
+        errors = dict.fromkeys(report.detail or report.last_error for report in reports)
+        if why := "; ".join(filter(None, errors)):
             raise ClusterNotReadError(f"{_name(cluster)} was not read to its end: {why}")
         raise NothingCommittedError(f"nothing in {_name(cluster)} is known to be committed")
-    return into.image
+    return sink.image
 
 
 class _FoldingSink:
-    """A sink that takes what sources say into an image."""
+    """A sink that folds the events of sources into an image."""
 
     error: str | None = None
 
@@ -101,7 +101,7 @@ class _FoldingSink:
         self._progress_s = 0.0
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        """Takes in an event."""
+        """Folds an event."""
         if isinstance(event, DeadLetter):
             return  # the source's report has it
         source = _SOURCES[topic.short_name]
@@ -115,27 +115,27 @@ class _FoldingSink:
     async def flush(self) -> None:
         """There is nothing to wait for."""
 
-    async def settled(self, wanted: frozenset[str], timeout_s: float) -> None:
-        """Waits until each of these sources has caught up or cannot read, while one comes further.
+    async def settled(self, names: frozenset[str], timeout_s: float) -> None:
+        """Waits until each of these sources has caught up or stalled, while one makes progress.
 
-        Whoever has caught up goes on telling: a quiet log has a record twice a second. That counts
-        only while nothing is known: what is at the end of a log directory may have to stand a while
-        before it counts.
+        A source that has caught up still publishes: a quiet log has a record twice a second. That
+        is progress only until the image is ready: the end of a log directory may have to be old
+        enough to count as committed.
         """
         now = asyncio.get_running_loop().time
         self._progress_s = now()
-        while not self._over(wanted) and (left_s := self._progress_s + timeout_s - now()) > 0:
+        while not self._over(names) and (left_s := self._progress_s + timeout_s - now()) > 0:
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), left_s)
 
-    def _over(self, wanted: frozenset[str]) -> bool:
+    def _over(self, names: frozenset[str]) -> bool:
         stalled = {
             source
             for source, status in self.image.sources.items()
             if status.state is SourceState.STALLED
         }
-        done = wanted <= stalled | self.image.caught_up
+        done = names <= stalled | self.image.caught_up
         return done and (self.image.ready or bool(stalled))
 
 
@@ -160,19 +160,19 @@ def _sources(
     settle_ms: int | None,
 ) -> dict[str, _Source]:
     """The sources by name."""
-    found: dict[str, _Source] = {}
+    by_name: dict[str, _Source] = {}
     if cluster.controllers or cluster.log_directory:
         settings = replace(kraft_settings(cluster, cluster_id, secured), heartbeat_ms=_HEARTBEAT_MS)
         if settle_ms is not None:
             settings = replace(settings, log_directory_settle_ms=settle_ms)
-        found[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
+        by_name[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
     if cluster.servers:
-        found[Authority.ANSWERS] = ApiVersionsSource(
+        by_name[Authority.ANSWERS] = ApiVersionsSource(
             api_versions_settings(cluster, cluster_id, secured), into
         )
     if cluster.zookeeper:
-        found[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
-    return found
+        by_name[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
+    return by_name
 
 
 async def _from_the_beginning() -> None:
@@ -180,7 +180,7 @@ async def _from_the_beginning() -> None:
 
 
 async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -> ClusterId:
-    """The cluster's id: from the settings, from its files, or from whoever tells it."""
+    """The cluster's id: from the settings, from its files, or from a node."""
     nodes = cluster.controllers or cluster.servers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
         raise UsageError(
@@ -192,8 +192,8 @@ async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -
     if cluster.log_directory is not None:
         if not cluster.log_directory.is_dir():
             raise UsageError(f"there is no directory {cluster.log_directory}")
-        if found := cluster_id_in_files(cluster.log_directory):
-            return found
+        if cluster_id := cluster_id_in_files(cluster.log_directory):
+            return cluster_id
     if nodes:
         deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
         return await _ask(cluster, secured, deadline)
@@ -203,19 +203,19 @@ async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -
 
 
 class _NullSink:
-    """A sink for a source of which only the cluster's id is wanted."""
+    """A sink for a source that is run only for the cluster's id."""
 
     error: str | None = None
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        """Forgets an event."""
+        """Drops an event."""
 
     async def flush(self) -> None:
         """There is nothing to wait for."""
 
 
 async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:
-    """The id that ZooKeeper has: without one its source publishes nothing, its state included."""
+    """The id in ZooKeeper; without one its source publishes nothing, not even its state."""
     source = ZookeeperSource(zookeeper_settings(cluster), _NullSink())
     running = asyncio.ensure_future(source.run())
     now = asyncio.get_running_loop().time
@@ -224,9 +224,9 @@ async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:
         while source.cluster is None:
             if running.done():
                 running.result()
-            said = source.report()
-            if said.state is SourceState.STALLED or now() >= deadline:
-                why = said.detail or said.last_error or "it does not answer"
+            report = source.report()
+            if report.state is SourceState.STALLED or now() >= deadline:
+                why = report.detail or report.last_error or "it does not answer"
                 raise ClusterNotReadError(f"{_name(cluster)} was not read: {why}")
             await asyncio.sleep(0.05)
         return source.cluster
@@ -240,12 +240,12 @@ async def _ask(cluster: ClusterSection, secured: Security, deadline: float) -> C
     peers = ConnectionPool(settings)
     try:
         while True:
-            found = await discover_nodes(settings, peers, ())
-            if found.cluster is not None:
-                return found.cluster
-            # How to name a controller that shall be asked for its features is not to the point.
-            remarks = [remark for remark in found.warnings if "id@host:port" not in remark]
-            why = "; ".join(remarks) or "nobody tells it"
+            discovered = await discover_nodes(settings, peers, ())
+            if discovered.cluster is not None:
+                return discovered.cluster
+            # How to configure a controller whose features are polled is irrelevant for the id.
+            warnings = [warning for warning in discovered.warnings if "id@host:port" not in warning]
+            why = "; ".join(warnings) or "nobody tells it"
             if asyncio.get_running_loop().time() >= deadline:
                 raise ClusterNotReadError(
                     f"the cluster id of {_name(cluster)} is not known ({why}): give --cluster-id "

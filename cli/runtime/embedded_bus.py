@@ -16,7 +16,7 @@ from featurewatch.deploy.kafka.specs import single_bus
 def run_embedded_bus(settings: Settings) -> Iterator[None]:
     """Starts the embedded bus for as long as the context lasts, unless a bus is named.
 
-    What stands on it stays for the next time. ``settings`` come to name it.
+    Its topics persist for the next time. ``settings`` are changed to name it.
 
     Raises:
         UsageError: Another process runs it, or its directory cannot be written.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def default_lake(settings: Settings) -> str:
-    """Where the lake is if nobody says so."""
+    """The lake's default directory."""
     return str(settings.worker.data_directory / "lake")
 
 
@@ -33,7 +33,7 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
 
     Raises:
         UsageError: No lake is named.
-        LakeError: Its tables are not as they must be: here, or as Spark says of them inside.
+        LakeError: Its tables are not as they must be: here, or as Spark reports inside.
     """
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
@@ -60,14 +60,14 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
             logging.getLogger("pyspark").info("%s", trace)
             raise LakeError(f"the lake {root} cannot be used: {reason_in(trace)}") from error
         finally:
-            session.sparkContext.setLogLevel("OFF")  # what it says while it ends is no news
+            session.sparkContext.setLogLevel("OFF")  # its messages while it ends are of no use
             session.stop()
 
 
 @contextlib.contextmanager
 def _quiet_stdout() -> Iterator[None]:
     """Nothing that is started inside writes to our stdout: Delta counts there what it removed, and
-    stdout is for those who read what the command says."""
+    stdout is for the command's results."""
     sys.stdout.flush()
     ours = os.dup(1)
     try:

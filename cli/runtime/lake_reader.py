@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def open_reader(root: str) -> "LakeReader":
-    """The lake that is meant: without a name, that which `pipeline run` fills."""
+    """Opens a lake; without a name the one that `pipeline run` fills."""
     require_package("deltalake")
     from featurewatch.pipeline.lake.reader import LakeReader
 

@@ -8,7 +8,8 @@ from typing import Final
 from featurewatch.agents.timers import source_status, topic_of_source
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.cluster_states import ClusterStates
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.types import ClusterId

@@ -1,4 +1,4 @@
-"""Runs what runs for long: until a signal asks for the end."""
+"""Runs the sources and the worker until a signal."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,8 @@ from featurewatch.cli.config.settings import Settings, WebSection
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.output.live_printer import LivePrinter
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
@@ -68,7 +69,7 @@ async def ensure_bus(bus: BusSettings) -> None:
     """Makes featurewatch's topics where they are missing; does not outlive its cancellation.
 
     Raises:
-        streams.bus.BusError: The bus does not answer, or cannot be used as it is set up.
+        streams.bus.BusError: The bus is unreachable, or cannot be used as it is set up.
     """
     await _in_daemon_thread(lambda: ensure_topics(bus, timeout_s=_REACH_S))
 
@@ -120,7 +121,7 @@ async def run_watch(watch: SourceRunner) -> None:
 
 
 async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
-    """Runs the sources and a worker, and tells what they say, until cancelled or one fails."""
+    """Runs the sources and a worker, and prints their outputs, until cancelled or one fails."""
     bus = settings.bus_settings()
     await ensure_bus(bus)
     with LivePrinter(bus, as_json=as_json) as teller:

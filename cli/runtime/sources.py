@@ -13,7 +13,8 @@ from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
-from featurewatch.streams.bus import Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.directory.files import cluster_id_of
@@ -36,7 +37,7 @@ _RETRY_S: Final = 2.0
 class WatchedCluster:
     """One configured cluster: first its id is learned, then its sources run.
 
-    Raises `UsageError` for what can be seen to be wrong before anything is asked.
+    Raises `UsageError` for settings that are wrong, before any request.
     """
 
     def __init__(self, cluster: ClusterSection) -> None:
@@ -106,14 +107,14 @@ class WatchedCluster:
         await run_all(running)
 
     async def _learn(self, znodes: ZookeeperSource | None) -> ClusterId:
-        """The cluster's id, from the settings or from whoever tells it first."""
+        """The cluster's id, from the settings or from the first node that returns it."""
         cluster = self._cluster
         if cluster.cluster_id:
             return ClusterId(cluster.cluster_id)
         if cluster.log_directory is not None:
-            found = cluster_id_in_files(cluster.log_directory)
-            if found is not None:
-                return found
+            cluster_id = cluster_id_in_files(cluster.log_directory)
+            if cluster_id is not None:
+                return cluster_id
         settings = ApiVersionsSettings.parse(
             cluster.servers, cluster.controllers, security=self._security
         )
@@ -123,13 +124,13 @@ class WatchedCluster:
             nodes = await discover_nodes(settings, ConnectionPool(settings), ())
             if nodes.cluster is not None:
                 return nodes.cluster
-            # How to name a controller that shall be asked for its features is not to the point.
-            remarks = [remark for remark in nodes.warnings if "id@host:port" not in remark]
-            why = "; ".join(remarks) or f"{self.name} does not answer"
-            trouble = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
-            if trouble != self._trouble:
-                LOG.warning("%s: %s", self.name, trouble)
-                self._trouble = trouble
+            # How to configure a controller whose features are polled is irrelevant for the id.
+            warnings = [warning for warning in nodes.warnings if "id@host:port" not in warning]
+            why = "; ".join(warnings) or f"{self.name} does not answer"
+            reason = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
+            if reason != self._trouble:
+                LOG.warning("%s: %s", self.name, reason)
+                self._trouble = reason
             await asyncio.sleep(_RETRY_S)
 
 
@@ -148,21 +149,21 @@ def _check_directory(directory: Path, cluster_id: str) -> None:
 def cluster_id_in_files(directory: Path) -> ClusterId | None:
     """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
     try:
-        found = cluster_id_of(directory)
+        cluster_id = cluster_id_of(directory)
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
-    return ClusterId(found) if found is not None else None
+    return ClusterId(cluster_id) if cluster_id is not None else None
 
 
 def kraft_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
-    wanted = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
     if cluster.log_directory is not None:
-        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=wanted)
+        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=record_types)
     quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
-    return KraftSettings(cluster_id, quorum=quorum, wanted=wanted)
+    return KraftSettings(cluster_id, quorum=quorum, wanted=record_types)
 
 
 def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
@@ -187,7 +188,7 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
 def api_versions_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> ApiVersionsSettings:
-    """How the nodes of a cluster are asked."""
+    """How the nodes of a cluster are polled."""
     return ApiVersionsSettings.parse(cluster.servers, "", cluster=cluster_id, security=security)
 
 
@@ -239,7 +240,7 @@ class SourceRunner:
 
 async def run_all(running: Iterable[object]) -> None:
     """Runs coroutines until one fails, and raises what it raised; the others are cancelled."""
-    tasks = [asyncio.ensure_future(each) for each in running]  # type: ignore[call-overload]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in running]  # type: ignore[call-overload]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         for task in done:
@@ -250,8 +251,8 @@ async def run_all(running: Iterable[object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _tell(trouble: str | None) -> None:
-    if trouble:
-        LOG.warning("%s", trouble)
+def _tell(error: str | None) -> None:
+    if error:
+        LOG.warning("%s", error)
     else:
         LOG.info("the bus takes messages again")

@@ -48,9 +48,9 @@ def _fetch(coordinate: str, path: Path, reporter: Reporter) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=".part-", dir=path.parent) as staging:
             context = MavenContext(repo_cache=Path(staging))
-            found = Path(context.project(group, artifact).at_version(version).artifact().resolve())
-            reporter.on_received(found.stat().st_size)
-            found.replace(path)
+            jar = Path(context.project(group, artifact).at_version(version).artifact().resolve())
+            reporter.on_received(jar.stat().st_size)
+            jar.replace(path)
     except (requests.RequestException, OSError, RuntimeError) as error:
         raise ArtifactError(
             f"{coordinate} could not be fetched ({' '.join(str(error).split())[:200]}); Maven "

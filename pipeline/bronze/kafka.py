@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from featurewatch.pipeline.errors import TopicError
-from featurewatch.streams.bus import BusSettings
-from featurewatch.streams.bus.settings import LOG
+from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.topics import ALL, STATE
 
 INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)

@@ -30,7 +30,7 @@ from featurewatch.pipeline.bronze.kafka import (
 from featurewatch.pipeline.errors import LakeError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from featurewatch.streams.bus import BusUnavailableError, Publisher, last_log_position
+from featurewatch.streams.bus.positions import last_log_position
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.events import DeadLetter, LogGap
 from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS

@@ -1,4 +1,4 @@
-"""Where a node listens: ``host:port``, IPv6 hosts in brackets."""
+"""The address of a node: ``host:port``, IPv6 hosts in brackets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Read ``host:port`` or ``[v6]:port``; `ValueError` says what is wrong with it."""
+        """Reads ``host:port`` or ``[v6]:port``; raises `ValueError` with the reason."""
         host, colon, port = text.strip().rpartition(":")
         if not colon or not host:
             raise ValueError(f"{text!r} is no address: write host:port")
@@ -33,7 +33,7 @@ class Address:
 
 
 def parse_addresses(addresses: str | Iterable[str]) -> tuple[Address, ...]:
-    """Read a comma list or several texts; empty parts are skipped, duplicates kept once."""
+    """Reads a comma list or several texts, without empty parts and duplicates."""
     texts = addresses.split(",") if isinstance(addresses, str) else addresses
     parsed = (Address.parse(text) for text in texts if text.strip())
     return tuple(dict.fromkeys(parsed))

@@ -8,7 +8,6 @@ checked against the bytes present, and fields of a newer Kafka are skipped.
 
 import datetime
 import struct
-import uuid
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
@@ -16,11 +15,12 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kio.schema.errors import ErrorCode
     from kio.static.primitive import i32Timedelta, i64Timedelta
 
-# kio's types are imported where a field has one: its modules take long, and most messages need
-# none.
+# These are imported where a field has one: they take long, and most messages have none.
 
 
 class DecodeError(ValueError):
@@ -63,7 +63,7 @@ def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[An
 
 
 def skip_header(data: bytes | memoryview, start: int, *, flexible: bool) -> int:
-    """Where a request's header ends of which key, version and correlation id are read.
+    """Where a request's header ends, after its key, version and correlation id.
 
     The client id is of the old form in every version (KIP-482).
 
@@ -103,7 +103,7 @@ def _entity(kind: Any) -> FieldReader:
             continue
         tagged[tag] = (item.name, read)
         if item.default is MISSING:
-            absent[item.name] = _absent(hints[item.name], kafka_type)
+            absent[item.name] = implicit_default(hints[item.name], kafka_type)
 
     def read_all(cursor: ByteReader) -> Any:
         values = absent | {name: read(cursor) for name, read in plain}
@@ -114,18 +114,18 @@ def _entity(kind: Any) -> FieldReader:
     return read_all
 
 
-def _tags(cursor: ByteReader, readers: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
+def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for _ in range(_bounded(cursor, _varint(cursor))):
         tag, size = _varint(cursor), _varint(cursor)
         content = ByteReader(cursor.take(size))
-        if tag in readers:
-            name, read = readers[tag]
+        if tag in by_tag:
+            name, read = by_tag[tag]
             values[name] = read(content)
     return values
 
 
-def _absent(hint: Any, kafka_type: str | None) -> Any:
+def implicit_default(hint: Any, kafka_type: str | None) -> Any:
     """What a tagged field without a default of its own is where it is left out: zero, or empty."""
     if get_origin(hint) in (Union, UnionType):
         return None
@@ -135,7 +135,7 @@ def _absent(hint: Any, kafka_type: str | None) -> Any:
         hints = get_type_hints(hint)
         own = [item for item in fields(hint) if item.default is MISSING]
         return cast("Any", hint)(
-            **{n.name: _absent(hints[n.name], n.metadata.get("kafka_type")) for n in own}
+            **{n.name: implicit_default(hints[n.name], n.metadata.get("kafka_type")) for n in own}
         )
     if kafka_type in ("string", "bytes", "records"):
         return "" if kafka_type == "string" else b""
@@ -186,9 +186,9 @@ def _bytes(flexible: bool, nullable: bool, cursor: ByteReader) -> bytes | None:
     return bytes(cursor.take(size))
 
 
-def _check_null(nullable: bool, what: str) -> None:
+def _check_null(nullable: bool, name: str) -> None:
     if not nullable:
-        raise DecodeError(f"{what} is missing")
+        raise DecodeError(f"{name} is missing")
 
 
 def _bounded(cursor: ByteReader, count: int) -> int:
@@ -232,7 +232,9 @@ def _long_milliseconds(cursor: ByteReader) -> "i64Timedelta":
         raise DecodeError(f"{milliseconds} ms are no span of time") from None
 
 
-def _uuid(cursor: ByteReader) -> uuid.UUID | None:
+def _uuid(cursor: ByteReader) -> "UUID | None":
+    import uuid
+
     value = uuid.UUID(bytes=bytes(cursor.take(16)))
     return value if value.int else None
 

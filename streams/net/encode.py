@@ -12,6 +12,8 @@ from functools import cache, partial
 from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
+from featurewatch.streams.net.decode import implicit_default
+
 FieldWriter = Callable[[bytearray, Any], None]
 
 
@@ -35,7 +37,10 @@ def _entity(kind: Any) -> FieldWriter:
         if tag is None:
             plain.append((item.name, write))
         else:
-            tagged.append((tag, item.name, item.default, write))
+            default = item.default
+            if default is MISSING:
+                default = implicit_default(hints[item.name], item.metadata.get("kafka_type"))
+            tagged.append((tag, item.name, default, write))
     tagged.sort(key=lambda entry: entry[0])
 
     def write_all(out: bytearray, message: Any) -> None:
@@ -53,7 +58,7 @@ def _write_tags(
     present = [
         (tag, getattr(message, name), write)
         for tag, name, default, write in tagged
-        if default is MISSING or getattr(message, name) != default
+        if getattr(message, name) != default
     ]
     _varint(out, len(present))
     for tag, value, write in present:

@@ -14,7 +14,7 @@ Exchange = Generator[bytes, bytes, None]
 
 _MIN_ITERATIONS = 4096
 _MAX_ITERATIONS = 1_000_000
-"""More than a server would sanely require: a hostile one must not keep us busy."""
+"""More than a sane server demands: a hostile one must not keep us busy."""
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *SCRAM_HASHES)
@@ -25,7 +25,7 @@ class SaslError(Exception):
 
 
 def plain(username: str, password: str) -> Exchange:
-    """Send name and password at once."""
+    """Sends name and password at once."""
     yield f"\0{username}\0{password}".encode()
 
 
@@ -35,7 +35,7 @@ def scram(
     password: str,
     nonce: Callable[[], str] = lambda: secrets.token_urlsafe(24),
 ) -> Exchange:
-    """Prove the password and let the server prove that it knows it too; raises `SaslError`."""
+    """Proves the password and checks the server's proof of it; raises `SaslError`."""
     digest = SCRAM_HASHES[mechanism]
     name = username.replace("=", "=3D").replace(",", "=2C")
     ours = nonce()

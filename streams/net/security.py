@@ -1,4 +1,4 @@
-"""How to reach a listener: TLS and SASL, from properties of Kafka's tools or of librdkafka."""
+"""TLS and SASL of a listener, from properties of Kafka's tools or of librdkafka."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ PLAINTEXT = Security()
 
 
 def from_properties(properties: Mapping[str, str]) -> Security:
-    """Read ``security.protocol``, ``ssl.*`` and ``sasl.*``; raises `SecurityError`.
+    """Reads ``security.protocol``, ``ssl.*`` and ``sasl.*``; raises `SecurityError`.
 
     Both spellings work where Kafka's tools and librdkafka differ (``sasl.mechanism`` and
     ``sasl.mechanisms``, ``ssl.truststore.location`` of type PEM and ``ssl.ca.location``,
@@ -114,6 +114,5 @@ def _client_certificate(context: "ssl.SSLContext", properties: Mapping[str, str]
     if key is not None and not Path(key).is_file():
         raise SecurityError(f"ssl.key.location={key} is no file")
     password = properties.get("ssl.key.password")
-    # Without a password the library would prompt at the terminal: an empty one makes it fail
-    # instead.
+    # Without a password the library would prompt at the terminal: an empty one makes it fail.
     context.load_cert_chain(certificate, key, password=password or "")

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from featurewatch.streams.bus import Publisher
+from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms

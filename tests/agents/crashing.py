@@ -14,7 +14,8 @@ from featurewatch.agents.at_least_once import OffsetTracker
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.tables.faust_table import changelog_topic
 

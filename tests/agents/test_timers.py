@@ -10,7 +10,8 @@ from featurewatch.agents import timers
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.timers import Watchdog, publish_states, silent_statuses
 from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.events import SourceState, SourceStatus

@@ -14,7 +14,9 @@ from featurewatch.agents.timers import topic_of_source
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.events import SourceState, ZookeeperEvent
 from featurewatch.streams.topics import (

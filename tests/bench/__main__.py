@@ -16,7 +16,7 @@ import orjson
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import single_bus
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from tests.bench import (
     audit,
     conformance,

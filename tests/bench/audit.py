@@ -23,7 +23,8 @@ from featurewatch.pipeline.audit.compare import BAD, EQUAL, REORDERED, UNKNOWN
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from tests.integration.processes.level_flips import flip_levels, wait_until_read
 from tests.pipeline.audit.lakes import START_MS, Topics, fold_gold, heartbeat, with_crashes
 from tests.processes import Process, killed_at_random

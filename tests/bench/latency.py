@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import combined
 from featurewatch.deploy.wire.light_nodes import LightNodes
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS
 from featurewatch.streams.types import NodeId

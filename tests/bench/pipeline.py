@@ -43,7 +43,8 @@ from featurewatch.pipeline.silver.event_schema import EVENT, ddl
 from featurewatch.pipeline.silver.from_records import WANTED
 from featurewatch.pipeline.silver.query import SilverQuery
 from featurewatch.pipeline.spark.session import spark_session
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.types import ClusterId
 from tests.bench.worker import level, records

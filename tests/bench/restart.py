@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.topics import FEATURE_CHANGES, METADATA_LOG, STATE

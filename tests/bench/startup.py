@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import single_bus
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import CapabilityClass, Snapshot
 from featurewatch.streams.topics import ALERTS, STATE

@@ -17,7 +17,9 @@ from confluent_kafka import Consumer
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId

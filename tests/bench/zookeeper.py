@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.events import ZnodeSnapshot
 from featurewatch.streams.topics import ALERTS

@@ -12,7 +12,7 @@ from featurewatch.cli.config.reference_config import render
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from tests.paths import ROOT
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.events import DeadLetter

@@ -14,7 +14,7 @@ from featurewatch.pipeline.errors import SparkMissingError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import spark_session
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

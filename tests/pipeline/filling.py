@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG, PREFIX, Topic

@@ -2,7 +2,7 @@
 
 from confluent_kafka import Producer
 
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 
 
 class MockBus:

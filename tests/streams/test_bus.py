@@ -5,17 +5,12 @@ import socket
 
 import pytest
 
-from featurewatch.streams.bus import (
-    BusSettings,
-    BusUnavailableError,
-    Publisher,
-    PublishError,
-    ensure_topics,
-    last_log_position,
-    partition_of,
-)
-from featurewatch.streams.bus.positions import position_in_message
+from featurewatch.streams.bus.positions import last_log_position, partition_of, position_in_message
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode
+from featurewatch.streams.errors import BusUnavailableError, PublishError
 from featurewatch.streams.events import (
     CommitKind,
     LogCommit,

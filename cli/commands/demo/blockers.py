@@ -1,4 +1,4 @@
-"""Who stands in the way of a level, as `controller.readiness` has it: as text and as data."""
+"""The blockers of a level, by `controller.readiness`: as text and as data."""
 
 import time
 from typing import Any
@@ -12,8 +12,8 @@ def blockers_of_level(
     image: ClusterImage, feature: FeatureName, level: FeatureLevel
 ) -> list[dict[str, Any]]:
     """Every node because of which a level cannot be finalized: its fields, and ``text``."""
-    found = assess_readiness(image, None, {feature: level}, now_ms=now_ms())
-    return [_described(one, feature) for one in found.blockers]
+    report = assess_readiness(image, None, {feature: level}, now_ms=now_ms())
+    return [_described(blocker, feature) for blocker in report.blockers]
 
 
 def now_ms() -> int:
@@ -21,17 +21,17 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _described(one: Blocker, feature: FeatureName) -> dict[str, Any]:
-    bounds = next((item.range for item in one.levels if item.feature == feature), None)
+def _described(blocker: Blocker, feature: FeatureName) -> dict[str, Any]:
+    bounds = next((item.range for item in blocker.levels if item.feature == feature), None)
     spelled = "nothing of it" if bounds is None else f"{bounds[0]}-{bounds[1]}"
-    state = "" if one.condition is NodeCondition.RUNNING else f" ({one.condition})"
-    registered = one.condition is not NodeCondition.UNREGISTERED
-    said = f"{state} supports {spelled}" if registered else " never registered"
+    state = "" if blocker.condition is NodeCondition.RUNNING else f" ({blocker.condition})"
+    registered = blocker.condition is not NodeCondition.UNREGISTERED
+    support = f"{state} supports {spelled}" if registered else " never registered"
     return {
-        "role": str(one.role),
-        "node": one.node_id,
+        "role": str(blocker.role),
+        "node": blocker.node_id,
         "range": bounds,
-        "condition": str(one.condition),
-        "remedy": one.remedy,
-        "text": f"{one.role} {one.node_id}{said}",
+        "condition": str(blocker.condition),
+        "remedy": blocker.remedy,
+        "text": f"{blocker.role} {blocker.node_id}{support}",
     }

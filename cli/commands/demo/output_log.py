@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from featurewatch.cli.commands.demo.printer import DemoPrinter
 from featurewatch.cli.output.topic_reader import LOG
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
@@ -34,7 +34,7 @@ class OutputLog:
         self.live = False
         """What came before this counts no delay: it was in the log before featurewatch started."""
         self.quiet = False
-        """Alerts are counted and not told: there are too many of them at the moment."""
+        """Counts alerts without printing them: there are too many at the moment."""
         self._names = {bus.topic(topic): topic for topic in _TOPICS}
         self._narrator = narrator
         self._stop = threading.Event()
@@ -73,7 +73,9 @@ class OutputLog:
     @property
     def duplicated(self) -> int:
         """Changes and snapshots that came more than once."""
-        keys = Counter([each.id for each in self.changes] + [each.id for each in self.snapshots])
+        keys = Counter(
+            [output.id for output in self.changes] + [output.id for output in self.snapshots]
+        )
         return sum(count - 1 for count in keys.values())
 
     def _read(self) -> None:

@@ -30,7 +30,7 @@ class DemoPrinter:
         self._tell({"event": "did", "text": text}, Text(f"  {text}"))
 
     def refused(self, request: str, kafka: str, blockers: list[dict[str, Any]]) -> None:
-        """Kafka refused; what it says, and every node because of which it would."""
+        """Kafka refused: its text, and every blocker."""
         text = Text("  Kafka refuses ", style="yellow")
         text.append(f"{request}: {kafka}")
         if blockers:
@@ -43,12 +43,13 @@ class DemoPrinter:
         """Every node because of which something was refused."""
         self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
 
-    def verdict(self, found: ReadinessReport) -> None:
-        """What ``featurewatch readiness`` says, in short: what is to be done, and the way back."""
+    def verdict(self, report: ReadinessReport) -> None:
+        """The report of ``featurewatch readiness`` in short: what is to be done, the downgrade
+        path."""
         if self._as_json:
-            self._tell({"event": "verdict", "readiness": found}, Text())
+            self._tell({"event": "verdict", "readiness": report}, Text())
             return
-        for part in essence(found):
+        for part in essence(report):
             self._console.print(Padding(part, (0, 0, 0, 2), expand=False))
 
     def change(self, change: FeatureChange, delay_ms: float) -> None:

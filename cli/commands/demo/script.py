@@ -25,7 +25,8 @@ from featurewatch.deploy.java.jars import Cache, Jars, default_cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER, combined, single_bus
 from featurewatch.deploy.wire.light_nodes import LightNodes
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import (
     METADATA_VERSION,
@@ -55,7 +56,9 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         bus = Cluster(single_bus(), directory / "bus", temporary=True)
         cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
         with ThreadPoolExecutor(2) as pool:
-            for started in [pool.submit(stack.enter_context, each) for each in (bus, cluster)]:
+            for started in [
+                pool.submit(stack.enter_context, process) for process in (bus, cluster)
+            ]:
                 started.result()
         settings = _settings(bus, cluster, directory)
         bus_settings = settings.bus_settings()
@@ -158,19 +161,19 @@ class _DemoScript:
             asyncio.run(update_features(address, (FeatureUpdate(METADATA_VERSION, level, kind),)))
         except UpdateRefusedError as refusal:
             image = self._monitor.image(self.id)
-            found = blockers_of_level(image, METADATA_VERSION, level) if image else []
-            self._narrator.refused(request, str(refusal), found)
+            blockers = blockers_of_level(image, METADATA_VERSION, level) if image else []
+            self._narrator.refused(request, str(refusal), blockers)
         else:
             self._narrator.did(f"Kafka accepted {request}")
 
     def _verdict(self) -> None:
-        """What `featurewatch readiness` says of the new release."""
+        """The report of `featurewatch readiness` for the new release."""
         image = self._monitor.image(self.id)
         if image is not None:
             self._narrator.verdict(assess_readiness(image, release_of(NEW), now_ms=now_ms()))
 
     def _way_back(self) -> None:
-        """What it says, and said, of the way back."""
+        """Its report on the downgrade path, before and after."""
         image = self._monitor.image(self.id)
         way = downgrade_path({METADATA_VERSION: START}, image.features.levels) if image else None
         if way is not None:
@@ -206,7 +209,7 @@ class _DemoScript:
         self._narrator.did(f"{len(self._feed.alerts)} alerts began or ended so far")
 
     def _ghost_says(self, supported: tuple[int, int]) -> None:
-        """The ghost registers, and featurewatch knows and has said all that follows."""
+        """The ghost registers, and featurewatch has published all that follows."""
         self._light.register_controller(
             GHOST, {"metadata.version": supported, "kraft.version": (0, 1)}
         )
@@ -223,7 +226,7 @@ class _DemoScript:
         self._monitor.wait(self.id, done)
 
     def _show(self) -> None:
-        """The newest state, as it stands on its topic: as soon as it is what is known here."""
+        """The newest state on its topic, as soon as it is the expected one."""
 
         def published(image: ClusterImage) -> bool:
             newest = self._feed.states.get(self.id)

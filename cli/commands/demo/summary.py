@@ -26,7 +26,7 @@ def summarize(
     ``kafka-dump-log`` reads it, and against the levels that were ``finalized`` in ZooKeeper.
     """
     written = Counter([*levels_on_disk(cluster), *finalized])
-    said = Counter((str(change.feature), int(change.after)) for change in feed.changes)
+    published = Counter((str(change.feature), int(change.after)) for change in feed.changes)
     delays = sorted(feed.delays_ms)
     return {
         "feature_changes": len(feed.changes),
@@ -34,7 +34,7 @@ def summarize(
         "alerts_resolved": sum(alert.state is AlertState.RESOLVED for alert in feed.alerts),
         "snapshots": len(feed.snapshots),
         "dead_letters": feed.dead_letters,
-        "lost": (written - said).total(),
+        "lost": (written - published).total(),
         "duplicated": feed.duplicated,
         "commits_timed": len(delays),
         "commit_to_alert_ms_p50": round(statistics.median(delays), 1) if delays else None,

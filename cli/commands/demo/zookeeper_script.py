@@ -1,6 +1,6 @@
 """The demo's second act: clusters in ZooKeeper mode, one of them with features to finalize.
 
-No released broker in ZooKeeper mode has any, so a reference cluster of KIP-584 stands beside a real
+No released broker in ZooKeeper mode has any, so a reference cluster of KIP-584 runs beside a real
 Kafka 3.9.1; Kafka's own ``kafka-features`` is what changes it.
 """
 
@@ -166,8 +166,8 @@ class _ZookeeperScript:
             capture_output=True,
             text=True,
         )
-        said = done.stdout.strip().splitlines()
-        self._narrator.did(f"  {said[0] if said else done.stderr.strip().splitlines()[-1]}")
+        printed = done.stdout.strip().splitlines()
+        self._narrator.did(f"  {printed[0] if printed else done.stderr.strip().splitlines()[-1]}")
         if (done.returncode == 0) is not accepted:
             raise RuntimeError(f"the reference controller answered with {done.returncode}")
         if accepted:
@@ -175,8 +175,8 @@ class _ZookeeperScript:
             self._wait_changes()
             return
         image = self._monitor.image(self._id)
-        found = blockers_of_level(image, _TRANSACTIONS, FeatureLevel(level)) if image else []
-        self._narrator.blockers(found)
+        blockers = blockers_of_level(image, _TRANSACTIONS, FeatureLevel(level)) if image else []
+        self._narrator.blockers(blockers)
 
     def _newcomer(self) -> None:
         """A broker that a finalized level excludes ends by itself before it registers."""
@@ -257,7 +257,7 @@ class _ZookeeperScript:
         self._wait_said(lambda feed: bool(feed.firing_of(self._id)) is firing)
 
     def _wait_changes(self) -> None:
-        """Until every level that was finalized is told on its topic."""
+        """Waits until every finalized level is published on its topic."""
 
         def told(feed: OutputLog) -> bool:
             mine = [change for change in feed.changes if change.cluster == self._id]

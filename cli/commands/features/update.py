@@ -69,7 +69,7 @@ def update(
         *_updates(_split(upgrade), UpgradeType.UPGRADE),
         *_updates(_split(allow_downgrade), UpgradeType.SAFE_DOWNGRADE),
     ]
-    names = [one.feature for one in updates]
+    names = [item.feature for item in updates]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{twice} is named more than once")
     update_by_draft(target, updates, yes=yes)

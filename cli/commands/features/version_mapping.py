@@ -1,4 +1,4 @@
-"""``featurewatch features version-mapping``: which levels a release stands for."""
+"""``featurewatch features version-mapping``: the level of every feature in a release."""
 
 from typing import Annotated
 

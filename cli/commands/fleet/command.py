@@ -43,13 +43,13 @@ def list_clusters(
     from featurewatch.pipeline.fleet.desired import read_desired
 
     with _right_usage():
-        wanted = read_desired(desired) if desired else None
-        found = fleet(open_reader(lake))
-        rows = [_line(line, found, wanted) for line in found.clusters.values()]
+        levels = read_desired(desired) if desired else None
+        clusters = fleet(open_reader(lake))
+        rows = [_line(line, clusters, levels) for line in clusters.clusters.values()]
     if as_json:
         from featurewatch.cli.output.rendering import print_json
 
-        for line in found.clusters.values():
+        for line in clusters.clusters.values():
             print_json(line)
         return
     title = ("cluster", "environment", "revision", "nodes", "incompatible", "alerts", "heard")
@@ -69,19 +69,19 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     from featurewatch.pipeline.fleet.drift import drift as drift_of
 
     with _right_usage():
-        found = drift_of(fleet(open_reader(lake)), read_desired(desired), datetime.now(UTC))
+        drifts = drift_of(fleet(open_reader(lake)), read_desired(desired), datetime.now(UTC))
     if as_json:
         from featurewatch.cli.output.rendering import print_json
 
-        for each in found:
-            print_json(each)
-    elif found:
-        _print([("cluster", "environment", "verdict", ""), *map(_drift, found)])
+        for item in drifts:
+            print_json(item)
+    elif drifts:
+        _print([("cluster", "environment", "verdict", ""), *map(_drift, drifts)])
     else:
         print("every cluster has the levels that it shall have")
-    if any(each.verdict.is_level_difference for each in found):
+    if any(item.verdict.is_level_difference for item in drifts):
         raise Exit(ExitCode.NO)
-    if found:
+    if drifts:
         raise Exit(ExitCode.UNKNOWN)
 
 
@@ -108,16 +108,16 @@ def readiness(
     if days:
         _show_days(by_day(open_reader(lake), release), as_json=as_json)
         return
-    found = target_readiness(open_reader(lake), release)
+    clusters = target_readiness(open_reader(lake), release)
     if as_json:
         from featurewatch.cli.output.rendering import print_json
 
-        for each in found:
-            print_json(each)
+        for cluster in clusters:
+            print_json(cluster)
     else:
         title = ("cluster", f"to {release}", "in the way", "way back")
-        _print([(*title, ""), *map(_standing, found)])
-    verdicts = {each.verdict for each in found}
+        _print([(*title, ""), *map(_standing, clusters)])
+    verdicts = {cluster.verdict for cluster in clusters}
     if NO in verdicts:
         raise Exit(ExitCode.NO)
     if UNKNOWN in verdicts or not verdicts:
@@ -147,7 +147,7 @@ def _line(
         for release, count in line.releases.items()
     )
     alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
-    heard = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
+    last_seen = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
     return (
         _called(line.cluster, desired.labels_of(line.cluster).name if desired else ""),
         (desired.environment_of(line.cluster) or "-") if desired else "",
@@ -155,7 +155,7 @@ def _line(
         f"{line.nodes} ({releases})" if line.nodes else "0",
         str(line.incompatible or "-"),
         alerts or "-",
-        heard.partition(".")[0],
+        last_seen.partition(".")[0],
         levels or "nothing finalized",
     )
 
@@ -163,41 +163,46 @@ def _line(
 _VERDICTS = {"yes": "ready", "no": "not ready", "unknown": "unknown"}
 
 
-def _standing(each: "TargetReadiness") -> tuple[str, ...]:
-    more = each.blockers - min(_NAMED, len(each.named))
-    named = ", ".join(each.named[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    there = each.finalized and each.verdict == "yes"
-    back = "" if each.lossless is None else "without loss" if each.lossless else "none"
+def _standing(cluster: "TargetReadiness") -> tuple[str, ...]:
+    unnamed_count = cluster.blockers - min(_NAMED, len(cluster.named))
+    named = ", ".join(cluster.named[:_NAMED]) + (
+        f" and {unnamed_count} more" if unnamed_count > 0 else ""
+    )
+    is_finalized = cluster.finalized and cluster.verdict == "yes"
+    back = "" if cluster.lossless is None else "without loss" if cluster.lossless else "none"
     return (
-        each.cluster,
-        "is there" if there else _VERDICTS[each.verdict],
-        f"{each.blockers}: {named}" if each.blockers else "-",
-        "-" if there else back or "-",
-        " ".join(each.reasons),
+        cluster.cluster,
+        "is there" if is_finalized else _VERDICTS[cluster.verdict],
+        f"{cluster.blockers}: {named}" if cluster.blockers else "-",
+        "-" if is_finalized else back or "-",
+        " ".join(cluster.reasons),
     )
 
 
-def _show_days(found: "Sequence[DailyCounts]", *, as_json: bool) -> None:
+def _show_days(counts_by_day: "Sequence[DailyCounts]", *, as_json: bool) -> None:
     if as_json:
         from featurewatch.cli.output.rendering import print_json
 
-        for each in found:
+        for each in counts_by_day:
             print_json(each)
         return
-    counts = ((each.yes, each.no, each.unknown, each.finalized) for each in found)
-    rows = [(str(day.day), *map(str, of)) for day, of in zip(found, counts, strict=True)]
+    counts = ((each.yes, each.no, each.unknown, each.finalized) for each in counts_by_day)
+    rows = [(str(day.day), *map(str, of)) for day, of in zip(counts_by_day, counts, strict=True)]
     _print([("day", "ready", "not ready", "unknown", "is there"), *rows])
 
 
-def _drift(each: "Drift") -> tuple[str, ...]:
+def _drift(item: "Drift") -> tuple[str, ...]:
     from featurewatch.cli.output.rendering import level
 
-    detail = each.detail
-    if each.feature is not None:
-        wanted, found = level(each.feature, each.wanted or 0), level(each.feature, each.found or 0)
-        detail = f"{each.feature} is {found}, shall be {wanted}"
+    detail = item.detail
+    if item.feature is not None:
+        desired, actual = (
+            level(item.feature, item.wanted or 0),
+            level(item.feature, item.found or 0),
+        )
+        detail = f"{item.feature} is {actual}, shall be {desired}"
     return (
-        *(_called(each.cluster, each.name), each.environment or "-", str(each.verdict), detail),
+        *(_called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),
     )
 
 
@@ -206,7 +211,7 @@ def _called(cluster: str, name: str) -> str:
 
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns as wide as they must be, without those in which nothing stands."""
+    """Prints columns as wide as they must be, without empty ones."""
     from featurewatch.cli.output.rendering import plain
 
     cells = [[plain(cell) for cell in row] for row in rows]

@@ -67,8 +67,10 @@ def show(
     from featurewatch.pipeline.history import point_in_time
 
     with _known():
-        found = open_reader(lake)
-        state = point_in_time.state_at(found, point_in_time.cluster_of(found, cluster), moment, now)
+        reader = open_reader(lake)
+        state = point_in_time.state_at(
+            reader, point_in_time.cluster_of(reader, cluster), moment, now
+        )
     from featurewatch.cli.commands.history.rendering import state_parts
     from featurewatch.cli.output import rendering
 
@@ -96,9 +98,9 @@ def diff(
     from featurewatch.pipeline.history import differences, point_in_time
 
     with _known():
-        found = open_reader(lake)
-        name = point_in_time.cluster_of(found, cluster)
-        states = [point_in_time.state_at(found, name, moment, now) for moment in moments]
+        reader = open_reader(lake)
+        name = point_in_time.cluster_of(reader, cluster)
+        states = [point_in_time.state_at(reader, name, moment, now) for moment in moments]
     differs = differences.diff(*states)
     from featurewatch.cli.commands.history.rendering import diff_lines
     from featurewatch.cli.output import rendering
@@ -127,9 +129,9 @@ def upgrades(
 
     from_time = _usage(lambda: parse_time(since, datetime.now(UTC))) if since else None
     with _known():
-        found = open_reader(lake)
-        name = point_in_time.cluster_of(found, cluster) if cluster else ""
-        rolls = differences.upgrades(found, name, from_time)
+        reader = open_reader(lake)
+        name = point_in_time.cluster_of(reader, cluster) if cluster else ""
+        rolls = differences.upgrades(reader, name, from_time)
     from featurewatch.cli.commands.history.rendering import roll_lines
     from featurewatch.cli.output import rendering
 
@@ -172,9 +174,9 @@ def plot(
     first = _usage(lambda: parse_time(since, now)) if since else None
     last = _usage(lambda: parse_time(until, now)) if until else None
     with _known():
-        found = open_reader(lake)
-        name = point_in_time.cluster_of(found, cluster)
-        drawing = layout(picture.picture(found, name, first, last, now))
+        reader = open_reader(lake)
+        name = point_in_time.cluster_of(reader, cluster)
+        drawing = layout(picture.picture(reader, name, first, last, now))
     try:
         if out.suffix == ".png":
             require_package("matplotlib")

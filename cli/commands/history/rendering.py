@@ -59,20 +59,22 @@ def _matrix(state: HistoricalState) -> Iterator[Table | Text]:
     bad = {(row["role"], row["node_id"], row["feature"]) for row in state.incompatible}
     columns = _columns(state.classes, {(role, node_id) for role, node_id, _ in bad})
     shown_ones = columns[:MAX_COLUMNS]
-    names = sorted({*state.levels, *(name for each in state.classes for name in each.ranges)})
+    names = sorted(
+        {*state.levels, *(name for node_class in state.classes for name in node_class.ranges)}
+    )
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("feature", min_width=max(map(len, names), default=0))
     for title in ("finalized", *(title for title, _ in shown_ones)):
         table.add_column(Text(title))
     for name in names:
         cells = [
-            _cell(each.ranges.get(name), (each.role, each.nodes[0], name) in bad)
-            for _, each in shown_ones
+            _cell(node_class.ranges.get(name), (node_class.role, node_class.nodes[0], name) in bad)
+            for _, node_class in shown_ones
         ]
         table.add_row(Text(plain(name)), level(name, state.levels.get(name, 0)), *cells)
     yield table
     if hidden := columns[MAX_COLUMNS:]:
-        nodes = sum(len(each.nodes) for _, each in hidden)
+        nodes = sum(len(node_class.nodes) for _, node_class in hidden)
         yield Text(f"  and {len(hidden):,} more classes with {nodes:,} nodes: --json", "yellow")
 
 
@@ -85,16 +87,18 @@ def _columns(
     """
 
     def order(item: tuple[list[str], NodeClass]) -> tuple[bool, int]:
-        _, each = item
-        return not any((each.role, node_id) in bad for node_id in each.nodes), -len(each.nodes)
+        _, node_class = item
+        return not any((node_class.role, node_id) in bad for node_id in node_class.nodes), -len(
+            node_class.nodes
+        )
 
-    found: dict[Any, tuple[list[str], NodeClass]] = {}
+    columns: dict[Any, tuple[list[str], NodeClass]] = {}
     for each in classes:
         key = (each.nodes, each.release, each.complete, str(sorted(each.ranges.items())))
-        found.setdefault(key, ([], each))[0].append(f"{each.role}s")
+        columns.setdefault(key, ([], each))[0].append(f"{each.role}s")
     return [
         (f"{' and '.join(roles)} {ids(each.nodes)} ({_software(each.release)})", each)
-        for roles, each in sorted(found.values(), key=order)
+        for roles, each in sorted(columns.values(), key=order)
     ]
 
 
@@ -103,8 +107,8 @@ def _software(release: str | None) -> str:
 
 
 def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
-    said = "-" if bounds is None else f"{bounds[0]}-{bounds[1]}"
-    return Text(f"{said} ✗" if is_bad else said, style="bold red" if is_bad else "")
+    text = "-" if bounds is None else f"{bounds[0]}-{bounds[1]}"
+    return Text(f"{text} ✗" if is_bad else text, style="bold red" if is_bad else "")
 
 
 def diff_lines(diff: Diff) -> Iterator[Text]:
@@ -113,19 +117,19 @@ def diff_lines(diff: Diff) -> Iterator[Text]:
     head = Text(plain(diff.cluster), style="bold")
     head.append(f"  {ends[0]} → {ends[1]}", style="not bold")
     yield head
-    for each in diff.levels:
+    for change in diff.levels:
         line = Text("  level   ")
-        line.append(plain(each.feature), style="bold")
-        before, after = level(each.feature, each.before), level(each.feature, each.after)
+        line.append(plain(change.feature), style="bold")
+        before, after = level(change.feature, change.before), level(change.feature, change.after)
         yield line.append(f" {before} → {after}", style="green")
     for nodes in diff.nodes:
         yield Text(f"  nodes   {nodes.role} {ids(nodes.nodes)}: {_change(nodes)}")
     groups = ((diff.incompatible_began, "incompatible"), (diff.incompatible_ended, "compatible"))
-    for rows, word in groups:
+    for rows, verb in groups:
         for row in rows[:MAX_ALERTS]:
-            said = f"{row['role']} {row['node_id']}, {row['feature']} {row['level']}"
-            yield Text(f"  {word}: {plain(said)}")
-        yield from _more(len(rows), f"{word} nodes")
+            text = f"{row['role']} {row['node_id']}, {row['feature']} {row['level']}"
+            yield Text(f"  {verb}: {plain(text)}")
+        yield from _more(len(rows), f"{verb} nodes")
     for rows, sign in ((diff.alerts_began, "+"), (diff.alerts_ended, "-")):
         for row in rows[:MAX_ALERTS]:
             yield _alert(f"  alert {sign} ", row)
@@ -145,23 +149,23 @@ def _change(nodes: NodesDiff) -> str:
     return f"{_described(nodes.before)} → {_described(nodes.after)}"
 
 
-def _described(said: Mapping[str, Any] | None) -> str:
+def _described(software: Mapping[str, Any] | None) -> str:
     """The release, or else the ranges."""
-    said = said or {}
-    if said.get("release"):
-        return plain(said["release"])
-    ranges = ", ".join(f"{name} {low}-{high}" for name, (low, high) in said["ranges"].items())
+    software = software or {}
+    if software.get("release"):
+        return plain(software["release"])
+    ranges = ", ".join(f"{name} {low}-{high}" for name, (low, high) in software["ranges"].items())
     return plain(ranges) or "no features"
 
 
 def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
-    """A roll: what, when, how long, which levels, and whether there is a way back; its nodes."""
+    """A roll: what, when, how long, which levels, the downgrade path, and its nodes."""
     line = Text(f"{format_time(roll['started'])}  {plain(roll['cluster'])}  ")
     line.append(f"{roll['direction']} ", style="bold")
     releases = (", ".join(roll[name] or ["?"]) for name in ("from_releases", "to_releases"))
     line.append(plain(" → ".join(releases)))
     line.append(f"  {roll['state']}", style=_ROLL_STYLES.get(roll["state"], ""))
-    count = len({(each["role"], each["node_id"]) for each in roll["nodes"] or ()})
+    count = len({(node["role"], node["node_id"]) for node in roll["nodes"] or ()})
     line.append(f"  {count} nodes")
     if roll["duration_s"] is not None:
         line.append(f"  in {timedelta(seconds=roll['duration_s'])}")
@@ -174,9 +178,9 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
     if way := roll["way_back"]:
         yield Text(f"    way back  {_way_back(way)}", style="" if way["lossless"] else "yellow")
     if nodes:
-        for each in sorted(roll["nodes"] or (), key=_when):
-            said = f"{each['role']} {each['node_id']} on {_software(each['release'])}"
-            yield Text(f"    {format_time(each['at'])}  {said}")
+        for node in sorted(roll["nodes"] or (), key=_when):
+            text = f"{node['role']} {node['node_id']} on {_software(node['release'])}"
+            yield Text(f"    {format_time(node['at'])}  {text}")
 
 
 _ROLL_STYLES = {"finalized": "green", "rolling": "yellow", "abandoned": "red"}

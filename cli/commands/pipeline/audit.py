@@ -1,4 +1,4 @@
-"""``featurewatch pipeline audit``: what was said live, against what the lake recomputes."""
+"""``featurewatch pipeline audit``: the live outputs against what the lake recomputes."""
 
 import sys
 from datetime import UTC, datetime
@@ -116,14 +116,14 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
 
 
 def _show_look(report: "AuditReport", *, as_json: bool) -> None:
-    """One line for a look of those that follow each other."""
+    """One line for each of the repeated checks."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if as_json:
         _print({"kind": "look", "at": now, **_summary(report), "unknown": report.unknown})
         return
-    found = _joined({name: report.count(name) for name in _verdicts(report)})
+    verdicts = _joined({name: report.count(name) for name in _verdicts(report)})
     why = f" ({'; '.join(report.unknown)})" if report.unknown else ""
-    print(f"{now} folded to round {report.folded}: {found}{why}", flush=True)
+    print(f"{now} folded to round {report.folded}: {verdicts}{why}", flush=True)
 
 
 def _verdicts(report: "AuditReport") -> list[str]:
@@ -132,27 +132,30 @@ def _verdicts(report: "AuditReport") -> list[str]:
 
 def _summary(report: "AuditReport") -> dict[str, Any]:
     verdicts = {name: report.count(name) for name in _verdicts(report)}
-    late, twice = (sum(getattr(each, name) for each in report.counts) for name in ("late", "twice"))
-    found = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
-    found["replayed"] = report.replayed
-    return {**found, "differ": report.has_differences, "known": report.is_conclusive}
+    late, twice = (
+        sum(getattr(table, name) for table in report.counts) for name in ("late", "twice")
+    )
+    summary = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
+    summary["replayed"] = report.replayed
+    return {**summary, "differ": report.has_differences, "known": report.is_conclusive}
 
 
 def _in_words(counts: "TableCounts") -> str:
-    found = _joined(counts.verdicts)
+    text = _joined(counts.verdicts)
     if counts.late:
-        found += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
-    return f"{found}, {counts.twice} said more than once" if counts.twice else found
+        text += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
+    return f"{text}, {counts.twice} said more than once" if counts.twice else text
 
 
 def _joined(verdicts: Any) -> str:
     return ", ".join(f"{number} {name}" for name, number in verdicts.items() if number) or "nothing"
 
 
-def _line(found: "OutputDifference") -> str:
-    if found.fields:
-        return f"{found.verdict}: {found.table} {found.id}: in {', '.join(found.fields)}"
-    return f"{found.verdict}: {found.table} {found.id}"
+def _line(difference: "OutputDifference") -> str:
+    output = f"{difference.verdict}: {difference.table} {difference.id}"
+    if difference.fields:
+        return f"{output}: in {', '.join(difference.fields)}"
+    return output
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from featurewatch.controller.kraft.releases import (
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness import ReadinessReport, assess_readiness
 from featurewatch.controller.rows import states_of_rows
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, FeatureName
 from featurewatch.tables.faust_table import changelog_topic
@@ -74,8 +74,8 @@ def run(
             sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
             raise Exit(ExitCode.UNKNOWN) from None
         report = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
-        remarks = (_FROM_FILES,) if "log_directory" in sources[0] else ()
-        reports = [replace(report, reasons=(*report.reasons, *remarks))]
+        reasons = (_FROM_FILES,) if "log_directory" in sources[0] else ()
+        reports = [replace(report, reasons=(*report.reasons, *reasons))]
     else:
         named = "bootstrap_servers" in bus
         states = states_from(_bus(settings, named=named), cluster)
@@ -108,9 +108,9 @@ def _show(reports: list[ReadinessReport], *, as_json: bool) -> None:
 
 def _code(reports: list[ReadinessReport], cluster: str) -> ExitCode:
     if not reports:
-        what = f"the cluster {cluster}" if cluster else "any cluster"
+        scope = f"the cluster {cluster}" if cluster else "any cluster"
         sys.stderr.write(
-            f"featurewatch: nothing is known of {rendering.plain(what)} yet: is it watched, "
+            f"featurewatch: nothing is known of {rendering.plain(scope)} yet: is it watched, "
             "and does "
             "a worker run? --bootstrap-controller asks a cluster itself\n"
         )
@@ -184,5 +184,7 @@ def _level(name: str, text: str) -> FeatureLevel:
             release = _release(text)
             assert release is not None  # noqa: S101 - it raises where there is none
             return release.newest(METADATA_VERSION)
-    known = f"0 to {_HIGHEST}" + (", or a name as in 4.0-IV3" if name == METADATA_VERSION else "")
-    raise UsageError(f"{text!r} is no level of {name}: it is a whole number from {known}")
+    expected = f"0 to {_HIGHEST}" + (
+        ", or a name as in 4.0-IV3" if name == METADATA_VERSION else ""
+    )
+    raise UsageError(f"{text!r} is no level of {name}: it is a whole number from {expected}")

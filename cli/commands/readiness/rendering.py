@@ -1,4 +1,4 @@
-"""A verdict on one screen: the answer, who stands in the way, the way back, what it changes."""
+"""A verdict on one screen: the response, the blockers, the downgrade path, the consequences."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,102 +35,110 @@ _GROUPS: Final = 8
 _VIEWS: Final = 5
 
 
-def view(found: ReadinessReport) -> Group:
-    """Everything that the verdict says, for people."""
-    parts: list[RenderableType] = [_headline(found), *_reasons(found), Text()]
-    parts += _section("In the way", _blockers(found))
-    parts += _section("Levels", [_levels(found.features)])
-    if found.changes and found.way_back is not None:
-        parts += _section("The way back", _way_back(found.way_back))
-    parts += _section("What it changes", _consequences(found.features))
-    parts += _section("Registered without a living node", _ghosts(found))
-    parts += _section("Nodes that see it differently", _views(found))
+def view(report: ReadinessReport) -> Group:
+    """The whole report, for people."""
+    parts: list[RenderableType] = [_headline(report), *_reasons(report), Text()]
+    parts += _section("In the way", _blockers(report))
+    parts += _section("Levels", [_levels(report.features)])
+    if report.changes and report.way_back is not None:
+        parts += _section("The way back", _way_back(report.way_back))
+    parts += _section("What it changes", _consequences(report.features))
+    parts += _section("Registered without a living node", _ghosts(report))
+    parts += _section("Nodes that see it differently", _views(report))
     return Group(*parts)
 
 
-def essence(found: ReadinessReport) -> list[RenderableType]:
-    """The answer, what is to be done about each node, and the way back."""
-    parts: list[RenderableType] = [_headline(found), *_section("In the way", _blockers(found))]
-    if found.changes and found.way_back is not None:
-        parts += _section("The way back", _way_back(found.way_back))
+def essence(report: ReadinessReport) -> list[RenderableType]:
+    """The verdict, what is to be done about each node, and the downgrade path."""
+    parts: list[RenderableType] = [_headline(report), *_section("In the way", _blockers(report))]
+    if report.changes and report.way_back is not None:
+        parts += _section("The way back", _way_back(report.way_back))
     return parts
 
 
-def _headline(found: ReadinessReport) -> Text:
-    word, style = _WORDS[found.verdict]
-    line = Text(word, style=style)
-    line.append(f" {_for(found)}", style="bold")
-    line.append(f"  cluster {plain(found.cluster)}, {found.state}", style="not bold dim")
-    if found.since_ms >= 0:
-        line.append(f" for {_age(found.at_ms - found.since_ms)}", style="not bold dim")
+def _headline(report: ReadinessReport) -> Text:
+    verdict, style = _WORDS[report.verdict]
+    line = Text(verdict, style=style)
+    line.append(f" {_for(report)}", style="bold")
+    line.append(f"  cluster {plain(report.cluster)}, {report.state}", style="not bold dim")
+    if report.since_ms >= 0:
+        line.append(f" for {_age(report.at_ms - report.since_ms)}", style="not bold dim")
     return line
 
 
-def _for(found: ReadinessReport) -> str:
-    if found.target is not None:
-        return f"for Kafka {found.target}"
-    asked = [f"{one.feature} {one.target}" for one in found.features if one.target is not None]
-    return f"for {', '.join(map(plain, asked))}" if asked else "for the newest release"
+def _for(report: ReadinessReport) -> str:
+    if report.target is not None:
+        return f"for Kafka {report.target}"
+    targets = [
+        f"{feature.feature} {feature.target}"
+        for feature in report.features
+        if feature.target is not None
+    ]
+    return f"for {', '.join(map(plain, targets))}" if targets else "for the newest release"
 
 
-def _reasons(found: ReadinessReport) -> Iterator[RenderableType]:
-    return (_indented(line, 2) for line in _answers(found))
+def _reasons(report: ReadinessReport) -> Iterator[RenderableType]:
+    return (_indented(line, 2) for line in _answers(report))
 
 
-def _answers(found: ReadinessReport) -> Iterator[Text]:
-    for text in found.reasons:
+def _answers(report: ReadinessReport) -> Iterator[Text]:
+    for text in report.reasons:
         line = plain(text)
         if (
-            found.said is not None
-            and found.said.refusals
-            and line.endswith(plain(found.said.refusals[0]))
+            report.said is not None
+            and report.said.refusals
+            and line.endswith(plain(report.said.refusals[0]))
         ):
             continue
         yield Text(line, style="yellow")
-    if found.said is not None and not found.said.accepted:
-        yield from _said(found.said)
-    elif found.verdict is Verdict.YES and not found.changes:
+    if report.said is not None and not report.said.accepted:
+        yield from _said(report.said)
+    elif report.verdict is Verdict.YES and not report.changes:
         yield Text("Every level is where it shall be.", style="green")
-    elif found.verdict is Verdict.YES and found.said is not None:
-        yield Text(f"{_who(found.said)} would accept it.", style="green")
-    elif found.verdict is Verdict.UNKNOWN and found.said is not None:
-        yield Text(f"{_who(found.said)} would accept it, by what is known.")
+    elif report.verdict is Verdict.YES and report.said is not None:
+        yield Text(f"{_who(report.said)} would accept it.", style="green")
+    elif report.verdict is Verdict.UNKNOWN and report.said is not None:
+        yield Text(f"{_who(report.said)} would accept it, by what is known.")
 
 
-def _said(said: ControllerResponse) -> Iterator[Text]:
-    which = "the first obstacle only" if len(said.refusals) == 1 else "one obstacle of each feature"
-    yield Text(f"{_who(said)} would refuse, and names {which}:")
-    for text in said.refusals:
+def _said(response: ControllerResponse) -> Iterator[Text]:
+    scope = (
+        "the first obstacle only" if len(response.refusals) == 1 else "one obstacle of each feature"
+    )
+    yield Text(f"{_who(response)} would refuse, and names {scope}:")
+    for text in response.refusals:
         yield Text(plain(text), style="italic")
 
 
-def _who(said: ControllerResponse) -> str:
-    who = f"Controller {said.controller}" if said.controller >= 0 else "The active controller"
-    sure = "" if said.exact else ", in words that may differ"
-    runs = f"assumed to run {said.release}" if said.assumed else f"Kafka {said.release}"
-    return f"{who} ({runs}{sure})"
+def _who(response: ControllerResponse) -> str:
+    controller = (
+        f"Controller {response.controller}" if response.controller >= 0 else "The active controller"
+    )
+    sure = "" if response.exact else ", in words that may differ"
+    runs = f"assumed to run {response.release}" if response.assumed else f"Kafka {response.release}"
+    return f"{controller} ({runs}{sure})"
 
 
 def _section(title: str, lines: Iterable[RenderableType]) -> list[RenderableType]:
-    found = list(lines)
-    if not found:
+    rows = list(lines)
+    if not rows:
         return []
-    return [Text(title, style="bold"), *(_indented(line, 2) for line in found), Text()]
+    return [Text(title, style="bold"), *(_indented(line, 2) for line in rows), Text()]
 
 
 def _indented(line: RenderableType, columns: int) -> Padding:
     return Padding(line, (0, 0, 0, columns), expand=False)
 
 
-def _blockers(found: ReadinessReport) -> Iterator[RenderableType]:
+def _blockers(report: ReadinessReport) -> Iterator[RenderableType]:
     groups: dict[tuple[object, ...], list[Blocker]] = {}
-    for one in found.blockers:
-        key = (one.role, one.software, one.condition, one.verdict, one.levels)
-        groups.setdefault(key, []).append(one)
+    for blocker in report.blockers:
+        key = (blocker.role, blocker.software, blocker.condition, blocker.verdict, blocker.levels)
+        groups.setdefault(key, []).append(blocker)
     # Few nodes of which something special is to be done come before many that are to be rolled.
     ordered = sorted(groups.values(), key=lambda group: (group[0].verdict, len(group)))
     for group in ordered[:_GROUPS]:
-        yield from _group(group, found.at_ms)
+        yield from _group(group, report.at_ms)
     hidden = sum(len(group) for group in ordered[_GROUPS:])
     if hidden:
         yield Text(f"and {hidden:,} more nodes: --json names all of them", style="yellow")
@@ -139,7 +147,9 @@ def _blockers(found: ReadinessReport) -> Iterator[RenderableType]:
 def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
     first, many = group[0], len(group) > 1
     line = Text(f"{_MARKS[first.verdict]} ", style=_STYLES[first.verdict])
-    line.append(f"{first.role}{'s' if many else ''} {ids([one.node_id for one in group])}", "bold")
+    line.append(
+        f"{first.role}{'s' if many else ''} {ids([blocker.node_id for blocker in group])}", "bold"
+    )
     notes = [f"Kafka {first.software}" if first.software else "release not known"]
     if first.condition is not NodeCondition.RUNNING:
         notes.append(str(first.condition))
@@ -157,43 +167,48 @@ def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
     yield _indented(Text(f"→ {plain(remedy)}", style="cyan"), 4)
 
 
-def _lacks(one: Blocker) -> str:
+def _lacks(blocker: Blocker) -> str:
     """The levels that a node does not support, the first of them spelled out."""
-    told = [
+    lacks = [
         f"{plain(item.feature)} "
         + ("not at all" if item.range is None else f"{item.range[0]}-{item.range[1]} only")
-        for item in one.levels
+        for item in blocker.levels
     ]
-    if not told:
+    if not lacks:
         return "it is not known what it supports"
-    order = sorted(told, key=lambda text: "only" not in text)
+    order = sorted(lacks, key=lambda text: "only" not in text)
     return order[0] + (f", and lacks {len(order) - 1} more" if len(order) > 1 else "")
 
 
 def _when(group: Sequence[Blocker], now_ms: int) -> str:
-    """Since when it is away, and when it last registered; of many nodes the span is not told."""
-    one = group[0]
-    if len(group) > 1 or one.condition is NodeCondition.RUNNING:
+    """Since when it is offline, and when it last registered; of many nodes without the span."""
+    blocker = group[0]
+    if len(group) > 1 or blocker.condition is NodeCondition.RUNNING:
         return ""
-    away = f"no sign of life for {_age(now_ms - one.away_ms)}" if one.away_ms >= 0 else ""
-    heard = f"registered {clock(one.registered_ms)[:16]}" if one.registered_ms >= 0 else ""
-    return ", ".join(filter(None, (away, heard)))
+    away = f"no sign of life for {_age(now_ms - blocker.away_ms)}" if blocker.away_ms >= 0 else ""
+    registered = (
+        f"registered {clock(blocker.registered_ms)[:16]}" if blocker.registered_ms >= 0 else ""
+    )
+    return ", ".join(filter(None, (away, registered)))
 
 
 def _levels(features: Sequence[FeatureReadiness]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for title in ("feature", "finalized", "target", "all nodes", "state", ""):
         table.add_column(title)
-    for one in features:
-        reach = "?" if one.reach is None else level_name(one.feature, one.reach)
-        target = "-" if one.target is None else level_name(one.feature, one.target)
+    for feature in features:
+        reach = "?" if feature.reach is None else level_name(feature.feature, feature.reach)
+        target = "-" if feature.target is None else level_name(feature.feature, feature.target)
         table.add_row(
-            Text(plain(one.feature)),
-            level_name(one.feature, one.finalized),
-            Text(target, style="" if one.target in (None, one.finalized) else "bold"),
+            Text(plain(feature.feature)),
+            level_name(feature.feature, feature.finalized),
+            Text(target, style="" if feature.target in (None, feature.finalized) else "bold"),
             reach,
-            str(one.state),
-            Text(_MARKS[one.verdict] if one.target is not None else "", style=_STYLES[one.verdict]),
+            str(feature.state),
+            Text(
+                _MARKS[feature.verdict] if feature.target is not None else "",
+                style=_STYLES[feature.verdict],
+            ),
         )
     return table
 
@@ -208,17 +223,19 @@ def _way_back(way: DowngradePath) -> Iterator[Text]:
 
 
 def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
-    for one in features:
-        told = [(item.level, text) for item in one.consequences if (text := _change(item.change))]
-        alone = len(one.consequences) == 1
+    for feature in features:
+        told = [
+            (item.level, text) for item in feature.consequences if (text := _change(item.change))
+        ]
+        alone = len(feature.consequences) == 1
         changes = "; ".join(
             f"{'' if alone else f'{level}: '}{_lower(text)}" for level, text in told
         )
-        costs = [(item.level, cost) for item in one.consequences for cost in item.costs]
+        costs = [(item.level, cost) for item in feature.consequences for cost in item.costs]
         if not (told or costs):
             continue
-        down = one.target is not None and one.target < one.finalized
-        line = Text(plain(one.feature), style="bold")
+        down = feature.target is not None and feature.target < feature.finalized
+        line = Text(plain(feature.feature), style="bold")
         line.append(f"  {'taken back: ' if down else ''}{changes}", style="not bold")
         yield line
         for level, cost in costs:
@@ -238,20 +255,20 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:] if plain_word else text
 
 
-def _ghosts(found: ReadinessReport) -> Iterator[Text]:
-    named = {(one.role, one.node_id) for one in found.blockers}
-    rest = [one for one in found.ghosts if (one.role, one.node_id) not in named]
-    for role in dict.fromkeys(one.role for one in rest):
-        of_role = [one.node_id for one in rest if one.role is role]
+def _ghosts(report: ReadinessReport) -> Iterator[Text]:
+    named = {(node.role, node.node_id) for node in report.blockers}
+    rest = [node for node in report.ghosts if (node.role, node.node_id) not in named]
+    for role in dict.fromkeys(node.role for node in rest):
+        of_role = [node.node_id for node in rest if node.role is role]
         many = "s" if len(of_role) > 1 else ""
         yield Text(f"{role}{many} {ids(of_role)}: not in the way of this, and perhaps of the next")
 
 
-def _views(found: ReadinessReport) -> Iterator[Text]:
-    for one in found.views[:_VIEWS]:
-        yield Text(f"{one.role} {one.node_id} {plain(one.what)}")
-    if len(found.views) > _VIEWS:
-        yield Text(f"and {len(found.views) - _VIEWS:,} more: --json names all of them")
+def _views(report: ReadinessReport) -> Iterator[Text]:
+    for divergence in report.views[:_VIEWS]:
+        yield Text(f"{divergence.role} {divergence.node_id} {plain(divergence.what)}")
+    if len(report.views) > _VIEWS:
+        yield Text(f"and {len(report.views) - _VIEWS:,} more: --json names all of them")
 
 
 def _age(span_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""The steps of a rehearsal asked of a real controller, and held against the model."""
+"""Sends the steps of a rehearsal to a real controller and compares it with the model."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,10 +68,10 @@ _UP, _DOWN = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ComparedStep:
-    """A step, what the model says, and where Kafka's own code says or does something else.
+    """A step, the model's result, and where Kafka's own code differs.
 
-    ``asked`` is false where nothing could be asked of the real controller; ``real`` is its answer.
-    ``remarks`` say where it names another of several nodes that stand in the way.
+    ``asked`` is false where no request could be sent to the real controller; ``real`` is its
+    response. ``remarks`` note where it names another one of several blockers.
     """
 
     outcome: StepOutcome
@@ -102,10 +102,11 @@ class RealRehearsal:
 def rehearse_on_real_controller(
     name: str, live: ControllerState, steps: Sequence[Step], cache: Cache | None = None
 ) -> RealRehearsal:
-    """Starts a controller of a release (``4.3`` or ``3.9.1``), sets it up like ``live``, and asks.
+    """Starts a controller of a release (``4.3`` or ``3.9.1``), sets it up like ``live``, and
+    sends the steps.
 
     Raises:
-        UsageError: A controller of that release cannot be asked, or not at the live levels.
+        UsageError: A controller of that release cannot run, or not at the live levels.
         deploy.errors.StackError: It cannot be started, or does not answer.
     """
     release, kafka = _release(name)
@@ -150,13 +151,13 @@ def _unstable(release: Release, live: ControllerState) -> bool:
 
 def _setting(release: Release, live: ControllerState, unstable: bool) -> ControllerSetup:
     level = live.metadata_version(release.bootstrap)
-    known = release.metadata_level(level) if level is not None else None
-    if known is None:
+    metadata_level = release.metadata_level(level) if level is not None else None
+    if metadata_level is None:
         raise UsageError(f"Kafka {release.name} has no metadata.version {level}")
     return ControllerSetup(
         live.id,
-        known.name,
-        dynamic=_dynamic(release, live, known.level),
+        metadata_level.name,
+        dynamic=_dynamic(release, live, metadata_level.level),
         unstable=unstable,
         session_ms=max(_SESSION_MS, _SESSION_MS_EACH * len(live.brokers)),
         cluster_id=live.cluster or None,
@@ -165,8 +166,12 @@ def _setting(release: Release, live: ControllerState, unstable: bool) -> Control
 
 def _dynamic(release: Release, live: ControllerState, level: FeatureLevel) -> bool:
     """Whether the storage tool can give it the live kraft.version, above 0, at this level."""
-    wanted = [one for one in release.features[KRAFT_VERSION] if one.level == live.kraft_version]
-    needs = max((one.dependencies.get(METADATA_VERSION, 0) for one in wanted), default=0)
+    versions = [
+        version
+        for version in release.features[KRAFT_VERSION]
+        if version.level == live.kraft_version
+    ]
+    needs = max((version.dependencies.get(METADATA_VERSION, 0) for version in versions), default=0)
     return live.kraft_version > 0 and needs <= level
 
 
@@ -195,7 +200,7 @@ def _set_up(real: RealController, live: ControllerState, setting: ControllerSetu
     image = _image(real)
     for _ in attempts(setting.session_ms / 1000 * 2 + _SETTLED_S):
         state = controller_state(image)
-        own = not live.controllers or any(one.id == live.id for one in state.controllers)
+        own = not live.controllers or any(node.id == live.id for node in state.controllers)
         if own and fenced == {broker.id for broker in state.brokers if broker.fenced}:
             break
         image = _image(real)
@@ -246,12 +251,14 @@ def _compared(
                 # It is one process, and the only voter: it stays what it is.
                 yield ComparedStep(_untouched(outcome), asked=False, real=None, differences=())
                 continue
-            asked, said = _ask(stage.real, scene, outcome)
-            differences = _differences(stage, outcome, said) if asked else ()
-            remarks = (
-                tuple(other_blockers(outcome, said.code, said.text, said.features)) if said else ()
+            is_asked, response = _ask(stage.real, scene, outcome)
+            differences = _differences(stage, outcome, response) if is_asked else ()
+            notes = (
+                tuple(other_blockers(outcome, response.code, response.text, response.features))
+                if response
+                else ()
             )
-            yield ComparedStep(outcome, asked, said, differences, remarks)
+            yield ComparedStep(outcome, is_asked, response, differences, notes)
             scene = outcome.after
             if differences:  # the steps that follow are not to differ for this one's sake
                 scene = RehearsedCluster.of(scene.release, stage.state(), scene.voters)
@@ -276,7 +283,7 @@ def _untouched(outcome: StepOutcome) -> StepOutcome:
 def _ask(
     real: RealController, scene: RehearsedCluster, outcome: StepOutcome
 ) -> tuple[bool, ApiResult | None]:
-    """Whether there was something to ask, and the answer; a node that stops gets none."""
+    """Whether there was a request to send, and the response; a node that stops gets none."""
     step = outcome.step
     if isinstance(step, StopNode) and step.node.role is Role.BROKER:
         real.stop_brokers([step.node.node_id])
@@ -285,7 +292,10 @@ def _ask(
         return False, None
     match step:
         case UpdateLevels():
-            updates = [(str(one.feature), int(one.level), int(one.kind)) for one in step.updates]
+            updates = [
+                (str(update.feature), int(update.level), int(update.kind))
+                for update in step.updates
+            ]
             return True, real.update(updates)
         case RegisterNode():
             ranges = _plain(step.ranges or scene.ranges(step.node) or SupportedRanges())
@@ -298,15 +308,19 @@ def _ask(
             return False, None
 
 
-def _differences(stage: _Stage, outcome: StepOutcome, said: ApiResult | None) -> tuple[str, ...]:
-    """Where answers differ, and the cluster after a time in which it could have become equal."""
-    found: list[str] = []
-    if said is not None:
-        found += response_differences(outcome, said.code, said.text, said.features)
+def _differences(
+    stage: _Stage, outcome: StepOutcome, response: ApiResult | None
+) -> tuple[str, ...]:
+    """Where responses differ, and the cluster after a time in which it could have become equal."""
+    differences: list[str] = []
+    if response is not None:
+        differences += response_differences(
+            outcome, response.code, response.text, response.features
+        )
     wait_s = stage.setting.session_ms / 1000 * 2 + _SETTLED_S
     states: list[str] = []
     for _ in attempts(wait_s):
         states = list(state_differences(outcome.after.state, stage.state()))
         if not states:
             break
-    return (*found, *states)
+    return (*differences, *states)

@@ -28,7 +28,7 @@ LONG_RUN = 12
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
-    """What the steps begin with: the cluster, who is asked, levels, nodes."""
+    """What the steps start from: the cluster, the controller, levels, nodes."""
     levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
     fenced = [broker.id for broker in state.brokers if broker.fenced]
     nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
@@ -53,13 +53,13 @@ def runs(outcomes: Sequence[StepOutcome]) -> Iterator[tuple[int, Sequence[StepOu
     for plain_restart, some in groupby(outcomes, key=_is_restart):
         run = list(some)
         together = plain_restart and len(run) >= LONG_RUN
-        for part in [run] if together else [[one] for one in run]:
+        for part in [run] if together else [[outcome] for outcome in run]:
             yield number, part
             number += len(part)
 
 
 def _is_restart(outcome: StepOutcome) -> bool:
-    """Whether a node is lost or started, with nothing else to say than that it works."""
+    """Whether a node is stopped or started, without anything else to report."""
     silent = outcome.verdict is StepVerdict.ACCEPTED and not (outcome.messages or outcome.notes)
     return silent and isinstance(outcome.step, StopNode | RegisterNode)
 
@@ -93,17 +93,21 @@ def paragraph(number: int, outcome: StepOutcome) -> list[Text]:
 
 
 def _costs(consequences: Sequence[Consequence]) -> list[str]:
-    """What to beware of; changes that cost nothing stand in the JSON."""
-    return [f"{one.feature} {one.level}: {cost}" for one in consequences for cost in one.costs]
+    """The costs of the consequences; changes without costs are in the JSON only."""
+    return [
+        f"{consequence.feature} {consequence.level}: {cost}"
+        for consequence in consequences
+        for cost in consequence.costs
+    ]
 
 
 def difference_lines(compared: ComparedStep) -> list[Text]:
-    """Whether Kafka's own code says and does the same."""
+    """Whether Kafka's own code answers and does the same."""
     if not compared.asked:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
     if not compared.differences:
-        said = compared.remarks or ("the real controller says and does the same",)
-        return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in said]
+        lines = compared.remarks or ("the real controller says and does the same",)
+        return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in lines]
     return [
         Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
         for text in compared.differences
@@ -117,7 +121,7 @@ def document(
     real: RealRehearsal | None,
 ) -> dict[str, Any]:
     """A rehearsal as one JSON document."""
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "cluster": state.cluster,
         "controller": state.id,
         "release": release,
@@ -127,16 +131,16 @@ def document(
         "steps": [_step(outcome) for outcome in outcomes],
     }
     if real is not None:
-        found["on_real_controller"] = {
+        content["on_real_controller"] = {
             "release": real.kafka,
             "unequal": list(real.unequal),
             "differences": real.differences,
         }
-        for step, compared in zip(found["steps"], real.steps, strict=True):
+        for step, compared in zip(content["steps"], real.steps, strict=True):
             step["asked"] = compared.asked
             step["differences"] = list(compared.differences)
             step["remarks"] = list(compared.remarks)
-    return found
+    return content
 
 
 def overall(outcomes: Sequence[StepOutcome]) -> StepVerdict:
@@ -156,14 +160,19 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
         "by": outcome.responder,
         "error": answer.error.name if answer else None,
         "features": {
-            name: {"error": each.error.name, "text": each.text} for name, each in outcome.results
+            name: {"error": error.error.name, "text": error.text} for name, error in outcome.results
         },
         "says": list(outcome.messages),
         "does": list(outcome.effects),
         "notes": list(outcome.notes),
         "consequences": [
-            {"feature": one.feature, "level": one.level, "change": one.change, "costs": one.costs}
-            for one in outcome.consequences
+            {
+                "feature": consequence.feature,
+                "level": consequence.level,
+                "change": consequence.change,
+                "costs": consequence.costs,
+            }
+            for consequence in outcome.consequences
         ],
         "levels": dict(all_levels(outcome.after.state)),
     }

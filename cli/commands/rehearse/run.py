@@ -87,13 +87,13 @@ def run(
 def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     """The steps of the file, then those of the command line; raises `UsageError`."""
     try:
-        found = _from_file(file) if file is not None else []
-        found += [parse(text) for text in given]
+        rehearsed = _from_file(file) if file is not None else []
+        rehearsed += [parse(text) for text in given]
     except StepSyntaxError as error:
         raise UsageError(str(error)) from None
-    if not found:
+    if not rehearsed:
         raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
-    return found
+    return rehearsed
 
 
 def _from_file(file: Path) -> list[Step]:
@@ -106,15 +106,15 @@ def _from_file(file: Path) -> list[Step]:
 
 
 def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
-    """The one cluster that is meant, by flags or of a configuration file; raises `UsageError`."""
+    """The cluster named by flags, or of a configuration file; raises `UsageError`."""
     named = {name: value for name, value in given.items() if value}
     chosen = str(named.get("cluster_id", ""))
     if set(named) - {"cluster_id"}:
         return load(None, clusters=options.cluster_flags(**given)).clusters[0]
     listed = load(config).clusters
-    found = [one for one in listed if not chosen or one.cluster_id == chosen]
-    if len(found) == 1:
-        return found[0]
+    matching = [cluster for cluster in listed if not chosen or cluster.cluster_id == chosen]
+    if len(matching) == 1:
+        return matching[0]
     if not listed:
         raise UsageError(
             "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory or "
@@ -124,11 +124,11 @@ def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
 
 
 def _check_led(image: ClusterImage) -> None:
-    """Somebody must be known to be asked.
+    """An active controller must be known.
 
     Raises:
         UsageError: The cluster has no KRaft controllers.
-        NotSeenError: Who is active is not known.
+        ClusterNotReadError: Who is active is not known.
     """
     if image.authority is Authority.ZOOKEEPER:
         raise UsageError(
@@ -144,11 +144,11 @@ def _check_led(image: ClusterImage) -> None:
 
 
 def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
-    """The release of the active controller, and what it knows.
+    """The release of the active controller, and its state.
 
     Raises:
         UsageError: There is no such release.
-        NotSeenError: What the active controller runs is not known.
+        ClusterNotReadError: What the active controller runs is not known.
     """
     if release:
         try:

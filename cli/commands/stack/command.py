@@ -73,7 +73,7 @@ def up(
     from featurewatch.cli.commands.stack import run
     from featurewatch.cli.commands.stack.stack_options import StackOptions
 
-    wanted = StackOptions(
+    stack = StackOptions(
         nodes,
         release,
         releases,
@@ -84,7 +84,7 @@ def up(
         reference_brokers,
         reference_features,
     )
-    run.up(directory, wanted, foreground=foreground, as_json=as_json)
+    run.up(directory, stack, foreground=foreground, as_json=as_json)
 
 
 @command()

@@ -18,12 +18,12 @@ _SERVERS: Final = ("zookeeper_servers", "reference_servers", "nodes")
 """The keys of a stack's status under which its servers are, by kind."""
 
 
-def up(directory: Path | None, wanted: StackOptions, *, foreground: bool, as_json: bool) -> None:
+def up(directory: Path | None, options: StackOptions, *, foreground: bool, as_json: bool) -> None:
     """Starts a stack that ``wanted`` describes, or resumes the one in the directory."""
     root = _directory(directory)
     if stack_file.read(root) is None:
-        wanted.described().write(root)
-    elif wanted != StackOptions():
+        options.described().write(root)
+    elif options != StackOptions():
         raise UsageError(
             f"{root} holds a stack already: take it up without options, choose another "
             "--directory, or remove it: featurewatch stack down --remove"
@@ -111,8 +111,10 @@ def _report(line: str) -> None:
 
 
 def _describe_up(answer: dict[str, Any]) -> str:
-    where = answer["directory"]
-    return f"{_describe_status(answer)}\nend it      featurewatch stack down --directory {where}"
+    directory = answer["directory"]
+    return (
+        f"{_describe_status(answer)}\nend it      featurewatch stack down --directory {directory}"
+    )
 
 
 def _describe_status(answer: dict[str, Any]) -> str:

@@ -55,7 +55,7 @@ def print_info(directory: Path, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Info:
-    """A log directory; ``now`` is what its log is known to have committed, ``end`` all it has."""
+    """A log directory; ``now`` is the image of the committed records, ``end`` that of all."""
 
     formatted: FormattedDirectory
     now: ClusterImage | None
@@ -75,15 +75,15 @@ class _Info:
         """The levels at the end of the log, where it is not known that they are committed."""
         if self.end is None:
             return None
-        known = self.now.features.levels if self.now is not None else {}
-        changed = dict(known) != dict(self.end.features.levels)
+        committed = self.now.features.levels if self.now is not None else {}
+        changed = dict(committed) != dict(self.end.features.levels)
         return dict(self.end.features.levels) if changed else None
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
-        found, meta, now = self.formatted, self.formatted.meta, self.now
+        formatted, meta, now = self.formatted, self.formatted.meta, self.now
         return {
-            "directory": str(found.directory),
+            "directory": str(formatted.directory),
             "meta": {
                 "version": meta.version,
                 "cluster": meta.cluster,
@@ -91,11 +91,11 @@ class _Info:
                 "directory_id": meta.directory_id,
             },
             "formatted": None
-            if found.levels is None
+            if formatted.levels is None
             else {
-                "levels": dict(found.levels),
-                "kraft_version": found.kraft_version or 0,
-                "voters": list(found.voters),
+                "levels": dict(formatted.levels),
+                "kraft_version": formatted.kraft_version or 0,
+                "voters": list(formatted.voters),
             },
             "now": None
             if now is None
@@ -109,29 +109,29 @@ class _Info:
 
     def lines(self) -> list[Text]:
         """For people."""
-        found, meta = self.formatted, self.formatted.meta
+        formatted, meta = self.formatted, self.formatted.meta
         mode = "KRaft" if meta.version else "ZooKeeper mode"
         node = "no node id" if meta.node is None else f"node {meta.node}"
         own = f", directory id {meta.directory_id}" if meta.directory_id else ""
         cluster = meta.cluster or "not named"
-        said = [
-            ("directory", str(found.directory)),
+        rows = [
+            ("directory", str(formatted.directory)),
             ("belongs to", f"cluster {cluster}, {node}{own} ({mode})"),
-            ("formatted", _initial(found)),
+            ("formatted", _initial(formatted)),
         ]
         if self.now is not None:
             at = f"offset {self.now.log.offset}"
-            said.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
+            rows.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
         elif self.end is not None:
-            said.append(("now", "nothing in the metadata log is known to be committed"))
-        elif found.log is not None:
-            said.append(("now", "there is nothing in the metadata log yet"))
+            rows.append(("now", "nothing in the metadata log is known to be committed"))
+        elif formatted.log is not None:
+            rows.append(("now", "there is nothing in the metadata log yet"))
         elif meta.version:
-            said.append(("now", "there is no metadata log yet: the node was never started"))
+            rows.append(("now", "there is no metadata log yet: the node was never started"))
         if self.uncommitted is not None:
-            said.append(("after that", f"{_levels(self.uncommitted)}: perhaps not committed"))
+            rows.append(("after that", f"{_levels(self.uncommitted)}: perhaps not committed"))
         return [
-            Text(f"{name:<12}{rendering.plain(text)}") for name, text in said
+            Text(f"{name:<12}{rendering.plain(text)}") for name, text in rows
         ] + self._releases()
 
     def _releases(self) -> list[Text]:
@@ -145,34 +145,34 @@ class _Info:
             names = dict(run)
             if refused:
                 first, (last, reason) = next(iter(names)), list(names.items())[-1]
-                which = first if first == last else f"{first} to {last}"
-                lines.append(Text(f"{'not with':<12}{which}: {reason}", style="yellow"))
+                names_text = first if first == last else f"{first} to {last}"
+                lines.append(Text(f"{'not with':<12}{names_text}: {reason}", style="yellow"))
         return lines
 
 
-def _initial(found: FormattedDirectory) -> str:
-    if found.levels is None:
+def _initial(formatted: FormattedDirectory) -> str:
+    if formatted.levels is None:
         return "it has no bootstrap.checkpoint, so no initial levels"
-    voters = f"; voters {rendering.ids(found.voters)}" if found.voters else ""
-    kraft = f", kraft.version {found.kraft_version}" if found.kraft_version else ""
-    return f"{_levels(found.levels)}{kraft}{voters}"
+    voters = f"; voters {rendering.ids(formatted.voters)}" if formatted.voters else ""
+    kraft = f", kraft.version {formatted.kraft_version}" if formatted.kraft_version else ""
+    return f"{_levels(formatted.levels)}{kraft}{voters}"
 
 
 def _levels(levels: Levels) -> str:
-    said = (f"{name} {level_name(name, level)}" for name, level in sorted(levels.items()))
-    return ", ".join(said) or "no levels"
+    texts = (f"{name} {level_name(name, level)}" for name, level in sorted(levels.items()))
+    return ", ".join(texts) or "no levels"
 
 
 def _read(directory: Path) -> _Info:
-    found = read_formatted(directory.expanduser())
-    if found.log is None or found.meta.cluster is None:
-        return _Info(found, None, None)
-    cluster = ClusterSection(cluster_id=found.meta.cluster, log_directory=found.log)
-    return _Info(found, _image(cluster, None), _image(cluster, 0))
+    formatted = read_formatted(directory.expanduser())
+    if formatted.log is None or formatted.meta.cluster is None:
+        return _Info(formatted, None, None)
+    cluster = ClusterSection(cluster_id=formatted.meta.cluster, log_directory=formatted.log)
+    return _Info(formatted, _image(cluster, None), _image(cluster, 0))
 
 
 def _image(cluster: ClusterSection, settle_ms: int | None) -> ClusterImage | None:
-    """What the log says; None where there is nothing in it that counts."""
+    """The image of the log; None where nothing in it is committed."""
     try:
         image = read_image(cluster, _FILES_S, settle_ms=settle_ms)
     except NothingCommittedError:

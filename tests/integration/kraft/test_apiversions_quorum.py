@@ -14,7 +14,9 @@ from kio.static.primitive import i8, i16, i32Timedelta
 
 from featurewatch.deploy.kafka.specs import combined
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
-from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_api_versions_event
 from featurewatch.streams.events import (
     ApiVersionsEvent,

@@ -9,7 +9,7 @@ from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, updat
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.wire.light_nodes import LightNodes
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Snapshot

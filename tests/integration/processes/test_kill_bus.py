@@ -13,7 +13,7 @@ from featurewatch.cli.commands.demo.summary import levels_on_disk
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_change
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import FeatureChange

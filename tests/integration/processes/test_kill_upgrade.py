@@ -11,7 +11,7 @@ from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
 from featurewatch.deploy.wire.light_nodes import LightNodes
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES

@@ -9,7 +9,7 @@ import yaml
 
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.streams.bus import BusSettings
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import FEATURE_CHANGES, STATE

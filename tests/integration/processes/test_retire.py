@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.streams.bus import BusSettings, Publisher
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import ClusterId

@@ -354,7 +354,8 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
     """A znode whose range excludes a level is an alert that names broker, range, level and what to
     do, and a column of the state; when its session ends, so does the alert."""
     identity = BrokerIdentity(NodeId(99), {"PLAINTEXT": ("127.0.0.1", 9, "PLAINTEXT")})
-    low = SUPPORTED | {TRANSACTION: SupportedRange(1, 3)}
+    low = {str(name): bounds for name, bounds in SUPPORTED.items()}
+    low[TRANSACTION] = SupportedRange(1, 3)
     path = world.roots["reference"] + broker_path(99)
     world.zk.create(path, encode_broker(RELEASED, identity, low, now_ms=0), ephemeral=True)
     state = world.until(

@@ -12,7 +12,9 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.streams.bus import BusSettings, Publisher, ensure_topics
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import Message, decode_dead_letter
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit, SourceState, SourceStatus

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from featurewatch.cli.commands.pipeline import audit as command
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.main import app
+from featurewatch.cli.runtime import lake as lake_runtime
 from featurewatch.pipeline.audit.audit import AuditReport, TableCounts, audit
 from featurewatch.pipeline.audit.compare import (
     DIFFERENT,
@@ -85,8 +86,8 @@ class Commands:
 def commands(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """The command on an empty lake."""
     commands_ = Commands(lake)
-    monkeypatch.setattr(command, "open_lake", commands_.opened)
-    monkeypatch.setattr(command, "_stop_at_signal", lambda: commands_.course)
+    monkeypatch.setattr(lake_runtime, "open_lake", commands_.opened)
+    monkeypatch.setattr(lake_runtime, "stop_at_signal", lambda: commands_.course)
     return commands_
 
 

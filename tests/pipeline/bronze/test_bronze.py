@@ -18,7 +18,8 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
 from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.query import SilverQuery
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import ALERTS, API_VERSIONS, METADATA_LOG

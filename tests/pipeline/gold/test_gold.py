@@ -17,7 +17,8 @@ from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.streams import topics
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from tests.pipeline.filling import put, put_bytes, rows

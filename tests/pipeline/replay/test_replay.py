@@ -16,7 +16,8 @@ from featurewatch.pipeline.replay.plan import prepare
 from featurewatch.pipeline.replay.run import ReplayResult, replay
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver.tables import LEVELS
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_log_event
 from featurewatch.streams.events import (
     CommitKind,

@@ -23,7 +23,8 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import is_submitted
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
 from tests.paths import ROOT

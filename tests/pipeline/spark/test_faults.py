@@ -23,7 +23,8 @@ from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.spark.session import BRIEF_JVM
-from featurewatch.streams.bus import BusSettings, ensure_topics
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId

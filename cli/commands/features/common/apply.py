@@ -1,4 +1,4 @@
-"""Sends a change to released Kafka and tells what came of it, for the commands that change."""
+"""Sends a change to released Kafka and prints its result, for the commands that change."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ _NO_RIGHT: Final = 31
 """``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
 
 Parse = Callable[[Callable[[str], None]], tuple[FeatureUpdate, ...]]
-"""Makes the updates of what was given, and says lines of the tool's on the way."""
+"""Parses the updates from the options, and prints lines of the tool with the function given."""
 
 
 def apply_updates(
@@ -38,9 +38,9 @@ def apply_updates(
     yes: bool,
     warning: str | None = None,
 ) -> None:
-    """Parses, asks, sends and tells; ends with 1 if anything was refused, as the tool does.
+    """Parses, confirms, sends and prints; ends with 1 if anything was refused, as the tool does.
 
-    ``warning`` is said before anything else is.
+    ``warning`` is printed first.
     """
     try:
         updates = parse(_quiet if target.as_json else _print)
@@ -49,10 +49,10 @@ def apply_updates(
     if warning is not None and not dry_run:
         print_error(warning)
     admin = target.admin()
-    result, known = target.run(
+    result, metadata = target.run(
         _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
     )
-    report(target, operation, updates, result, known, dry_run=dry_run)
+    report(target, operation, updates, result, metadata, dry_run=dry_run)
 
 
 def report(
@@ -60,21 +60,22 @@ def report(
     operation: str,
     updates: Iterable[FeatureUpdate],
     result: UpdateResult,
-    known: FeatureMetadata | None,
+    metadata: FeatureMetadata | None,
     *,
     dry_run: bool,
 ) -> None:
-    """Tells what came of each update, in the tool's words or as a document."""
-    if any(one.error == _NO_RIGHT for one in result.refused):
+    """Prints the result of each update, as the tool does or as a document."""
+    if any(item.error == _NO_RIGHT for item in result.refused):
         print_error("this login may not change features: grant it ALTER on the cluster")
-    if known is not None:
-        print_document(document(known, target.dialect, described_results(updates, result)))
+    if metadata is not None:
+        print_document(document(metadata, target.dialect, described_results(updates, result)))
         if result.refused:
             raise Exit(ExitCode.FAILED)
         return
     levels = {update.feature: int(update.level) for update in updates}
     outcomes = (
-        FeatureOutcome(one.feature, levels.get(one.feature, 0), one.text) for one in result.results
+        FeatureOutcome(item.feature, levels.get(item.feature, 0), item.text)
+        for item in result.results
     )
     try:
         outcome_lines(operation, outcomes, dry_run=dry_run, say=_print)
@@ -101,25 +102,25 @@ async def _send(
 
 
 async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
-    """Shows what will happen and asks; ends the command where the answer is not yes."""
+    """Shows what will happen and confirms it; ends the command unless it is confirmed."""
     confirm(preview(await admin.describe(controller=True), updates))
 
 
 async def wait_until_applied(
     admin: FeatureAdmin, updates: Iterable[FeatureUpdate]
 ) -> FeatureMetadata:
-    """What the controller's node says once it knows of a change, or after a few seconds.
+    """The controller's features once it has applied a change, or after a few seconds.
 
-    A node learns a level that was just finalized as it learns all metadata: a moment later.
+    A node applies a level that was just finalized a moment later, like all metadata.
     """
     deadline = time.monotonic() + _SEEN_S
-    wanted = {update.feature: max(int(update.level), 0) for update in updates}
+    levels = {update.feature: max(int(update.level), 0) for update in updates}
     while True:
-        known = await admin.describe(controller=True)
-        seen = all(known.finalized.get(name, 0) == level for name, level in wanted.items())
+        metadata = await admin.describe(controller=True)
+        seen = all(metadata.finalized.get(name, 0) == level for name, level in levels.items())
         # kraft.version is raised by the quorum, in its own time.
         if seen or time.monotonic() > deadline:
-            return known
+            return metadata
         await asyncio.sleep(_PAUSE_S)
 
 

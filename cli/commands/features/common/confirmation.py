@@ -1,4 +1,4 @@
-"""Asks a person before something is changed. What is asked stands on stderr."""
+"""Confirms a change with the person at the terminal; the question goes to stderr."""
 
 import signal
 import sys
@@ -11,15 +11,16 @@ from featurewatch.cli.errors import ExitCode
 
 
 def must_confirm(yes: bool) -> bool:
-    """Whether there is somebody to ask: without a terminal a change goes ahead, as Kafka's does."""
+    """Whether a change needs a confirmation: at a terminal; else it is sent, as Kafka's tool
+    does."""
     return not yes and sys.stdin.isatty()
 
 
 def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
-    """Says the lines and asks; returns if the answer is y or yes.
+    """Prints the lines and the question; returns if the reply is y or yes.
 
     Raises:
-        Exit: Any other answer and the end of the input (1), or Ctrl-C (130).
+        Exit: Any other reply and the end of the input (1), or Ctrl-C (130).
     """
     try:
         with _interruptible():

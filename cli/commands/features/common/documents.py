@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 def document(
-    known: "FeatureMetadata", dialect: FeatureDialect, results: list[dict[str, Any]] | None = None
+    metadata: "FeatureMetadata",
+    dialect: FeatureDialect,
+    results: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """What a node supports and what is finalized, in the keys of the early or the later draft.
 
-    The later draft's are taken for released Kafka too. ``status`` is OK unless a result has an
+    Those of the later draft serve for released Kafka too. ``status`` is OK unless a result has an
     error; the epoch is null where the node has none. ``results`` are those of a change.
     """
     early = dialect is FeatureDialect.EARLY
@@ -29,30 +31,30 @@ def document(
         **({} if results is None else {"results": results}),
         "supported_features": {
             name: {low: bounds[0], high: bounds[1]}
-            for name, bounds in sorted(known.supported.items())
+            for name, bounds in sorted(metadata.supported.items())
         },
         "finalized_features": {
-            "epoch": known.epoch,
-            **{name: {level: value} for name, value in sorted(known.finalized.items())},
+            "epoch": metadata.epoch,
+            **{name: {level: value} for name, value in sorted(metadata.finalized.items())},
         },
-        "host": known.node.host,
-        "port": known.node.port,
+        "host": metadata.node.host,
+        "port": metadata.node.port,
     }
 
 
 def described_results(
     updates: Iterable["FeatureUpdate"], result: "UpdateResult"
 ) -> list[dict[str, Any]]:
-    """Each feature with the level that was asked for and, if it was refused, why."""
+    """Each feature with the requested level and, if it was refused, the reason."""
     levels = {update.feature: int(update.level) for update in updates}
     return [
         {
-            "feature": one.feature,
-            "level": levels.get(one.feature),
-            "error": None if one.accepted else one.error,
-            "message": one.text,
+            "feature": item.feature,
+            "level": levels.get(item.feature),
+            "error": None if item.accepted else item.error,
+            "message": item.text,
         }
-        for one in result.results
+        for item in result.results
     ]
 
 

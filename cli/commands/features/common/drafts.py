@@ -1,4 +1,4 @@
-"""What the commands of KIP-584's drafts do: ask by numbered lists, send, print the document."""
+"""The commands of KIP-584's drafts: confirm numbered lists, send, print the document."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -21,9 +21,9 @@ GARBAGE: Final = (
 
 
 def update_by_draft(target: ClusterTarget, updates: Sequence[FeatureUpdate], *, yes: bool) -> None:
-    """Raises and lowers levels; the early draft asks about both, the later about lowering alone."""
-    result, known = target.run(_update(target, target.admin(), updates, yes=yes), changes=True)
-    _report(target, result, known)
+    """Raises and lowers levels; the early draft confirms both, the later only lowering."""
+    result, metadata = target.run(_update(target, target.admin(), updates, yes=yes), changes=True)
+    _report(target, result, metadata)
 
 
 def delete_by_draft(
@@ -36,17 +36,17 @@ def delete_by_draft(
         raise UsageError("name what to delete: --features a,b")
     print_error(GARBAGE)
     features = [FeatureName(name) for name in names]
-    result, known = target.run(_delete(target, target.admin(), features, yes=yes), changes=True)
-    _report(target, result, known)
+    result, metadata = target.run(_delete(target, target.admin(), features, yes=yes), changes=True)
+    _report(target, result, metadata)
 
 
 def update_lines(
-    known: FeatureMetadata, updates: Iterable[FeatureUpdate], heading: str
+    metadata: FeatureMetadata, updates: Iterable[FeatureUpdate], heading: str
 ) -> Iterator[str]:
-    """The numbered list of what shall change."""
+    """The numbered list of changes."""
     yield heading
     for number, update in enumerate(updates, start=1):
-        level = known.finalized.get(update.feature)
+        level = metadata.finalized.get(update.feature)
         existing = "none" if level is None else f"v{level}"
         yield f"{number}. {update.feature} from {existing} (existing) to v{update.level} (new)"
     yield ""
@@ -56,15 +56,15 @@ async def _update(
     target: ClusterTarget, admin: FeatureAdmin, updates: Sequence[FeatureUpdate], *, yes: bool
 ) -> tuple[UpdateResult, FeatureMetadata]:
     async with admin:
-        known = await admin.describe(controller=True)
-        raised = [one for one in updates if one.kind is UpgradeType.UPGRADE]
-        lowered = [one for one in updates if one.kind is not UpgradeType.UPGRADE]
+        metadata = await admin.describe(controller=True)
+        raised = [update for update in updates if update.kind is UpgradeType.UPGRADE]
+        lowered = [update for update in updates if update.kind is not UpgradeType.UPGRADE]
         if raised and target.dialect is FeatureDialect.EARLY:
             heading = "Please confirm before finalizing the upgrade of the following features:"
-            _agree(update_lines(known, raised, heading), "[Y/n]? ", yes=yes)
+            _agree(update_lines(metadata, raised, heading), "[Y/n]? ", yes=yes)
         if lowered:
             heading = "Please confirm before downgrading the following features:"
-            _agree(update_lines(known, lowered, heading), "[Y/n]? ", yes=yes)
+            _agree(update_lines(metadata, lowered, heading), "[Y/n]? ", yes=yes)
         result = await admin.update(updates)
         return result, await wait_until_applied(admin, () if result.refused else updates)
 
@@ -73,8 +73,8 @@ async def _delete(
     target: ClusterTarget, admin: FeatureAdmin, names: Sequence[FeatureName], *, yes: bool
 ) -> tuple[UpdateResult, FeatureMetadata]:
     early = target.dialect is FeatureDialect.EARLY
-    what = "features" if early else "finalized features"
-    lines = [f"Please confirm deletion of the following {what}:"]
+    kind = "features" if early else "finalized features"
+    lines = [f"Please confirm deletion of the following {kind}:"]
     lines += [f"{number}. {name}" for number, name in enumerate(names, start=1)]
     async with admin:
         _agree([*lines, ""], "[Y/n] ", yes=yes)
@@ -84,14 +84,14 @@ async def _delete(
 
 
 def _agree(lines: Iterable[str], question: str, *, yes: bool) -> None:
-    """Asks, whoever listens: a draft's command that nobody answers sends nothing."""
+    """Confirms even without a terminal: a draft's command without a reply sends nothing."""
     if not yes:
         confirm(lines, question)
 
 
-def _report(target: ClusterTarget, result: UpdateResult, known: FeatureMetadata) -> None:
+def _report(target: ClusterTarget, result: UpdateResult, metadata: FeatureMetadata) -> None:
     if result.refused:
-        # One answer for the whole request: its text is every feature's.
+        # One response for the whole request: its text is every feature's.
         print_error(result.refused[0].text or "the controller refused")
         raise Exit(ExitCode.FAILED)
-    print_document(document(known, target.dialect), indent=None if target.as_json else 4)
+    print_document(document(metadata, target.dialect), indent=None if target.as_json else 4)

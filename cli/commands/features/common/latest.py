@@ -24,16 +24,16 @@ def enable_latest(target: ClusterTarget, *, dry_run: bool, yes: bool) -> None:
     if target.dialect is FeatureDialect.LATE:
         if dry_run:
             raise UsageError("the drafts of KIP-584 have no dry run")
-        known = target.run(_controller(target.admin()))
-        update_by_draft(target, highest_supported(known), yes=yes)
+        metadata = target.run(_controller(target.admin()))
+        update_by_draft(target, highest_supported(metadata), yes=yes)
         return
-    updates, result, known_after = target.run(
+    updates, result, metadata_after = target.run(
         _enable(target, target.admin(), dry_run=dry_run, yes=yes), changes=not dry_run
     )
     if updates:
-        report(target, UPGRADE, updates, result, known_after, dry_run=dry_run)
-    elif known_after is not None:
-        print_document(document(known_after, target.dialect, []))
+        report(target, UPGRADE, updates, result, metadata_after, dry_run=dry_run)
+    elif metadata_after is not None:
+        print_document(document(metadata_after, target.dialect, []))
     else:
         print("Every feature is at the highest level that all nodes support.")
 
@@ -49,10 +49,10 @@ async def _enable(
     async with admin:
         answers = await admin.describe_all()
         _check(answers)
-        known = await admin.describe(controller=True)
-        chosen = highest_common(known, answers)
-        for remark in chosen.remarks:
-            print_error(remark)
+        metadata = await admin.describe(controller=True)
+        chosen = highest_common(metadata, answers)
+        for warning in chosen.remarks:
+            print_error(warning)
         result = UpdateResult(())
         if chosen.updates:
             if not dry_run and must_confirm(yes):
@@ -69,7 +69,7 @@ async def _enable(
 
 
 def _check(answers: tuple[NodeDescription, ...]) -> None:
-    """Ends the command where a node's support is not known: it may be the one that has less."""
+    """Ends the command where a node's support is unknown: it may be the lowest."""
     silent = [answer for answer in answers if answer.metadata is None]
     for answer in silent:
         print_error(f"what {answer.role} {answer.node_id} supports is unknown: {answer.error}")

@@ -1,4 +1,4 @@
-"""How what needs no cluster is printed."""
+"""Prints the results of commands that need no cluster."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ _LEVEL = re.compile(r"(?P<indent> *)(?P<feature>[^=]+)=(?P<level>-?\d+)(?: \((?P
 
 
 def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
-    """Prints the tool's lines, or what stands in them as one document."""
+    """Prints the tool's lines, or their content as one document."""
     try:
         if target.as_json:
             print_document({"features": list(_parsed(lines))})
@@ -24,19 +24,19 @@ def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
 
 
 def _parsed(lines: Iterable[str]) -> Iterator[dict[str, object]]:
-    found: dict[str, object] | None = None
+    feature: dict[str, object] | None = None
     for line in lines:
         match = _LEVEL.match(line)
         if match is None:
             continue
         level = {"feature": match["feature"], "level": int(match["level"]), "name": match["name"]}
         if not match["indent"]:
-            if found is not None:
-                yield found
-            found = {**level, "requires": []}
-        elif found is not None:
-            requires = found["requires"]
+            if feature is not None:
+                yield feature
+            feature = {**level, "requires": []}
+        elif feature is not None:
+            requires = feature["requires"]
             assert isinstance(requires, list)  # noqa: S101 - it was made so above
             requires.append(level)
-    if found is not None:
-        yield found
+    if feature is not None:
+        yield feature

@@ -1,4 +1,4 @@
-"""What a change will do, told before it is asked for: levels, consequences, the way back."""
+"""What a change will do, before it is sent: levels, consequences, the downgrade path."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,12 +11,12 @@ from featurewatch.controller.levels import level_name
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 
-def preview(known: FeatureMetadata, updates: Iterable[FeatureUpdate]) -> Iterator[str]:
-    """Lines for a person; ``known`` is what is finalized and supported where the change goes."""
+def preview(metadata: FeatureMetadata, updates: Iterable[FeatureUpdate]) -> Iterator[str]:
+    """Lines for a person; ``metadata`` is that of the node that applies the change."""
     updates = tuple(updates)
     newest = list(releases().values())[-1]
     for update in sorted(updates, key=lambda each: each.feature):
-        before = known.finalized.get(update.feature, FeatureLevel(0))
+        before = metadata.finalized.get(update.feature, FeatureLevel(0))
         yield (
             f"{update.feature}: {level_name(update.feature, before)} -> "
             f"{level_name(update.feature, update.level)}"
@@ -25,19 +25,19 @@ def preview(known: FeatureMetadata, updates: Iterable[FeatureUpdate]) -> Iterato
             yield "  nothing changes"
             continue
         low, high = sorted((before, update.level))
-        word = "comes" if update.level > before else "goes"
-        for one in between(update.feature, low, high):
-            yield f"  {level_name(update.feature, one.level)} {word}: {one.change}"
-            yield from (f"    beware: {cost}" for cost in one.costs)
+        verb = "comes" if update.level > before else "goes"
+        for consequence in between(update.feature, low, high):
+            yield f"  {level_name(update.feature, consequence.level)} {verb}: {consequence.change}"
+            yield from (f"    beware: {cost}" for cost in consequence.costs)
         yield f"  the way back: {_way_back(newest, update.feature, before, update.level)}"
-    then = {**known.finalized, **{update.feature: update.level for update in updates}}
-    whole = downgrade_path(known.finalized, then)
-    if whole is not None and then != known.finalized:
+    then = {**metadata.finalized, **{update.feature: update.level for update in updates}}
+    whole = downgrade_path(metadata.finalized, then)
+    if whole is not None and then != metadata.finalized:
         yield f"afterwards: {whole.why}"
 
 
 def _way_back(release: Release, feature: FeatureName, before: int, after: int) -> str:
-    """Whether the level of before can be had again (``FeatureControlManager``)."""
+    """Whether the earlier level can be finalized again (``FeatureControlManager``)."""
     back = level_name(feature, FeatureLevel(before))
     if after < before:
         return f"an upgrade to {back}"

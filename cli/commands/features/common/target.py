@@ -1,4 +1,4 @@
-"""The cluster that a command asks, and what it says when that fails."""
+"""The cluster that a command talks to, and the line that is printed when that fails."""
 
 import sys
 from collections.abc import Callable, Coroutine
@@ -23,7 +23,7 @@ _CONNECT_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterTarget:
-    """Where the cluster is reached, and how it and the person are spoken to.
+    """Addresses of the cluster, its dialect, and the form of what is printed.
 
     ``compat`` is the release whose ``kafka-features`` is followed.
     """
@@ -73,7 +73,7 @@ class ClusterTarget:
 
     @property
     def describe_command(self) -> str:
-        """The command that tells what is finalized now."""
+        """The command that shows what is finalized now."""
         flag, address = (
             ("--bootstrap-server", self.servers)
             if self.servers
@@ -126,7 +126,7 @@ def print_error(text: str) -> None:
 
 
 def fail(text: str, code: ExitCode) -> NoReturn:
-    """Ends the command; the text is the tool's own and stands as it is."""
+    """Ends the command; the text is the tool's own and printed as it is."""
     sys.stdout.flush()
     sys.stderr.write(f"{text}\n")
     raise Exit(code)

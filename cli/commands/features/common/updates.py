@@ -1,4 +1,4 @@
-"""From what a person gave to the updates that are asked for, as ``FeatureCommand`` does it."""
+"""Parses the updates from the options, as ``FeatureCommand`` does."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -25,7 +25,7 @@ def parse_level_updates(
     """The updates of ``upgrade`` and ``downgrade``; ``say`` prints a line.
 
     Raises:
-        ToolError: With the tool's own words.
+        ToolError: With the tool's own text.
     """
     kind = UpgradeType.UPGRADE if operation == UPGRADE else downgrade_type(unsafe)
     features = list(features or ())
@@ -33,25 +33,25 @@ def parse_level_updates(
         if metadata is not None or features:
             raise ToolError("Can not specify `release-version` with other feature flags.")
         return _of_release(tool, release_version, kind)
-    found: dict[FeatureName, FeatureUpdate] = {}
+    updates: dict[FeatureName, FeatureUpdate] = {}
     if metadata is not None:
         if tool.deprecates_metadata:
             say(_DEPRECATED)
-        found[METADATA_VERSION] = _update(METADATA_VERSION, tool.level_of(metadata), kind)
+        updates[METADATA_VERSION] = _update(METADATA_VERSION, tool.level_of(metadata), kind)
     for text in features:
         name, level = tool.named_level(text)
-        _add(found, _update(name, level, kind))
-    return _some(found, operation)
+        _add(updates, _update(name, level, kind))
+    return _some(updates, operation)
 
 
 def parse_removals(
     operation: str, features: Iterable[str] | None, *, unsafe: bool = False
 ) -> tuple[FeatureUpdate, ...]:
     """The updates of ``disable`` and ``delete``: level 0; raises `ToolError`."""
-    found: dict[FeatureName, FeatureUpdate] = {}
+    updates: dict[FeatureName, FeatureUpdate] = {}
     for name in features or ():
-        _add(found, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
-    return _some(found, operation)
+        _add(updates, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
+    return _some(updates, operation)
 
 
 def downgrade_type(unsafe: bool) -> UpgradeType:
@@ -63,12 +63,12 @@ def _of_release(
     tool: KafkaFeaturesTool, version: str, kind: UpgradeType
 ) -> tuple[FeatureUpdate, ...]:
     level = tool.level_of(version)
-    found = [_update(METADATA_VERSION, level, kind)]
+    updates = [_update(METADATA_VERSION, level, kind)]
     for name, default in tool.default_levels(level):
         # An upgrade to 0 is none.
         if default > 0 or kind is not UpgradeType.UPGRADE:
-            found.append(_update(name, default, kind))
-    return tuple(found)
+            updates.append(_update(name, default, kind))
+    return tuple(updates)
 
 
 def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> FeatureUpdate:
@@ -83,15 +83,15 @@ def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> Featur
     return FeatureUpdate(name, level, kind)
 
 
-def _add(found: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> None:
-    if update.feature in found:
+def _add(updates: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> None:
+    if update.feature in updates:
         raise ToolError(f"Feature {update.feature} was specified more than once.")
-    found[update.feature] = update
+    updates[update.feature] = update
 
 
-def _some(found: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
-    if not found:
+def _some(updates: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
+    if not updates:
         raise ToolError(f"You must specify at least one feature to {operation}")
-    if any(not name.strip() for name in found):
+    if any(not name.strip() for name in updates):
         raise ToolError("Provided feature can not be empty.")
-    return tuple(found.values())
+    return tuple(updates.values())
