@@ -49,6 +49,7 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     SetData,
 )
+from featurewatch.streams.types import SupportedRange
 from tests.scenarios.reference.vocabulary import response_words, whole_set, written
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
@@ -161,7 +162,9 @@ class Scenario:
 
     def _start(self, name: str, *features: str) -> None:
         pairs = (word.split(":") for word in features)
-        ranges = {feature: (int(bounds[0]), int(bounds[2])) for feature, bounds in pairs}
+        ranges = {
+            feature: SupportedRange(int(bounds[0]), int(bounds[2])) for feature, bounds in pairs
+        }
         self.processes[name] = Process(int(name[1:]), self._dialect, ranges, self._answer)
         self._active.pop(name, None)
         self._begin(name)
