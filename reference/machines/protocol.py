@@ -19,7 +19,7 @@ A shell guarantees:
 - After `ExitProcess` the machine gets no more events, and its session is closed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -165,7 +165,3 @@ class Machine(Protocol):
 
     def receive(self, event: Event, now_ms: int) -> Sequence[Effect]:
         """Processes one event and returns its effects; ``now_ms`` never goes back."""
-
-
-Ranges = Mapping[str, tuple[int, int]]
-"""Supported ranges by feature, both ends inclusive."""

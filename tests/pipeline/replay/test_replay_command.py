@@ -81,7 +81,7 @@ def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
         assert [cluster_plan.cluster for cluster_plan in plan.cluster_plans] == [CLUSTER]
         return ReplayResult([cluster_replay], [*cluster_replay.problems])
 
-    monkeypatch.setattr(lake, "open_lake", no_lake)
+    monkeypatch.setattr("featurewatch.cli.runtime.lake.open_lake", no_lake)
     monkeypatch.setattr("featurewatch.pipeline.replay.run.replay", fake_replay)
     assert run(monkeypatch, "--lake", "here", str(tmp_path)) == 0
     line = f"cluster {CLUSTER}: offsets 0 to 4, 5 records, 3 messages\n"
