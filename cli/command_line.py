@@ -149,7 +149,7 @@ def _parameter(declared: inspect.Parameter) -> click.Parameter:
         metavar=info.metavar or _METAVARS.get(kind),
         envvar=info.envvar,
         show_envvar=info.envvar is not None,
-        show_default=info.default or _shows_default(names, declared.default),
+        show_default=info.default or (not is_required and _shows_default(names, declared.default)),
         callback=_callback(kind, info.check),
         is_eager=info.is_eager,
     )

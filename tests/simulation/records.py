@@ -35,7 +35,6 @@ GV = FeatureName("group.version")
 
 OLD = SupportedRanges({MV: (1, 21), KV: (0, 1)})
 NEW = SupportedRanges({MV: (7, 30), KV: (0, 1), TV: (0, 2)})
-"""The ranges that a node supports before and after a software upgrade (Kafka 3.9, Kafka 4.3)."""
 
 Ranges = Mapping[Any, tuple[int, int]]
 
@@ -200,7 +199,7 @@ def answer(
         role=role,
         node_id=NodeId(node_id),
         address=f"n{node_id}:9092",
-        supported={FeatureName(name): bounds for name, bounds in supported.items()},
+        supported=SupportedRanges(supported),
         finalized={FeatureName(name): FeatureLevel(n) for name, n in finalized.items()},
         epoch=epoch,
         complete=complete,

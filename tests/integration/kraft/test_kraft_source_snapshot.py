@@ -9,7 +9,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.kraft.directory.files import segments, snapshots
 from featurewatch.streams.types import OffsetAndEpoch
-from tests.integration.kraft.support import Heard, create_topics, running, settings_for, until
+from tests.integration.kraft.support import LogSink, create_topics, running, settings_for, until
 
 pytestmark = pytest.mark.stack
 MakeCluster = Callable[[ClusterSpec], Cluster]
@@ -48,7 +48,7 @@ async def test_a_paused_source_goes_through_the_snapshot(
     Shows M-65: who is too far behind is sent a snapshot that replaces what it knew.
     """
     cluster = make_cluster(combined([release], properties=SHORT_LOG | SHORT_SEGMENTS[release]))
-    early = Heard()
+    early = LogSink()
     async with running(settings_for(cluster), early) as source:
         await until(early.following)
         await create_topics(cluster, ["early"])
@@ -69,7 +69,7 @@ async def resumes(cluster: Cluster, seen: int, names: list[str], directory: Path
         {} if directory is None else {"quorum": None, "log_directory": directory}
     )
     epoch = 1
-    resumed, anew = Heard(), Heard()
+    resumed, anew = LogSink(), LogSink()
     async with running(
         settings_for(cluster, **source), resumed, OffsetAndEpoch(seen, epoch)
     ) as live:
@@ -99,10 +99,10 @@ async def test_from_nothing_a_cluster_with_a_snapshot_begins_with_it(
     for number in range(6):
         await create_topics(cluster, [f"snapped-{number}-{n}" for n in range(5)])
     await until(lambda: bool(snapshots(cluster.node(1).metadata_log)))
-    heard = Heard()
-    async with running(settings_for(cluster), heard):
-        await until(heard.following)
-        await until(lambda: len(heard.topics) >= 30)
-    assert heard.chunks
-    assert heard.gaps == []
-    heard.assert_in_order()
+    sink = LogSink()
+    async with running(settings_for(cluster), sink):
+        await until(sink.following)
+        await until(lambda: len(sink.topics) >= 30)
+    assert sink.chunks
+    assert sink.gaps == []
+    sink.assert_in_order()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
-from featurewatch.streams.kraft.observer.requests import LOG_START, OffsetAndEpoch
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
