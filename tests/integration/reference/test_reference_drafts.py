@@ -294,8 +294,8 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
                 await asyncio.sleep(0.01)
             async with here.client() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
-                told = {feature.name: feature.version for feature in client.last.features}
-                assert (client.last.features_epoch, told) == (1, {"group": 2, "txn": 4})
+                told = {feature.name: feature.version for feature in client.last_response.features}
+                assert (client.last_response.features_epoch, told) == (1, {"group": 2, "txn": 4})
             message = await heard.get()
             while message.epoch < 1:
                 message = await heard.get()
