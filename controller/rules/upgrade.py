@@ -198,7 +198,7 @@ UPGRADE_RULES: Final = (
 LASTING_NODE_RULES: Final = (
     Rule(
         GHOST,
-        "a node is registered and shows no sign of life",
+        "a registered node shows no sign of life",
         SubjectKind.NODE,
         _ghost,
         timer=Timer.OFFLINE,

@@ -35,7 +35,6 @@ GV = FeatureName("group.version")
 
 OLD = SupportedRanges({MV: (1, 21), KV: (0, 1)})
 NEW = SupportedRanges({MV: (7, 30), KV: (0, 1), TV: (0, 2)})
-"""The ranges that a node supports before and after a software upgrade (Kafka 3.9, Kafka 4.3)."""
 
 Ranges = Mapping[Any, tuple[int, int]]
 

@@ -99,10 +99,10 @@ async def test_from_nothing_a_cluster_with_a_snapshot_begins_with_it(
     for number in range(6):
         await create_topics(cluster, [f"snapped-{number}-{n}" for n in range(5)])
     await until(lambda: bool(snapshots(cluster.node(1).metadata_log)))
-    heard = LogSink()
-    async with running(settings_for(cluster), heard):
-        await until(heard.following)
-        await until(lambda: len(heard.topics) >= 30)
-    assert heard.chunks
-    assert heard.gaps == []
-    heard.assert_in_order()
+    sink = LogSink()
+    async with running(settings_for(cluster), sink):
+        await until(sink.following)
+        await until(lambda: len(sink.topics) >= 30)
+    assert sink.chunks
+    assert sink.gaps == []
+    sink.assert_in_order()

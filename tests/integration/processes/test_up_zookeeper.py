@@ -42,7 +42,7 @@ pytestmark = pytest.mark.stack
 GROUP = FeatureName("group_coordinator")
 SCHEMA = FeatureName("offsets_schema")
 TRANSACTION = FeatureName("transaction_coordinator")
-SUPPORTED = {
+SUPPORTED: dict[str, SupportedRange] = {
     GROUP: SupportedRange(1, 2),
     SCHEMA: SupportedRange(1, 1),
     TRANSACTION: SupportedRange(1, 5),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -87,7 +87,7 @@ class DraftCluster:
             yield client
 
 
-MakeScene = Callable[..., Any]
+MakeScene = Callable[..., Awaitable[DraftCluster]]
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
     data version by 1; DELETE_FEATURES, key 49, removes two and leaves the third, in one more. The
     answers have no error (F-22, F-26, F-32, F-42, F-51)."""
     here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    async with here.asks(version=version) as client:
+    async with here.client(version=version) as client:
         assert (
             await client.update(("group", 2, ADD), ("txn", 3, LOWER), ("offsets", 0, ADD)) == DONE
         )
@@ -148,7 +148,7 @@ async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
 async def test_the_third_type_of_the_early_draft_deletes(scene: MakeScene) -> None:
     """It removes the feature whatever version the item has (F-23)."""
     here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    async with here.asks() as client:
+    async with here.client() as client:
         assert await client.update(("group", 99, DELETE)) == DONE
         _, levels, epoch = await client.features()
         assert (levels, epoch) == ({"txn": 4}, 1)
@@ -172,7 +172,7 @@ async def test_an_error_leaves_the_early_drafts_znode_as_it_was(
     """Whatever is wrong with whichever item: the same bytes and the same version (F-44)."""
     here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
     before = await here.node()
-    async with here.asks() as client:
+    async with here.client() as client:
         code, message = await client.update(*items)
         assert code != 0
         assert message
@@ -183,7 +183,7 @@ async def test_deleting_what_is_not_finalized_deletes_nothing(scene: MakeScene) 
     """Every named feature must be there; one that is not, and the znode is untouched (F-53)."""
     here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
     before = await here.node()
-    async with here.asks() as client:
+    async with here.client() as client:
         code, message = await client.delete("txn", "offsets")
         assert code != 0
         assert message
@@ -201,7 +201,7 @@ async def test_only_the_controller_serves_the_drafts_requests(
     and Metadata says who the controller is (F-19, F-49)."""
     here = await scene(EARLY_DRAFT, {"group": 1})
     before = await here.node()
-    async with here.asks(controller=False, version=version) as client:
+    async with here.client(controller=False, version=version) as client:
         assert (await client.update(("group", 2, ADD)))[0] == ErrorCode.NOT_CONTROLLER
         assert (await client.delete("group"))[0] == ErrorCode.NOT_CONTROLLER
         node_id, address = await client.controller()
@@ -221,7 +221,7 @@ async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene)
         {"version": 0, "features": {"group": {"version_level": 2}, "txn": {"version_level": 4}}},
         0,
     )
-    async with here.asks() as client:
+    async with here.client() as client:
         assert await client.features() == (
             {"group": (1, 2), "txn": (1, 4)},
             {"group": 2, "txn": 4},
@@ -233,7 +233,7 @@ async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene)
 async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, version: int) -> None:
     """Only where the item allows it; levels to add or to change are 1 or more (F-24, F-25)."""
     here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
-    async with here.asks(version=version) as client:
+    async with here.client(version=version) as client:
         assert (await client.update(("txn", 0, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
         assert (await client.update(("txn", 3, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
         assert await client.update(("group", 2, KEEP), ("txn", 3, ALLOW)) == DONE
@@ -247,7 +247,7 @@ async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene)
     F-44)."""
     here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
     before = await here.node()
-    async with here.asks() as client:
+    async with here.client() as client:
         code, message = await client.update(("group", 2, KEEP), ("txn", 5, KEEP))
         assert code == ErrorCode.FEATURE_UPDATES_FAILED
         assert message is not None
@@ -261,7 +261,7 @@ async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> N
     ranges = {f"f{number}": SupportedRange(1, 2) for number in range(8)}
     here = await scene(LATER_DRAFT, dict.fromkeys(ranges, 1), ranges)
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(here.asks()) for _ in ranges]
+        clients = [await stack.enter_async_context(here.client()) for _ in ranges]
         answers = await asyncio.gather(
             *(client.update((name, 2, KEEP)) for client, name in zip(clients, ranges, strict=True))
         )
@@ -292,10 +292,10 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
         async with asyncio.timeout(30):
             while 9 not in node.live_brokers or 9 not in here.cluster.directory.brokers:
                 await asyncio.sleep(0.01)
-            async with here.asks() as client:
+            async with here.client() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
-                told = {feature.name: feature.version for feature in client.last.features}
-                assert (client.last.features_epoch, told) == (1, {"group": 2, "txn": 4})
+                told = {feature.name: feature.version for feature in client.last_response.features}
+                assert (client.last_response.features_epoch, told) == (1, {"group": 2, "txn": 4})
             message = await heard.get()
             while message.epoch < 1:
                 message = await heard.get()
