@@ -16,9 +16,11 @@ DEFINED_TWICE: dict[str, str] = {}
 
 SHORT = {
     "agents/input_agents.py": "the one agent there is; the worker only puts parts together",
-    "cli/__main__.py": "python runs it as a module",
+    "cli/commands/features/enable_latest.py": "one command a file",
     "cli/commands/features/feature_dependencies.py": "one command a file",
     "cli/commands/features/version_mapping.py": "one command a file",
+    "cli/config/lake.py": "commands of the pipeline declare these options without importing Spark",
+    "cli/config/values.py": "the settings and the commands that read none check the same values",
     "cli/errors.py": "every command imports it, and it must be light",
     "cli/runtime/lake_reader.py": "commands that read the lake import neither Spark nor deploy",
     "controller/levels.py": "loads the table of levels when it is imported",
@@ -79,7 +81,7 @@ def test_the_root_package_holds_links_to_every_folder() -> None:
     links = {link.name: link.readlink() for link in PACKAGE.iterdir() if link.is_symlink()}
     assert links == {folder: Path("..", "..", folder) for folder in FOLDERS}
     code = {file.name for file in PACKAGE.iterdir() if file.is_file()}
-    assert code == {"__init__.py", "__main__.py"}
+    assert code == {"__init__.py", "__main__.py", "py.typed"}
 
 
 def test_contributing_draws_the_packages() -> None:

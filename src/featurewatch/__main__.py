@@ -1,6 +1,6 @@
 """``python -m featurewatch``: the command ``featurewatch``."""
 
-from featurewatch.cli.__main__ import main
+from featurewatch.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -19,11 +19,11 @@ from featurewatch.streams.net.messages import (
     ApiVersionsResponse,
     ApiVersionsResponseV0,
     ApiVersionsResponseV3,
-    Message,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
+    WireMessage,
 )
 from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.net.transport import Connect, Transport
@@ -40,7 +40,7 @@ API_VERSIONS_KEY: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")
-_RESPONSE = TypeVar("_RESPONSE", bound=Message)
+_RESPONSE = TypeVar("_RESPONSE", bound=WireMessage)
 
 AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponse
 
@@ -84,7 +84,7 @@ class Connection:
         return highest if highest >= max(ours[0], theirs[0]) else None
 
     async def request(
-        self, request: Message, response_class: type[_RESPONSE], timeout_s: float
+        self, request: WireMessage, response_class: type[_RESPONSE], timeout_s: float
     ) -> _RESPONSE:
         """Sends ``request`` and reads its response of the given class.
 
@@ -150,7 +150,7 @@ class Connection:
         self._transport.close()
         await self._transport.wait_closed()
 
-    async def _exchange(self, request: Message, timeout_s: float) -> memoryview:
+    async def _exchange(self, request: WireMessage, timeout_s: float) -> memoryview:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = _encode(request, correlation_id, self._client_id)
@@ -173,7 +173,7 @@ class Connection:
         self.hint = ""
         return self._without_header(request, body, correlation_id)
 
-    def _without_header(self, request: Message, body: bytes, correlation_id: int) -> memoryview:
+    def _without_header(self, request: WireMessage, body: bytes, correlation_id: int) -> memoryview:
         if _LENGTH.unpack_from(body)[0] != correlation_id:
             self._transport.close()
             raise NodeError(f"{self.address} answered something that was not asked")
@@ -294,7 +294,7 @@ def _is_tls_error(error: OSError) -> bool:
     return isinstance(error, ssl.SSLError)
 
 
-def _encode(request: Message, correlation_id: int, client_id: str) -> bytes:
+def _encode(request: WireMessage, correlation_id: int, client_id: str) -> bytes:
     """A frame: length, header of version 1 or 2, body."""
     client = client_id.encode()
     header = _HEADER.pack(request.__api_key__, request.__version__, correlation_id, len(client))

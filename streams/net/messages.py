@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 
-class Message(Protocol):
+class WireMessage(Protocol):
     """A request or a response: one of these, or one of kio's generated classes."""
 
     __api_key__: ClassVar[Any]

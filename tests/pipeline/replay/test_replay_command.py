@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from featurewatch.cli.main import main
-from featurewatch.cli.runtime import lake
 from featurewatch.pipeline.replay.assembly import ClusterReplay, assemble
 from featurewatch.pipeline.replay.plan import ReplayPlan, SnapshotFile, prepare
 from featurewatch.pipeline.replay.run import ReplayResult
