@@ -21,7 +21,7 @@ from featurewatch.streams.outputs import Severity
 from featurewatch.tables.image.cluster import Authority
 
 _NAMED: Final = 10
-"""So many missing brokers are named; of more, their rough number is given."""
+"""The maximum number of missing brokers that are named; above it a coarse count is given."""
 
 
 def _under_way(context: RuleContext, subject: Subject) -> Iterable[Finding]:
