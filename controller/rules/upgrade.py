@@ -56,10 +56,12 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         return
     count = len(behind)
     shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
-    who = shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
+    nodes = (
+        shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
+    )
     summary = (
         f"Nodes of two releases stand beside each other for more than "
-        f"{format_duration(context.limits.upgrade_ms)}, and {who} "
+        f"{format_duration(context.limits.upgrade_ms)}, and {nodes} "
         f"hold{'s' if count == 1 else ''} metadata.version "
         f"{level_name(METADATA_VERSION, feature_state.newest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
