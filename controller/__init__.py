@@ -1,1 +1,1 @@
-"""What Kafka's controller would say of a cluster, and what follows from it; all of it pure."""
+"""Models Kafka's controller: feature decisions, readiness, rehearsals and alerts. All pure."""

@@ -1,6 +1,6 @@
-"""From the findings of rules to alerts that begin, change and end.
+"""Turns the findings of rules into alerts that begin, change and end.
 
-Only subjects that an event touched are evaluated, so that the cost follows what changed.
+Only the subjects that an event touched are evaluated, so the cost follows what changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from featurewatch.tables.image.nodes import CapabilityKey
 from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 
 FiringAlerts = Map[Subject, tuple[Alert, ...]]
-"""The alerts that fire now, by subject."""
+"""The firing alerts, by subject."""
 
 
 class Cause(NamedTuple):
@@ -47,7 +47,7 @@ _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
-"""What is evaluated before the log has been read to its end: it is not the cluster's state."""
+"""Subjects that are evaluated before the source has caught up: they are not cluster state."""
 
 
 def evaluate(
@@ -60,13 +60,13 @@ def evaluate(
 ) -> tuple[FiringAlerts, AlertChanges]:
     """The firing alerts after an event, and the alerts that changed by it, by subject.
 
-    ``context`` is the cluster after it, and ``due`` are nodes of which something has lasted too
-    long by now. Nodes and features are evaluated only while the source of authority has caught up;
-    at the moment when it has, all of them are.
+    ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
+    exceeded its limit. Nodes and features are evaluated only while the authoritative source has
+    caught up; when it catches up, all of them are evaluated.
     """
     after = context.image
-    subjects = dict.fromkeys(_touched(before, after, delta, firing))
-    subjects |= dict.fromkeys(_overdue(before, delta, firing, context, due))
+    subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
+    subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
     if not subjects:
         return firing, {}
     changes: dict[Subject, tuple[Alert, ...]] = {}
@@ -82,17 +82,17 @@ def evaluate(
         ended = (_resolved(alert, cause) for alert in old if alert.id not in still_firing)
         changes[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
-    # Some subjects come out of sets: the order must not depend on that.
+    # Some subjects come from sets, whose order must not reach the output.
     return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
 
 
 def _alerts(
     context: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
 ) -> Iterator[Alert]:
-    """The alerts of one subject; one that goes on unchanged comes back as it was.
+    """The alerts of one subject; an unchanged alert is returned as the same object.
 
-    Sources' clocks differ: what has lasted too long still has by an event with an earlier time than
-    the newest alert of the subject.
+    Clocks of sources differ. An event may be older than the subject's newest alert; conditions are
+    then evaluated at the time of that alert, so that none ends by a clock that runs behind.
     """
     by_id = {alert.id: alert for alert in old}
     latest_ms = max((max(alert.at_ms, alert.since_ms) for alert in old), default=context.now_ms)
@@ -125,11 +125,11 @@ def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Fi
         yield from ((rule, finding) for finding in rule.find(context, subject))
 
 
-def _same(one: Alert, other: Alert) -> bool:
-    return (one.summary, one.severity, one.evidence) == (
-        other.summary,
-        other.severity,
-        other.evidence,
+def _same(before: Alert, after: Alert) -> bool:
+    return (before.summary, before.severity, before.evidence) == (
+        after.summary,
+        after.severity,
+        after.evidence,
     )
 
 
@@ -137,31 +137,35 @@ def _resolved(alert: Alert, cause: Cause) -> Alert:
     return replace(alert, state=AlertState.RESOLVED, at_ms=cause.at_ms, cause=cause.id)
 
 
-def _touched(
+def _touched_subjects(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
 ) -> Iterable[Subject]:
-    """The subjects whose findings may differ, each once, in a fixed order."""
+    """The subjects whose findings may have changed, without duplicates, in a fixed order."""
     subjects: dict[Subject, None] = {}
     if before.sources is not after.sources:
-        subjects.update((subject, None) for subject in _sources(before, after, firing))
+        subjects.update((subject, None) for subject in _changed_sources(before, after, firing))
     if before.unreadable is not after.unreadable:
         names = sorted({*before.unreadable, *after.unreadable})
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
     if after.log.offset < after.log_high or after.gap or _LOG in firing:
         subjects[_LOG] = None
     if before.zookeeper is not after.zookeeper:
-        subjects.update((Subject(SubjectKind.ZNODE, path), None) for path in _paths(before, after))
+        subjects.update(
+            (Subject(SubjectKind.ZNODE, path), None) for path in _touched_paths(before, after)
+        )
     if in_progress(after) or _MIGRATION in firing:
         subjects[_MIGRATION] = None
     if after.ready and not before.ready:
-        subjects.update(_everything(after, firing))
+        subjects.update(_all_subjects(after, firing))
     elif after.ready:
-        subjects.update(_of_delta(before, after, delta, firing))
+        subjects.update(_subjects_of_delta(before, after, delta, firing))
     return subjects
 
 
-def _sources(before: ClusterImage, after: ClusterImage, firing: FiringAlerts) -> Iterator[Subject]:
-    """The sources whose report differs; most heartbeats repeat the one before."""
+def _changed_sources(
+    before: ClusterImage, after: ClusterImage, firing: FiringAlerts
+) -> Iterator[Subject]:
+    """The sources whose report changed; most heartbeats repeat the previous one."""
     for name in sorted({*before.sources, *after.sources}):
         old, new = before.sources.get(name), after.sources.get(name)
         if old is new:
@@ -175,52 +179,52 @@ def _report(status: SourceStatus | None) -> tuple[SourceState, str] | None:
     return None if status is None else (status.state, status.detail)
 
 
-def _overdue(
+def _overdue_subjects(
     before: ClusterImage,
     delta: ClusterDelta,
     firing: FiringAlerts,
     context: RuleContext,
     due: Iterable[NodeKey],
 ) -> Iterator[Subject]:
-    """The subjects of which something may have lasted too long by now, or has ended."""
+    """The subjects with a condition that may have exceeded its limit, or has ended."""
     if not context.image.ready:
         return
-    if not before.ready:  # what was due before was not evaluated
+    if not before.ready:  # nodes that were due earlier were not evaluated
         _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
-    # Those of the delta itself are among the touched anyway, if they fire.
+    # Firing subjects of the delta itself are touched subjects already.
     for key in affected_beyond_delta(context.times, before, context.image, delta) if firing else ():
         subject = Subject(SubjectKind.NODE, key)
         if subject in firing:
             yield subject
     since = context.times.states.get(CLUSTER)
-    unfinished = since is not None and since.state not in (
+    is_unfinished = since is not None and since.state not in (
         UpgradeState.FINALIZED,
         UpgradeState.UNKNOWN,
     )
-    over = since is not None and context.now_ms - since.at_ms >= context.limits.upgrade_ms
-    if (unfinished and over) or _UPGRADE in firing:
+    is_overdue = since is not None and context.now_ms - since.at_ms >= context.limits.upgrade_ms
+    if (is_unfinished and is_overdue) or _UPGRADE in firing:
         yield _UPGRADE
 
 
-def _paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
-    """The znodes whose findings may differ: those with an issue, and the features znodes."""
+def _touched_paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
+    """The znodes whose findings may have changed: those with an issue, and the features znodes."""
     old, new = before.zookeeper.issues, after.zookeeper.issues
     with_issues = () if old is new else sorted({*old, *new})
     return (*FEATURES_PATHS, *with_issues)
 
 
-def _everything(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[Subject, None]]:
+def _all_subjects(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[Subject, None]]:
     for key in image.nodes.classes:
         if needs_evaluation(key.capabilities, image.features.levels):
-            yield from _members(image, key)
+            yield from _member_subjects(image, key)
     for feature in sorted({*image.features.levels, *image.disagreements}):
         yield Subject(SubjectKind.FEATURE, feature), None
     for subject in sorted(firing, key=str):
         yield subject, None
 
 
-def _of_delta(
+def _subjects_of_delta(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
 ) -> Iterator[tuple[Subject, None]]:
     levels, levels_before = after.features.levels, before.features.levels
@@ -233,7 +237,7 @@ def _of_delta(
         for class_key in after.nodes.classes:
             capabilities = class_key.capabilities
             if node_grounds(capabilities, levels_before) != node_grounds(capabilities, levels):
-                yield from _members(after, class_key)
+                yield from _member_subjects(after, class_key)
     if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
         for feature in sorted({*levels_before, *levels}):
             yield Subject(SubjectKind.FEATURE, feature), None
@@ -242,6 +246,6 @@ def _of_delta(
             yield Subject(SubjectKind.FEATURE, feature), None
 
 
-def _members(image: ClusterImage, key: CapabilityKey) -> Iterator[tuple[Subject, None]]:
+def _member_subjects(image: ClusterImage, key: CapabilityKey) -> Iterator[tuple[Subject, None]]:
     for node_id in sorted(image.nodes.classes[key]):
         yield Subject(SubjectKind.NODE, NodeKey(key.role, node_id)), None

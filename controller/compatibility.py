@@ -1,4 +1,4 @@
-"""The one compatibility function: does a node support a finalized level? (KIP-584)"""
+"""Decides whether a node supports a finalized level (KIP-584)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,27 +20,27 @@ from featurewatch.tables.image.nodes import Capabilities, CapabilityKey
 
 
 class Verdict(StrEnum):
-    """An answer; unknown never counts as yes."""
+    """The result of a check; unknown never counts as yes."""
 
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
 
 
-def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> Verdict:
-    """Whether nodes with these capabilities can work with a level that is finalized.
+def supports(capabilities: Capabilities, feature: FeatureName, level: FeatureLevel) -> Verdict:
+    """Whether nodes with these capabilities support a finalized level.
 
-    Level 0 is *not finalized*, and Kafka's controller asks for it as for any other: a node whose
+    Level 0 means *not finalized*, and Kafka's controller checks it as any other level: a node whose
     minimum is above 0 cannot register while the feature is not finalized
-    (``ClusterControlManager.registerBroker``). A node that lacks the feature supports 0-0 of it
-    (KIP-584; `QuorumFeatures` in Kafka). Unknown are a range that is none
-    (`SupportedRange.is_valid`), and a feature that may have been left out.
+    (``ClusterControlManager.registerBroker``). A node without the feature supports 0-0 of it
+    (KIP-584; ``QuorumFeatures``). The verdict is unknown for an invalid range
+    (`SupportedRange.is_valid`), and for a feature that incomplete capabilities may have left out.
     """
-    supported = known.ranges.get(feature)
+    supported = capabilities.ranges.get(feature)
     if supported is None:
         if UNSUPPORTED.includes(level):
             return Verdict.YES
-        return Verdict.NO if known.complete else Verdict.UNKNOWN
+        return Verdict.NO if capabilities.complete else Verdict.UNKNOWN
     if not supported.is_valid:
         return Verdict.UNKNOWN
     return Verdict.YES if supported.includes(level) else Verdict.NO
@@ -48,7 +48,7 @@ def supports(known: Capabilities, feature: FeatureName, level: FeatureLevel) -> 
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """A finalized level that some nodes do not, or perhaps not, support."""
+    """A finalized level that some nodes do not support, or may not."""
 
     feature: FeatureName
     level: FeatureLevel
@@ -58,18 +58,20 @@ class Incompatibility:
 
 @lru_cache(maxsize=65536)  # classes × sets of levels; both are few, and one entry is small
 def incompatibilities(
-    known: Capabilities, levels: Map[FeatureName, FeatureLevel]
+    capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
 ) -> tuple[Incompatibility, ...]:
-    """The finalized levels that nodes with these capabilities do not surely support, by name."""
-    found = (
-        Incompatibility(feature, level, known.ranges.get(feature), supports(known, feature, level))
+    """The finalized levels whose verdict for these capabilities is not yes, sorted by feature."""
+    candidates = (
+        Incompatibility(
+            feature, level, capabilities.ranges.get(feature), supports(capabilities, feature, level)
+        )
         for feature, level in sorted(levels.items())
     )
-    return tuple(item for item in found if item.verdict is not Verdict.YES)
+    return tuple(candidate for candidate in candidates if candidate.verdict is not Verdict.YES)
 
 
 def controllers_register(image: ClusterImage) -> bool:
-    """Whether controllers register, and are asked before a level changes (KIP-919)."""
+    """Whether controllers register, and are checked before a level changes (KIP-919)."""
     finalized = image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
     return finalized >= CONTROLLER_REGISTRATION
 
@@ -79,6 +81,6 @@ def excluded_classes(
 ) -> Iterator[tuple[CapabilityKey, tuple[Incompatibility, ...]]]:
     """The classes of nodes that some finalized level excludes, or may exclude."""
     for key in image.nodes.classes:
-        found = incompatibilities(key.capabilities, image.features.levels)
-        if found:
-            yield key, found
+        unsupported = incompatibilities(key.capabilities, image.features.levels)
+        if unsupported:
+            yield key, unsupported

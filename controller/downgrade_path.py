@@ -1,8 +1,8 @@
-"""What leads back after an upgrade: which levels can be lowered, and which software can start then.
+"""Which levels can be lowered again after an upgrade, and which software can start then.
 
-metadata.version can be lowered as long as no level on the way changed what is stored (KIP-778);
-kraft.version never (KIP-853); all other features can. `downgrade_path` is about levels that would
-be finalized, `rollback_path` about software that was replaced.
+metadata.version can be lowered unless a level in between changed what is stored (KIP-778).
+kraft.version can never be lowered (KIP-853), every other feature can. `downgrade_path` covers
+levels that would be finalized, `rollback_path` software that was replaced.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ _OFF: Final = FeatureLevel(0)
 
 
 def lossless_floor(level: FeatureLevel) -> FeatureLevel | None:
-    """The lowest metadata.version that is reached from a level without loss.
+    """The lowest metadata.version that can be reached from a level without loss.
 
-    None for a level that is newer than the table: it is not known what it changed.
+    None for a level newer than the table, since what it changed is unknown.
     """
     *_, newest = releases().values()
     if level > newest.levels[-1].level:
@@ -43,21 +43,20 @@ def lossless_floor(level: FeatureLevel) -> FeatureLevel | None:
 
 
 def _release_of_level(level: FeatureLevel) -> Release:
-    """The release that first had a level in production; the newest for any other level."""
-    known = production_levels()
-    since = known[level - 1].since if 1 <= level <= len(known) else None
+    """The first release with the level in production; the newest release for any other level."""
+    levels = production_levels()
+    since = levels[level - 1].since if 1 <= level <= len(levels) else None
     return releases()[since] if since else list(releases().values())[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class DowngradePath:
-    """What finalizing does to the choice of software.
+    """How finalizing levels restricts the choice of software.
 
-    ``before`` and ``after`` are the releases whose nodes can start with the levels as they are and
-    as they would be. ``lossless`` tells whether metadata.version can be lowered again to where it
-    is, and all of ``before`` can start then. ``floor`` is the lowest metadata.version that is
-    reached again without loss, and ``to`` are the releases that can start there. ``why`` is a
-    sentence.
+    ``before`` and ``after`` are the releases whose nodes can start with the current and with the
+    target levels. ``lossless``: metadata.version can be lowered again to its current level, and all
+    of ``before`` can start then. ``floor`` is the lowest metadata.version that can be reached again
+    without loss, and ``to`` are the releases that can start there. ``why`` is a sentence.
     """
 
     lossless: bool
@@ -68,78 +67,85 @@ class DowngradePath:
     why: str
 
 
-def downgrade_path(now: Levels, then: Levels) -> DowngradePath | None:
-    """The way from levels that would be finalized back to those that are.
+def downgrade_path(current: Levels, target: Levels) -> DowngradePath | None:
+    """The downgrade from target levels back to the current ones.
 
-    None where metadata.version is not among them: what ZooKeeper holds can be lowered as it was
-    raised (KIP-584). Kafka refuses every downgrade of metadata.version across a level that changed
-    what is stored, the unsafe ones too.
+    None where ``target`` has no metadata.version: levels in ZooKeeper can be lowered as they were
+    raised (KIP-584). Kafka refuses every downgrade of metadata.version, an unsafe one too, across a
+    level that changed what is stored.
     """
-    high = then.get(METADATA_VERSION, _OFF)
+    high = target.get(METADATA_VERSION, _OFF)
     if not high:
         return None
-    low = now.get(METADATA_VERSION, _OFF)
-    kraft = {name: level for name, level in then.items() if name == KRAFT_VERSION}
+    low = current.get(METADATA_VERSION, _OFF)
+    kraft = {name: level for name, level in target.items() if name == KRAFT_VERSION}
     floor = lossless_floor(high) or high
-    before, to = startable_releases(now), startable_releases({**kraft, METADATA_VERSION: floor})
-    again = startable_releases({**kraft, METADATA_VERSION: low})
+    before, to = startable_releases(current), startable_releases({**kraft, METADATA_VERSION: floor})
+    startable = startable_releases({**kraft, METADATA_VERSION: low})
     crossed = bool(low) and (low >= high or _is_lossless(high, low))
-    lossless = crossed and {*before} <= {*again}
-    why = _why(now, then, floor, again=again, to=to)
-    return DowngradePath(lossless, before, startable_releases(then), floor, to, why)
+    lossless = crossed and {*before} <= {*startable}
+    why = _why(current, target, floor, startable=startable, to=to)
+    return DowngradePath(lossless, before, startable_releases(target), floor, to, why)
 
 
 def _is_lossless(high: FeatureLevel, low: FeatureLevel) -> bool:
-    """What a level does is a fact when it is in production, and not before."""
+    """Whether a downgrade loses nothing; false above production levels, as they may change."""
     return high <= len(production_levels()) and _release_of_level(high).lossless(high, low)
 
 
 def _why(
-    now: Levels, then: Levels, floor: FeatureLevel, *, again: tuple[str, ...], to: tuple[str, ...]
+    current: Levels,
+    target: Levels,
+    floor: FeatureLevel,
+    *,
+    startable: tuple[str, ...],
+    to: tuple[str, ...],
 ) -> str:
-    low, high = now.get(METADATA_VERSION, _OFF), then[METADATA_VERSION]
-    kraft = then.get(KRAFT_VERSION, _OFF)
-    raised = kraft > now.get(KRAFT_VERSION, _OFF)
+    low, high = current.get(METADATA_VERSION, _OFF), target[METADATA_VERSION]
+    kraft = target.get(KRAFT_VERSION, _OFF)
+    raised = kraft > current.get(KRAFT_VERSION, _OFF)
     stays = f" kraft.version stays at {kraft}, it cannot be lowered." if raised else ""
     if high < low:
         return f"metadata.version can be raised to {level_name(METADATA_VERSION, low)} again."
     if high == low:
         return f"metadata.version stays at {level_name(METADATA_VERSION, low)}.{stays}"
     if _is_lossless(high, low):
-        lost = [name for name in startable_releases(now) if name not in startable_releases(then)]
-        back = [name for name in lost if name in again]
-        never = [name for name in lost if name not in again]
+        lost = [
+            name for name in startable_releases(current) if name not in startable_releases(target)
+        ]
+        regained = [name for name in lost if name in startable]
+        lost_for_good = [name for name in lost if name not in startable]
         text = (
             f"metadata.version can be lowered to {level_name(METADATA_VERSION, low)} without loss"
         )
-        text += f", and {format_releases(back)} can start again after that" if back else ""
+        text += f", and {format_releases(regained)} can start again after that" if regained else ""
         return f"{text}.{stays}" + (
-            f" {format_releases(never)} cannot start any more." if never else ""
+            f" {format_releases(lost_for_good)} cannot start any more." if lost_for_good else ""
         )
     changing = [
         level_name(METADATA_VERSION, level.level)
         for level in _release_of_level(high).levels
         if low < level.level <= high and level.changes_metadata
     ]
-    what = " and ".join(changing) or "a level that is newer than the table"
+    changes = " and ".join(changing) or "a level that is newer than the table"
     verb = "change" if len(changing) > 1 else "changes"
-    reach = (
+    floor_note = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, "
         f"where {format_releases(to)} can start"
         if floor < high
         else ""
     )
     return (
-        f"There is no way back: {what} {verb} what is stored, and Kafka refuses every downgrade "
-        f"across that{reach}.{stays}"
+        f"There is no way back: {changes} {verb} what is stored, and Kafka refuses every downgrade "
+        f"across that{floor_note}.{stays}"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPath:
-    """The way back to the software from before: whether nothing is lost on it, and why.
+    """Whether the previous software can be restored without loss, and why.
 
-    ``to`` is the oldest release that can be gone back to without loss: the one from before where
+    ``to`` is the oldest release that can be restored without loss: the previous one where
     ``lossless``, otherwise a newer one; empty where none is known.
     """
 
@@ -151,9 +157,10 @@ class RollbackPath:
 def rollback_path(
     direction: Direction, levels: Levels, before: Sequence[Capabilities], newest: str = ""
 ) -> RollbackPath:
-    """The way back to ``before`` while these levels are finalized; ``newest`` runs now.
+    """The rollback to the software ``before`` while these levels are finalized.
 
-    Levels that older software does not support must be lowered first.
+    ``newest`` is the release that runs now. Levels that older software does not support must be
+    lowered first.
     """
     names = ", ".join(map(software_name, before))
     if direction is Direction.DOWNGRADE:
@@ -163,7 +170,7 @@ def rollback_path(
     excluded = {
         feature: level
         for feature, level in sorted(levels.items())
-        if not all(old.ranges.of(feature).includes(level) for old in before)
+        if not all(capabilities.ranges.of(feature).includes(level) for capabilities in before)
     }
     if not excluded:
         return RollbackPath(True, names, f"No finalized level excludes {names}: nodes may go back.")
@@ -179,26 +186,26 @@ def rollback_path(
 def _obstacles(excluded: Levels, before: Sequence[Capabilities], names: str) -> Iterator[str]:
     level = excluded.get(METADATA_VERSION)
     if level is not None:
-        floor, shown = lossless_floor(level), level_name(METADATA_VERSION, level)
+        floor, label = lossless_floor(level), level_name(METADATA_VERSION, level)
         if floor is None:
-            yield f"What {METADATA_VERSION} {shown} changed is not known."
+            yield f"What {METADATA_VERSION} {label} changed is not known."
         elif floor > _highest(before, METADATA_VERSION):
             lowest = level_name(METADATA_VERSION, floor)
             yield (
-                f"{METADATA_VERSION} {shown} is not lowered below {lowest} without loss, "
+                f"{METADATA_VERSION} {label} is not lowered below {lowest} without loss, "
                 f"and {names} does not support that."
             )
     if KRAFT_VERSION in excluded:
-        shown = level_name(KRAFT_VERSION, excluded[KRAFT_VERSION])
-        yield f"{KRAFT_VERSION} {shown} is never lowered, and {names} does not support it."
+        label = level_name(KRAFT_VERSION, excluded[KRAFT_VERSION])
+        yield f"{KRAFT_VERSION} {label} is never lowered, and {names} does not support it."
 
 
 def _highest(before: Sequence[Capabilities], feature: FeatureName) -> FeatureLevel:
-    return FeatureLevel(min(old.ranges.of(feature).maximum for old in before))
+    return FeatureLevel(min(capabilities.ranges.of(feature).maximum for capabilities in before))
 
 
 def _oldest(levels: Levels) -> str | None:
-    """The oldest release that can run these levels, once they were lowered without loss."""
+    """The oldest release that can run these levels after they are lowered without loss."""
     level, kraft = levels.get(METADATA_VERSION), levels.get(KRAFT_VERSION)
     floor = None if level is None else lossless_floor(level)
     if level is None or floor is None:

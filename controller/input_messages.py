@@ -1,6 +1,6 @@
-"""Applies a message of an input topic to a state: what the worker and the lake both do.
+"""Applies a message of an input topic to the state of its cluster.
 
-Both call `process`, so a message gives the same outputs and the same state in either.
+The worker and the lake both call `process`, so a message has the same outputs and state in both.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,10 @@ INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
 
 
 class InputMessage(NamedTuple):
-    """A message of an input topic; ``topic`` is its full name, ``time_ms`` Kafka's time of it."""
+    """A message of an input topic.
+
+    ``topic`` is the full name, ``time_ms`` the timestamp in Kafka (ms since the Unix epoch).
+    """
 
     topic: str
     partition: int
@@ -34,7 +37,7 @@ class InputMessage(NamedTuple):
 class ProcessResult:
     """The state before a message, the step that it caused, and its dead letter if it is unreadable.
 
-    A message that was applied before causes an empty step; its dead letter is made again.
+    A message that was already applied causes an empty step; its dead letter is produced again.
     """
 
     before: MonitorState
@@ -43,7 +46,7 @@ class ProcessResult:
 
 
 def format_place(topic: str, partition: int, offset: int) -> str:
-    """The position of a message as dead letters, alerts and the log show it."""
+    """The position of a message, as dead letters, alerts and log lines print it."""
     return f"{topic} partition {partition} offset {offset}"
 
 
@@ -55,7 +58,7 @@ def input_topic(name: str) -> Topic:
 def decode_input(
     topic: Topic, key: bytes | None, value: bytes | None
 ) -> Event | MalformedEventError:
-    """The event that a message of an input topic holds, or why it cannot be read."""
+    """The event in a message of an input topic, or the error that makes it unreadable."""
     try:
         return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
     except MalformedEventError as error:
@@ -69,8 +72,8 @@ def process(
 ) -> ProcessResult:
     """Applies one message of an input topic to the state of its cluster. Pure.
 
-    ``state_of`` gives the state before it: of the event's cluster, or of the one that the key of an
-    unreadable message names.
+    ``state_of`` returns the state before the message, of the event's cluster or, if the message is
+    unreadable, of the cluster that its key names.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
@@ -78,9 +81,11 @@ def process(
     if not isinstance(event, MalformedEventError):
         before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
-    named = (message.key or b"").decode(errors="replace") or "unknown"
-    before, reason = state_of(ClusterId(named)), str(event)
+    cluster = (message.key or b"").decode(errors="replace") or "unknown"
+    before, reason = state_of(ClusterId(cluster)), str(event)
     place = format_place(message.topic, message.partition, message.offset)
     payload = message.value or b""
-    letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)
-    return ProcessResult(before, step_unreadable(before, place, reason, position, limits), letter)
+    dead_letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)
+    return ProcessResult(
+        before, step_unreadable(before, place, reason, position, limits), dead_letter
+    )

@@ -1,7 +1,7 @@
 """The names of metadata.version's levels.
 
 They come from the table of levels (`controller.kraft.releases`). A level newer than the table is
-shown as such and is no error.
+printed as such and is not an error.
 """
 
 from typing import Final
@@ -10,13 +10,13 @@ from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION, prod
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 METADATA_VERSION_NAMES: Final = tuple(level.name for level in production_levels())
-"""The name of level n stands at n - 1; the last is the newest production level."""
+"""The name of level n is at index n - 1; the last is the newest production level."""
 
 __all__ = ["CONTROLLER_REGISTRATION", "METADATA_VERSION_NAMES", "level_name"]
 
 
 def level_name(feature: FeatureName, level: FeatureLevel) -> str:
-    """A level for people: ``21 (3.9-IV0)``, ``2``, or ``off`` for level 0."""
+    """Formats a level for people: ``21 (3.9-IV0)``, ``2``, or ``off`` for level 0."""
     if level <= 0:
         return "off"
     if feature != METADATA_VERSION:

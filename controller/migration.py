@@ -1,4 +1,4 @@
-"""A cluster's way from ZooKeeper to KRaft (KIP-866), as it can be seen from both sides."""
+"""The migration of a cluster from ZooKeeper to KRaft (KIP-866), as the log and znodes show it."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -13,9 +13,9 @@ STATES: Final[Mapping[int, str]] = {
     2: "pre-migration",
     3: "post-migration",
 }
-"""The log's states (``ZkMigrationState``). What 3.4 wrote as 1 was *pre-migration*."""
+"""The states in the log (``ZkMigrationState``). Kafka 3.4 wrote *pre-migration* as 1."""
 
-_UNHEARD: Final = 0
+_NO_STATE: Final = 0
 PRE_MIGRATION: Final = 2
 _IN_PROGRESS: Final = (1, PRE_MIGRATION)
 
@@ -23,42 +23,48 @@ _IN_PROGRESS: Final = (1, PRE_MIGRATION)
 def in_progress(image: ClusterImage) -> bool:
     """Whether a migration has begun and is not known to be over.
 
-    The log says so, if it has heard of one. Without its word a migration znode or a KRaft
-    controller says that it began; both stay when all is done, so that ZooKeeper alone never tells
-    the end.
+    The log decides if it has a migration state. Otherwise a migration znode or a KRaft controller
+    in ZooKeeper shows that a migration has begun; both remain after it, so ZooKeeper alone never
+    shows the end.
     """
-    known = image.zookeeper
+    zookeeper = image.zookeeper
     if image.authority is Authority.LOG:
-        unheard = image.migration == _UNHEARD and known.migration is not None
-        return image.migration in _IN_PROGRESS or (unheard and len(image.brokers) > 0)
-    controller = known.controller
-    return known.migration is not None or (controller is not None and controller.kraft_epoch >= 0)
+        only_in_zookeeper = image.migration == _NO_STATE and zookeeper.migration is not None
+        return image.migration in _IN_PROGRESS or (only_in_zookeeper and len(image.brokers) > 0)
+    controller = zookeeper.controller
+    return zookeeper.migration is not None or (
+        controller is not None and controller.kraft_epoch >= 0
+    )
 
 
 def missing_brokers(image: ClusterImage) -> Collection[NodeId]:
-    """The brokers in ZooKeeper that the KRaft controllers do not know, while it matters.
+    """The brokers in ZooKeeper without a registration in the log; empty outside a migration.
 
-    Before the metadata is copied each must register as migrating. Later a broker may have come back
-    as a KRaft broker while its ZooKeeper session lasts, and only those are missing that have not
-    registered at all.
+    Before the metadata is copied, each must register as migrating. Later a broker may have
+    restarted as a KRaft broker while its ZooKeeper session lasts, so only brokers without any
+    registration are missing.
     """
     if image.authority is not Authority.LOG or not in_progress(image):
         return ()
     if image.migration == PRE_MIGRATION:
         return image.unregistered
     nodes = image.nodes
-    return [id_ for id_ in image.unregistered if nodes.get(NodeKey(Role.BROKER, id_)) is None]
+    return [
+        node_id
+        for node_id in image.unregistered
+        if nodes.get(NodeKey(Role.BROKER, node_id)) is None
+    ]
 
 
 def state_name(image: ClusterImage) -> str:
-    """The state in the log's words; ``unknown`` where no log tells."""
+    """The name of the state in the log; ``unknown`` where the log is not the authority."""
     if image.authority is not Authority.LOG:
         return "unknown"
     return STATES.get(image.migration, "unknown")
 
 
 def migration_of(image: ClusterImage) -> Migration:
-    """The migration as a snapshot has it. Its cost is that of the brokers that are missing."""
+    """The migration for a snapshot. The cost follows the unregistered brokers."""
     znode = image.zookeeper.migration
     return Migration(
         state=state_name(image),

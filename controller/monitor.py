@@ -1,6 +1,6 @@
-"""One step of the monitor: an event in; changes, alerts and a snapshot out.
+"""One step of the monitor: from an event to changes, alerts and a snapshot.
 
-Every engine calls `step`, so the same events give the same outputs whichever engine runs it.
+Every engine calls `step`, so the same events have the same outputs in each of them.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from featurewatch.tables.image.sources import MessagePosition
 
 @dataclass(frozen=True, slots=True)
 class MonitorState:
-    """The image of a cluster, the alerts that fire, and since when states and conditions last."""
+    """The image of a cluster, its firing alerts, and the start times of states and conditions."""
 
     image: ClusterImage
     firing: FiringAlerts = field(default_factory=Map)
@@ -44,9 +44,9 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The state after an event, what the event changed in it, and what is to be published.
+    """The state after an event, what the event changed, and the outputs to publish.
 
-    ``snapshot`` is there iff the event raised the feature revision.
+    ``snapshot`` is set iff the event raised the feature revision.
     """
 
     state: MonitorState
@@ -63,7 +63,7 @@ class StepResult:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """All that is to be published, in order."""
+        """Everything to publish, in order."""
         outputs: list[Output] = [*self.changes, *self.alerts]
         if self.snapshot is not None:
             outputs.append(self.snapshot)
@@ -78,9 +78,9 @@ def step(
 ) -> StepResult:
     """Applies one event. Pure. An event that was already applied produces no output.
 
-    ``position`` is that of its message on the bus, if it came from there: what the bus delivers
-    again after a crash is recognized by it, whatever the event is. ``limits`` define what has
-    lasted too long; the time is the events' own.
+    ``position`` is the position of the event's message on the bus, if it came from there; it
+    identifies messages that the bus delivers again after a crash. ``limits`` are the durations
+    after which conditions become alerts, measured in event time.
     """
     before, at_ms = state.image, _time_ms(event)
     cause = Cause(event.id, at_ms)
@@ -115,7 +115,7 @@ def step_unreadable(
     position: MessagePosition,
     limits: Limits = DEFAULT_LIMITS,
 ) -> StepResult:
-    """Counts a message of a topic that could not be read. Pure, as `step` is."""
+    """Counts an unreadable message at ``place``, its position as text. Pure, as `step` is."""
     cause = Cause(place, position.time_ms)
     if state.image.has_applied(position):
         return StepResult(state, SKIPPED, cause)
@@ -127,7 +127,7 @@ def step_unreadable(
 
 
 def _time_ms(event: Event) -> int:
-    """When an event's cause happened: Kafka's own time where there is one."""
+    """The time of an event's cause (ms since the Unix epoch): Kafka's append time if it has one."""
     if isinstance(event, (LogCommit, SnapshotChunk)) and event.append_ms >= 0:
         return event.append_ms
     return event.seen_ms

@@ -1,4 +1,4 @@
-"""The monitor's state as rows of a table, and back."""
+"""Converts the monitor's state to rows of a table and back."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,13 +19,13 @@ from featurewatch.tables.rows import Row, cluster_of, image_of_rows, row_key, ro
 def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
     """The rows that a step changes, in the order in which they must be written.
 
-    The cluster's own row, which holds the position in the log, comes after all that it depends on.
+    The cluster's own row, which has the position in the log, comes after all rows it depends on.
     """
     return _rows(before, result.state, result.delta, result.alert_changes)
 
 
 def rows_of_state(state: MonitorState) -> dict[str, bytes]:
-    """All rows of a state, as if all of it had just changed."""
+    """All rows of a state."""
     image = state.image
     everything = ClusterDelta(
         nodes=image.nodes.nodes,
@@ -50,12 +50,12 @@ def _rows(
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:
-    """The states of all clusters of which there are rows."""
+    """The states of all clusters that have rows."""
     by_cluster: dict[ClusterId, dict[str, bytes]] = {}
     for key, value in rows:
         cluster, name = cluster_of(key)
         by_cluster.setdefault(cluster, {})[name] = value
-    return {cluster: _state(cluster, named) for cluster, named in by_cluster.items()}
+    return {cluster: _state(cluster, cluster_rows) for cluster, cluster_rows in by_cluster.items()}
 
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
@@ -70,8 +70,8 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
 def _alert_row(state: MonitorState, subject: Subject) -> Row:
     key = row_key(state.image.cluster, f"alerts/{subject}")
     alerts = state.firing.get(subject)
-    about = list(subject.key) if isinstance(subject.key, NodeKey) else subject.key
-    return key, orjson.dumps(((subject.kind, about), alerts)) if alerts else None
+    subject_key = list(subject.key) if isinstance(subject.key, NodeKey) else subject.key
+    return key, orjson.dumps(((subject.kind, subject_key), alerts)) if alerts else None
 
 
 def _subject(fields: list[Any]) -> Subject:

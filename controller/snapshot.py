@@ -1,4 +1,4 @@
-"""The snapshot of a cluster's state: nodes by class, so that its size follows their variety."""
+"""Builds the snapshot of a cluster: nodes by class, so its size follows the classes."""
 
 from dataclasses import asdict
 from hashlib import sha256
@@ -20,7 +20,7 @@ from featurewatch.tables.image.provenance import Provenance
 
 
 def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
-    """The state of a cluster, with its digest. Its cost is that of the whole cluster."""
+    """The state of a cluster at ``at_ms``, with its digest. The cost follows the whole cluster."""
     classes = tuple(
         sorted(
             (_capability_class(image, key) for key in image.nodes.classes),
@@ -60,10 +60,10 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
 
 
 def _controller(image: ClusterImage) -> ZookeeperController:
-    found, epoch = image.zookeeper.controller, image.zookeeper.controller_epoch
-    if found is None:
+    controller, epoch = image.zookeeper.controller, image.zookeeper.controller_epoch
+    if controller is None:
         return ZookeeperController(epoch=epoch)
-    return ZookeeperController(found.node_id, epoch, found.kraft_epoch)
+    return ZookeeperController(controller.node_id, epoch, controller.kraft_epoch)
 
 
 def provenance_fields(provenance: Provenance) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _incompatible(image: ClusterImage) -> list[IncompatibleNode]:
             range=item.range,
             verdict=str(item.verdict),
         )
-        for key, found in excluded_classes(image)
+        for key, unsupported in excluded_classes(image)
         for node_id in sorted(image.nodes.classes[key])
-        for item in found
+        for item in unsupported
     ]

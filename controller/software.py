@@ -1,7 +1,7 @@
-"""What software a node runs, as far as its supported ranges tell it.
+"""Derives the software of a node from its supported ranges.
 
-Registrations name no release. Each release of Kafka has had its own range of metadata.version, and
-so a node's range names the release; patch releases have the same and cannot be told apart.
+Registrations name no release. Each release of Kafka has its own range of metadata.version, which
+identifies it; patch releases share one and cannot be distinguished.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
 
 class Direction(StrEnum):
-    """Which way software or levels went."""
+    """The direction in which software or levels changed."""
 
     UPGRADE = "upgrade"
     DOWNGRADE = "downgrade"
@@ -33,40 +33,42 @@ class Direction(StrEnum):
         return 1 if self is Direction.UPGRADE else -1
 
 
-def release_name(known: Capabilities) -> str | None:
-    """The release that a node runs, ``4.3``; None where its ranges are no release's."""
-    found = release_of_capabilities(known)
-    return None if found is None else found.name
+def release_name(capabilities: Capabilities) -> str | None:
+    """The name of the release that a node runs, ``4.3``; None if its ranges match none."""
+    release = release_of_capabilities(capabilities)
+    return None if release is None else release.name
 
 
-def software_name(known: Capabilities) -> str:
-    """The release, or what is known in its place: ``metadata.version 7-99``, ``unknown``."""
-    name = release_name(known)
+def software_name(capabilities: Capabilities) -> str:
+    """The name of the release, or what is known instead: ``metadata.version 7-99``, ``unknown``."""
+    name = release_name(capabilities)
     if name is not None:
         return name
-    supported = known.ranges.get(METADATA_VERSION)
+    supported = capabilities.ranges.get(METADATA_VERSION)
     return "unknown" if supported is None else f"{METADATA_VERSION} {supported}"
 
 
-def identifies_software(known: Capabilities) -> bool:
-    """Whether anything can be concluded: not from an unreadable node, nor from a broken range."""
-    return not known.broken and (bool(known.ranges) or known.complete)
+def identifies_software(capabilities: Capabilities) -> bool:
+    """Whether capabilities identify software: not if they are unreadable or a range is invalid."""
+    return not capabilities.broken and (bool(capabilities.ranges) or capabilities.complete)
 
 
 @lru_cache(maxsize=65536)
 def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
-    """Whether a node that supported one and supports the other went up or down; None: neither.
+    """The direction from one node's capabilities to another's; None if there is none.
 
-    metadata.version decides where it differs, then all features together, then how far back they
-    reach: newer releases give up old levels. Where an answer may have left features out, those that
-    only one of the two names say nothing.
+    metadata.version decides if it differs, then all features together; of each the maximum comes
+    before the minimum, since newer releases drop old levels. If either side may have left features
+    out, features that only one of them names are ignored.
     """
-    one, other = before.ranges, after.ranges
+    old_ranges, new_ranges = before.ranges, after.ranges
     shared = before.complete and after.complete
-    names = {*one, *other} if shared else {*one} & {*other}
+    names = {*old_ranges, *new_ranges} if shared else {*old_ranges} & {*new_ranges}
     for features in ({METADATA_VERSION} & names, names):
         for end in (1, 0):
-            signs = {_sign(other.of(name)[end] - one.of(name)[end]) for name in features}
+            signs = {
+                _sign(new_ranges.of(name)[end] - old_ranges.of(name)[end]) for name in features
+            }
             if {1, -1} <= signs:
                 return None
             if signs - {0}:
@@ -79,21 +81,25 @@ def _sign(number: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def release_of_capabilities(known: Capabilities) -> Release | None:
-    """The release that advertises these ranges (None: the table has none, or they do not tell).
+def release_of_capabilities(capabilities: Capabilities) -> Release | None:
+    """The release that advertises these ranges; None if the table has none, or it is ambiguous.
 
-    metadata.version tells it: each release has a highest level of its own. A release with unstable
-    levels switched on is taken for the newer one where both have the same highest level. A broker
-    that migrates from ZooKeeper names its inter.broker.protocol.version alone, and tells nothing.
+    metadata.version decides: each release has its own highest level. With unstable levels enabled a
+    release counts as the newer one if both have the same highest level. A broker that migrates from
+    ZooKeeper advertises its inter.broker.protocol.version only, which identifies no release.
     """
-    bounds = known.ranges.get(METADATA_VERSION)
+    bounds = capabilities.ranges.get(METADATA_VERSION)
     if bounds is None:
         return None
-    stable = (one for one in releases().values() if one.ranges().get(METADATA_VERSION) == bounds)
+    stable = (
+        release
+        for release in releases().values()
+        if release.ranges().get(METADATA_VERSION) == bounds
+    )
     unstable = (
-        one
-        for one in reversed([*releases().values()])
-        if one.ranges(unstable=True).get(METADATA_VERSION) == bounds
+        release
+        for release in reversed([*releases().values()])
+        if release.ranges(unstable=True).get(METADATA_VERSION) == bounds
     )
     return next(stable, None) or next(unstable, None)
 
@@ -101,8 +107,8 @@ def release_of_capabilities(known: Capabilities) -> Release | None:
 def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:
     """The releases whose nodes can start while these levels are finalized, oldest first.
 
-    A broker that does not support one is refused at its registration, and a controller stops at its
-    record (``ClusterControlManager.registerBroker``, ``FeatureControlManager.replay``).
+    A broker that does not support a level is refused at its registration, and a controller stops at
+    its record (``ClusterControlManager.registerBroker``, ``FeatureControlManager.replay``).
     """
     return tuple(
         release.name
@@ -112,24 +118,24 @@ def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str,
 
 
 def format_releases(names: Iterable[str]) -> str:
-    """Releases for people: ``3.9``, ``4.0 to 4.2`` or ``none``; they are neighbours, in order."""
-    found = tuple(names)
-    if not found:
+    """Formats consecutive, sorted releases for people: ``3.9``, ``4.0 to 4.2`` or ``none``."""
+    ordered = tuple(names)
+    if not ordered:
         return "none"
-    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def release_name_of_ranges(ranges: SupportedRanges) -> str | None:
-    """The release whose nodes advertise these ranges; None where the table has none."""
+    """The name of the release whose nodes advertise these ranges; None if the table has none."""
     release = release_of_capabilities(intern_capabilities(ranges))
     return release.name if release else None
 
 
 def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:
-    """For each release of the table why its controllers do not start at these levels; None: do.
+    """The error, by release, that keeps its controllers from starting at these levels; None: start.
 
-    The words are those with which a controller stops as it reads the log; brokers advertise the
-    same ranges, and are refused for the same levels when they register.
+    The texts are those of a controller that stops as it reads the log; brokers advertise the same
+    ranges, and their registration is refused for the same levels.
     """
     return {
         name: start_refusal(name, release.ranges(), levels) for name, release in releases().items()
@@ -139,14 +145,16 @@ def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str 
 def start_refusal(
     release: str, ranges: SupportedRanges, levels: Mapping[FeatureName, FeatureLevel]
 ) -> str | None:
-    """With which words a controller with these ranges stops as it reads these levels; None: not.
+    """The error with which a controller with these ranges stops at these levels; None: it starts.
 
     Raises:
-        controller.kraft.UnknownReleaseError: if the release is unknown.
+        UnknownReleaseError: if the release is unknown.
     """
     state = ControllerState(NodeId(0), ranges, {})
     # The log of a cluster begins with metadata.version.
-    for feature, level in sorted(levels.items(), key=lambda one: (one[0] != METADATA_VERSION, one)):
+    for feature, level in sorted(
+        levels.items(), key=lambda item: (item[0] != METADATA_VERSION, item)
+    ):
         if level == 0:
             continue
         if feature == KRAFT_VERSION:

@@ -1,9 +1,8 @@
-"""What a KRaft controller of a given release knows of feature levels, and what it would answer.
+"""A model of the KRaft controller's feature decisions, release by release. Pure.
 
-`table` holds the levels as data (``features.json``, taken from Kafka's jars), `consequences` what a
-level changes and costs. `decide_update`, `decide_broker_registration` and
-`decide_controller_registration` answer requests as the controllers of Kafka 3.9 and 4.3 do, in
-their own words. All of it is pure.
+`releases` holds the levels as data (``features.json``, extracted from Kafka's jars),
+`consequences` what a level changes and costs. `decide_update`, `decide_broker_registration` and
+`decide_controller_registration` return the errors, texts and records of Kafka's own controllers.
 """
 
 from importlib import import_module
@@ -101,7 +100,7 @@ _MODULES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the module of a name at its first use: level names need no controller."""
+    """Imports the module of a name at its first use: level names do not need the others."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"featurewatch.{_MODULES[name]}"), name)

@@ -1,7 +1,7 @@
-"""What a level changes for those who run the cluster, and what it costs: ``consequences.json``.
+"""What a level changes for operators and what it costs: ``consequences.json``, typed.
 
-Unlike the table of levels this is written by hand; each entry names the KIPs, classes or threads
-that it rests on. Whether there is a way back is not here: `Release.floor` of the table says it.
+The file is written by hand; each entry names the KIPs, classes or threads that support it. Whether
+a level can be lowered again is not here: see `Release.floor`.
 """
 
 import json
@@ -15,7 +15,7 @@ from featurewatch.streams.types import FeatureLevel, FeatureName
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """One level of a feature: what is different from it on, what to beware of, and who says so."""
+    """One level of a feature: what it changes, its costs and risks, and the sources."""
 
     feature: FeatureName
     level: FeatureLevel
@@ -28,24 +28,26 @@ class Consequence:
 def consequences() -> Mapping[tuple[FeatureName, FeatureLevel], Consequence]:
     """Every entry of the catalogue, by feature and level."""
     entries = json.loads(files(__package__).joinpath("consequences.json").read_text())
-    found = (
+    catalogue = (
         Consequence(
-            FeatureName(one["feature"]),
-            FeatureLevel(one["level"]),
-            one["change"],
-            tuple(one["costs"]),
-            tuple(one["sources"]),
+            FeatureName(entry["feature"]),
+            FeatureLevel(entry["level"]),
+            entry["change"],
+            tuple(entry["costs"]),
+            tuple(entry["sources"]),
         )
-        for one in entries
+        for entry in entries
     )
-    return {(one.feature, one.level): one for one in found}
+    return {(consequence.feature, consequence.level): consequence for consequence in catalogue}
 
 
 def between(feature: FeatureName, low: int, high: int) -> tuple[Consequence, ...]:
-    """What comes with an upgrade from ``low`` to ``high``, or goes with the way back, in order.
+    """The consequences of the levels above ``low`` up to ``high``, in ascending order.
 
-    A level that is newer than the catalogue has no entry: nothing is said of it.
+    A level newer than the catalogue has none.
     """
-    # Over the catalogue, never over the levels: what ZooKeeper holds may be any number.
-    levels = sorted(at for name, at in consequences() if name == feature and low < at <= high)
+    # Iterates over the catalogue, not over the levels: ZooKeeper may hold any number.
+    levels = sorted(
+        level for name, level in consequences() if name == feature and low < level <= high
+    )
     return tuple(consequences()[feature, level] for level in levels)

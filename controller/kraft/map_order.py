@@ -1,7 +1,7 @@
-"""The order in which a controller walks its maps, which decides what it names first.
+"""The iteration order of a controller's maps, which decides which node or feature it names first.
 
-A request's updates lie in a ``java.util.HashMap``, registrations in a ``TimelineHashMap``. Neither
-keeps the order in which things came: it follows from hashes and from the size of the table.
+A request's updates are in a ``java.util.HashMap``, registrations in a ``TimelineHashMap``. Neither
+keeps the insertion order: theirs follows from the hashes and the size of the table.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,18 +17,18 @@ _FIBONACCI = -7046029254386353131
 def string_hash(text: str) -> int:
     """``String.hashCode``, signed."""
     data = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for at in range(0, len(data), 2):
-        found = (31 * found + int.from_bytes(data[at : at + 2])) & 0xFFFFFFFF
-    return found - (1 << 32) if found >= 1 << 31 else found
+    hash_code = 0
+    for index in range(0, len(data), 2):
+        hash_code = (31 * hash_code + int.from_bytes(data[index : index + 2])) & 0xFFFFFFFF
+    return hash_code - (1 << 32) if hash_code >= 1 << 31 else hash_code
 
 
 def hash_map_order(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> list[str]:
-    """Keys put one by one into a ``HashMap``, in the order in which it gives them back.
+    """Keys that were put into a ``HashMap`` one after another, in its iteration order.
 
-    ``copied_of`` is the size of the map that it was copied from, if any: the first that many keys
-    are the copy's, and it is the copy that settles how large the table begins. That changed with
-    Java 19 (JDK-8281631). Buckets of more than seven keys, which become trees, are left out.
+    ``copied_of`` is the number of leading keys that came with the copy of another map, 0 if there
+    was none; the copy decides the initial size of the table, by a formula that changed with Java 19
+    (JDK-8281631). Buckets of more than seven keys, which become trees, are not modelled.
     """
     ordered = list(dict.fromkeys(keys))
     capacity = _copy_capacity(copied_of, java) if copied_of else _DEFAULT_CAPACITY
@@ -48,14 +48,14 @@ def _copy_capacity(size: int, java: int) -> int:
 
 
 def timeline_map_order(keys: Sequence[K], hashed: Callable[[K], int]) -> list[K]:
-    """Keys put one by one into an empty ``TimelineHashMap``, in the order of its iterator.
+    """Keys that were put into an empty ``TimelineHashMap`` one after another, in its order.
 
-    Within a slot the newest comes first. A key that was put again, or taken out, may have left the
-    table larger than its size says: a controller that ran for long can differ from this.
+    Within a slot the newest comes first. The table never shrinks: a controller whose keys
+    were put again or removed may have a larger one, and another order.
     """
     capacity = 2
-    for before in range(len(keys)):
-        if (before + 1) * 0.75 > capacity:
+    for count in range(len(keys)):
+        if (count + 1) * 0.75 > capacity:
             capacity *= 2
     shift = 64 - (capacity.bit_length() - 1)
 
@@ -68,7 +68,7 @@ def timeline_map_order(keys: Sequence[K], hashed: Callable[[K], int]) -> list[K]
 
 def by_id(ids: Sequence[int]) -> list[int]:
     """Node ids in the order of a ``TimelineHashMap``."""
-    return timeline_map_order(ids, lambda one: one)
+    return timeline_map_order(ids, lambda node_id: node_id)
 
 
 def by_name(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the controllers of one line of releases decide and speak."""
+"""The differences between releases in how their controllers decide and word their errors."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,17 +9,17 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
-    """The differences between releases, as far as decisions go.
+    """How the controllers of one release decide.
 
-    ``exact``: proven case by case against the classes of that release; otherwise it is answered as
-    the nearest release would. ``all_or_nothing``: one failure refuses the whole request, and
-    dependencies are checked. ``raft_decides``: kraft.version is no record but raft's own, and
-    ``skips_kraft_records``: where a log has such records all the same, they are passed over.
-    ``default_level``: the metadata.version of a log that has none, None where a controller cannot
-    work without one. ``assumes_level_1``: a broker that offers no metadata.version is taken to
-    support the first. ``migrates``: clusters may come from ZooKeeper. ``names_both_levels``: a
-    refused downgrade of metadata.version says from where. ``explains_duplicates``: so does a broker
-    id that is taken.
+    ``exact``: tests compare the decisions with the classes of that release; otherwise they are
+    those of the nearest compared release. ``all_or_nothing``: one failure refuses the whole
+    request, and dependencies are checked. ``raft_decides``: raft sets kraft.version, not a
+    FeatureLevelRecord. ``skips_kraft_records``: such records in an old log are ignored.
+    ``default_level``: the metadata.version of a log that has none; None if the controller needs
+    one. ``assumes_level_1``: a broker that advertises no metadata.version counts as supporting
+    level 1. ``migrates``: migration from ZooKeeper is possible. ``names_both_levels``: the refusal
+    of a metadata.version downgrade names the current level too. ``explains_duplicates``: the
+    refusal of a broker id that is in use gives advice.
     """
 
     release: Release
@@ -35,14 +35,14 @@ class ReleaseRules:
 
 
 COMPARED: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
-"""The releases whose answers are compared with Kafka's own classes; the tests do so with two."""
+"""The releases whose decisions were compared with Kafka's classes; the tests do so for two."""
 
 
 def rules_of(name: str) -> ReleaseRules:
     """How a release decides.
 
     Raises:
-        controller.kraft.table.UnknownReleaseError: if the release is unknown.
+        UnknownReleaseError: if the release is unknown.
     """
     release = release_of(name)
     major, minor = (int(part) for part in release.name.split("."))
@@ -64,7 +64,7 @@ def rules_of(name: str) -> ReleaseRules:
 
 
 def _default_level(release: Release) -> FeatureLevel | None:
-    """Up to 3.9 the first level of KRaft; in 4.0 its own newest; from 4.1 on there is none."""
+    """The first level of KRaft up to 3.9, the newest level in 4.0, None from 4.1 on."""
     if release.minimum == 1:
         return release.minimum
     return release.newest(METADATA_VERSION) if release.name == "4.0" else None

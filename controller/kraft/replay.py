@@ -1,7 +1,6 @@
-"""What becomes of a node that reads a level it does not support: ``FeatureControlManager.replay``.
+"""The error of a controller that replays an unsupported level: ``FeatureControlManager.replay``.
 
-This is the point of no return: a controller of an older release does not start again after a level
-that its software does not know.
+A controller of an older release cannot start once the log has a level that it does not support.
 """
 
 from featurewatch.controller.kraft.release_rules import rules_of
@@ -13,13 +12,13 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureNa
 def replay_refusal(
     release: str, state: ControllerState, feature: FeatureName, level: FeatureLevel
 ) -> str | None:
-    """The text of the error with which a controller stops at a FeatureLevelRecord; None if not.
+    """The error with which a controller stops at a FeatureLevelRecord; None if it replays it.
 
     Raises:
-        controller.kraft.table.UnknownReleaseError: if the release is unknown.
+        UnknownReleaseError: if the release is unknown.
     """
-    dialect = rules_of(release)
-    known = dialect.release
+    rules = rules_of(release)
+    software = rules.release
     supported = state.local.of(feature)
     if not supported.includes(level):
         record = f"FeatureLevelRecord(name='{feature}', featureLevel={level})"
@@ -27,9 +26,10 @@ def replay_refusal(
             f"Tried to apply FeatureLevelRecord {record}, but this controller only supports "
             f"versions {range_text(supported)}"
         )
-    if feature == METADATA_VERSION and known.metadata_level(level) is None:
+    if feature == METADATA_VERSION and software.metadata_level(level) is None:
         text = f"No MetadataVersion with feature level {level}"
-        if not dialect.all_or_nothing:
+        if not rules.all_or_nothing:
             return text
-        return f"{text}. Valid feature levels are from {known.minimum} to {known.levels[-1].level}."
+        levels = f"{software.minimum} to {software.levels[-1].level}"
+        return f"{text}. Valid feature levels are from {levels}."
     return None

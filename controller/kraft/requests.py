@@ -1,4 +1,4 @@
-"""What is asked of a controller, and its answers."""
+"""Requests to a controller, and its responses."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -29,7 +29,7 @@ class ApiError:
 
     @property
     def accepted(self) -> bool:
-        """Whether the controller agrees."""
+        """Whether the code is `Errors.NONE`."""
         return self.error is Errors.NONE
 
 
@@ -37,7 +37,7 @@ ACCEPTED: Final = ApiError(Errors.NONE)
 
 
 def rejected(error: Errors, text: str) -> ApiError:
-    """A refusal in the controller's words."""
+    """A refusal with the text of the controller."""
     return ApiError(error, text)
 
 
@@ -52,13 +52,13 @@ class LevelUpdate:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequest:
-    """An ``UpdateFeatures`` request. Of two updates of one feature the later counts."""
+    """An ``UpdateFeatures`` request. Of two updates of the same feature the later one counts."""
 
     updates: tuple[LevelUpdate, ...]
     dry_run: bool = False
 
     def by_feature(self) -> dict[FeatureName, LevelUpdate]:
-        """The updates as the controller takes them in, in the request's order."""
+        """The updates as the controller applies them, in the request's order."""
         return {update.feature: update for update in self.updates}
 
 
@@ -77,7 +77,7 @@ class NoOpRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """A broker setting that ELR forbids or needs; an empty broker stands for the whole cluster."""
+    """A broker setting that ELR forbids or needs; an empty ``broker`` means the whole cluster."""
 
     broker: str
     name: str
@@ -89,13 +89,13 @@ Record = FeatureLevelRecord | NoOpRecord | ConfigRecord
 
 @dataclass(frozen=True, slots=True)
 class UpdateDecision:
-    """What becomes of an ``UpdateFeatures`` request.
+    """The controller's decision on an ``UpdateFeatures`` request.
 
-    ``answer`` is for the whole request; ``results`` are for each feature, in the order of their
-    names: before 4.0 each has its own, and the good ones are applied though others failed. From 4.0
-    on one failure refuses all, and ``results`` are empty then. ``records`` go into the log as one
-    batch. ``kraft_version`` is the level that raft was told to write, which a later failure in the
-    same request does not take back.
+    ``answer`` is the top-level result, ``results`` are those of the features, sorted by name.
+    Before 4.0 each feature succeeds or fails by itself. From 4.0 on one failure refuses the whole
+    request, and ``results`` is empty. ``records`` are appended to the log as one batch.
+    ``kraft_version`` is the level that raft writes, which a later failure in the same request does
+    not revert.
     """
 
     answer: ApiError
@@ -105,19 +105,19 @@ class UpdateDecision:
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing at all was refused."""
+        """Whether nothing was refused."""
         return self.answer.accepted and all(answer.accepted for _, answer in self.results)
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """The texts that a client gets to see, the whole request's first."""
-        said = [answer.text or "" for _, answer in self.results if not answer.accepted]
+        """The error texts that a client gets, that of the whole request first."""
+        texts = [answer.text or "" for _, answer in self.results if not answer.accepted]
         if not self.answer.accepted:
-            said.insert(0, WHOLE_REQUEST + (self.answer.text or ""))
-        return tuple(said)
+            texts.insert(0, WHOLE_REQUEST + (self.answer.text or ""))
+        return tuple(texts)
 
 
 WHOLE_REQUEST: Final = (
     "The update failed for all features since the following feature had an error: "
 )
-"""What ``QuorumController`` puts before the reason from 4.0 on."""
+"""The prefix that ``QuorumController`` adds to the reason from 4.0 on."""

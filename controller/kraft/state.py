@@ -1,4 +1,4 @@
-"""What a controller knows when it is asked: its own software, the levels, and who registered."""
+"""The state that a controller decides on: its software, the levels and the registrations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ KRAFT_VERSION_0: Final = FeatureLevel(0)
 
 
 class ZkMigrationState(IntEnum):
-    """How far a cluster has come from ZooKeeper to KRaft (``ZkMigrationState``; up to 3.9)."""
+    """The migration state from ZooKeeper to KRaft (``ZkMigrationState``; up to 3.9)."""
 
     NONE = 0
     MIGRATION = 1
@@ -27,16 +27,16 @@ class ZkMigrationState(IntEnum):
 
     @property
     def in_progress(self) -> bool:
-        """Whether metadata.version must stand still."""
+        """Whether metadata.version must not change."""
         return self in (ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION)
 
 
 class RegisteredBroker(NamedTuple):
-    """A broker as the log has it, the fenced and the long gone too; a tuple, of which ten thousand
-    are made at once.
+    """A broker's registration in the log, whether it is fenced or has been gone for long.
 
-    ``session`` says that it was heard of within the session timeout: the active controller alone
-    knows. ``directories`` are the ids of its log directories.
+    ``session``: it sent a heartbeat within the session timeout, which only the active controller
+    knows. ``directories`` are the ids of its log directories. A tuple, since ten thousand are
+    created at a time.
     """
 
     id: NodeId
@@ -50,7 +50,7 @@ class RegisteredBroker(NamedTuple):
 
 
 class RegisteredController(NamedTuple):
-    """A controller as the log has it (from metadata.version 15 on)."""
+    """A controller's registration in the log (from metadata.version 15 on)."""
 
     id: NodeId
     ranges: SupportedRanges
@@ -60,8 +60,8 @@ class RegisteredController(NamedTuple):
 class MinInsync:
     """Where min.insync.replicas is set: enabling ELR moves it (``maybeGenerateElrSafetyRecords``).
 
-    ``static`` is what the controller's own configuration says, ``cluster`` whether the dynamic
-    default of the cluster is set, ``brokers`` those with a dynamic setting of their own.
+    ``static`` is the value in the controller's own configuration, ``cluster`` whether the dynamic
+    default of the cluster is set, ``brokers`` are the brokers with a dynamic setting.
     """
 
     static: int = 1
@@ -71,13 +71,13 @@ class MinInsync:
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """The active controller's view.
+    """The state of the active controller.
 
     ``local`` are the ranges of its own software; ``levels`` come from FeatureLevelRecords, in the
-    log's order; ``brokers`` and ``controllers`` stand in the order of their registration.
-    ``quorum`` are the ids in ``controller.quorum.voters``, none where voters are dynamic.
-    ``kraft_version`` is raft's own, from its control records, and ``voters_support_kraft`` whether
-    every voter could work with the next one. ``java`` is the version of Java that it runs on.
+    log's order; ``brokers`` and ``controllers`` are in the order of their registration.
+    ``quorum`` are the ids in ``controller.quorum.voters``, empty if voters are dynamic.
+    ``kraft_version`` comes from raft's control records; ``voters_support_kraft``: every voter
+    supports the next one. ``java`` is the major version of Java that the controller runs on.
     """
 
     id: NodeId
@@ -95,6 +95,6 @@ class ControllerState:
     min_insync: MinInsync = field(default_factory=MinInsync)
     java: int = 17
 
-    def metadata_version(self, otherwise: FeatureLevel | None = None) -> FeatureLevel | None:
-        """The finalized metadata.version; ``otherwise`` where the log has none."""
-        return self.levels.get(METADATA_VERSION, otherwise)
+    def metadata_version(self, default: FeatureLevel | None = None) -> FeatureLevel | None:
+        """The finalized metadata.version; ``default`` if the log has none."""
+        return self.levels.get(METADATA_VERSION, default)

@@ -1,4 +1,4 @@
-"""A controller's state, as far as the metadata log shows it."""
+"""Builds a controller's state from what the metadata log shows."""
 
 from featurewatch.controller.kraft.state import (
     KRAFT_VERSION_0,
@@ -21,35 +21,38 @@ from featurewatch.tables.image.nodes import Node
 
 
 def active_controller_id(image: ClusterImage) -> NodeId:
-    """The active controller, by the word of the log; where that has none, as after a snapshot or
-    where nobody reads it, by that of the nodes (-1: nobody told)."""
-    told = image.sources.get(Authority.ANSWERS)
-    if image.quorum.leader_id >= 0 or told is None:
+    """The id of the active controller; -1 if it is not known.
+
+    The log decides; if it names none (after a snapshot, or if it is not followed), the nodes'
+    responses do.
+    """
+    status = image.sources.get(Authority.ANSWERS)
+    if image.quorum.leader_id >= 0 or status is None:
         return NodeId(image.quorum.leader_id)
-    return NodeId(told.leader_id)
+    return NodeId(status.leader_id)
 
 
 def controller_state(image: ClusterImage, local: SupportedRanges | None = None) -> ControllerState:
-    """What the active controller of a followed cluster knows; only it knows more.
+    """The state of the active controller, as far as the image of its cluster has it.
 
-    ``local`` are the ranges of its software, to be given where it has not registered (below
-    metadata.version 15) or where another release is to be asked; otherwise they are those of its
-    registration, and none where there is none.
+    ``local`` are the ranges of its software. Pass them where it has not registered (below
+    metadata.version 15), or to model another release; the default is its registration, or no
+    ranges.
 
-    Not in the log, and so assumed: that voters whose release tells the leader what they support
-    (`controller.kraft.voters`) have told the present one, that unfenced brokers were heard of a
-    moment ago, that voters are those of ``controller.quorum.voters`` while kraft.version is 0 and
-    nothing is set there otherwise, and where min.insync.replicas is set.
+    The log lacks some state, which is assumed: voters whose release reports its support to the
+    leader (`controller.kraft.voters`) have reported to the present one; unfenced brokers have a
+    session; ``controller.quorum.voters`` names the voters while kraft.version is 0, and is empty
+    otherwise; min.insync.replicas is 1 and has no dynamic settings.
     """
     active = active_controller_id(image)
     brokers, controllers = _nodes(image, Role.BROKER), _nodes(image, Role.CONTROLLER)
-    own = image.nodes.get(NodeKey(Role.CONTROLLER, active))
+    registration = image.nodes.get(NodeKey(Role.CONTROLLER, active))
     if local is None:
-        local = own.capabilities.ranges if own else SupportedRanges()
+        local = registration.capabilities.ranges if registration else SupportedRanges()
     levels = dict(image.features.levels)
     kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
     supported = {node.key.node_id: node.capabilities.ranges for node in controllers}
-    untold = voters_not_reporting(image.quorum.voters, supported, FeatureLevel(kraft + 1))
+    not_reporting = voters_not_reporting(image.quorum.voters, supported, FeatureLevel(kraft + 1))
     return ControllerState(
         id=active,
         local=local,
@@ -61,15 +64,15 @@ def controller_state(image: ClusterImage, local: SupportedRanges | None = None) 
         quorum=image.quorum.voters if kraft == KRAFT_VERSION_0 else (),
         cluster=image.cluster,
         kraft_version=kraft,
-        voters_support_kraft=not untold,
+        voters_support_kraft=not not_reporting,
         migration=ZkMigrationState(image.migration),
     )
 
 
 def _nodes(image: ClusterImage, role: Role) -> list[Node]:
-    """The nodes of a role in the order of their registration: a broker epoch is its offset."""
-    found = [node for node in image.nodes.nodes.values() if node.key.role is role]
-    return sorted(found, key=lambda node: (node.epoch, node.key.node_id))
+    """The nodes of a role in the order of registration: a broker epoch is a log offset."""
+    nodes = [node for node in image.nodes.nodes.values() if node.key.role is role]
+    return sorted(nodes, key=lambda node: (node.epoch, node.key.node_id))
 
 
 def _broker(node: Node) -> RegisteredBroker:

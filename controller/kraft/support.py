@@ -1,4 +1,4 @@
-"""Who does not support a level: ``FeatureControlManager.reasonNotSupported``."""
+"""Finds the node that does not support a level: ``FeatureControlManager.reasonNotSupported``."""
 
 from collections.abc import Sequence
 
@@ -25,57 +25,61 @@ def reason_not_supported(
 ) -> str | None:
     """The first reason against a level: this controller, brokers, controllers, absent voters.
 
-    Every registered broker counts, the fenced too. Controllers are asked from metadata.version 15
-    (3.7-IV0) on, since only then do they register; ``finalized`` is the one in force.
+    Returns None if every node supports it. Every registered broker counts, fenced ones too.
+    Controllers are checked from metadata.version 15 (3.7-IV0) on, since they do not register below
+    it; ``finalized`` is the current metadata.version.
     """
-    if text := _excluded(f"Local controller {state.id}", state.local, feature, level):
+    if text := _refusal(f"Local controller {state.id}", state.local, feature, level):
         return text
-    if text := _first("Broker", state.brokers, feature, level):
+    if text := _first_refusal("Broker", state.brokers, feature, level):
         return text
     if finalized < CONTROLLER_REGISTRATION:
         return None
-    controllers = [  # this controller was asked already, and cannot object again
-        one._replace(ranges=state.local) if one.id == state.id else one for one in state.controllers
+    controllers = [  # this controller was checked above
+        controller._replace(ranges=state.local) if controller.id == state.id else controller
+        for controller in state.controllers
     ]
-    if text := _first("Controller", controllers, feature, level):
+    if text := _first_refusal("Controller", controllers, feature, level):
         return text
-    known = {one.id for one in controllers}
+    registered_ids = {controller.id for controller in controllers}
     for voter in state.quorum:
-        if voter != state.id and voter not in known:
+        if voter != state.id and voter not in registered_ids:
             return f"controller {voter} has not registered, and may not support this feature"
     return None
 
 
-def _first(
+def _first_refusal(
     role: str,
-    known: Sequence[RegisteredBroker | RegisteredController],
+    nodes: Sequence[RegisteredBroker | RegisteredController],
     feature: FeatureName,
     level: int,
 ) -> str | None:
-    """The node that is asked first of those that object; finding that there is none is quick.
+    """The refusal of the first node, in the controller's order, that does not support the level.
 
-    Nodes of one release share their ranges, object for object.
+    Nodes of one release share one ranges object, so each object is checked once.
     """
-    shared = {id(node.ranges): node.ranges for node in known}
-    objecting = {key for key, ranges in shared.items() if not ranges.of(feature).includes(level)}
-    if not objecting:
+    shared = {id(node.ranges): node.ranges for node in nodes}
+    excluding = {
+        ranges_id for ranges_id, ranges in shared.items() if not ranges.of(feature).includes(level)
+    }
+    if not excluding:
         return None
-    by_node = {node.id: node.ranges for node in known}
-    first = next(node for node in by_id(list(by_node)) if id(by_node[NodeId(node)]) in objecting)
-    return _excluded(f"{role} {first}", by_node[NodeId(first)], feature, level)
+    by_node = {node.id: node.ranges for node in nodes}
+    first = next(node for node in by_id(list(by_node)) if id(by_node[NodeId(node)]) in excluding)
+    return _refusal(f"{role} {first}", by_node[NodeId(first)], feature, level)
 
 
-def _excluded(who: str, ranges: SupportedRanges, feature: FeatureName, level: int) -> str | None:
+def _refusal(subject: str, ranges: SupportedRanges, feature: FeatureName, level: int) -> str | None:
     supported = ranges.of(feature)
     if supported.includes(level):
         return None
     if supported.maximum == 0:
-        return f"{who} does not support this feature."
-    return f"{who} only supports versions {range_text(supported)}"
+        return f"{subject} does not support this feature."
+    return f"{subject} only supports versions {range_text(supported)}"
 
 
 def range_text(supported: SupportedRange) -> str:
-    """A range as ``VersionRange.toString`` writes it."""
+    """A range as ``VersionRange.toString`` formats it."""
     low, high = supported
     if low == high:
         return str(low)

@@ -1,4 +1,4 @@
-"""What a controller answers to UpdateFeatures: ``FeatureControlManager.updateFeatures``."""
+"""Decides UpdateFeatures requests as ``FeatureControlManager.updateFeatures`` does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,56 +34,56 @@ _NO_LEVEL = "Unknown metadata version for FeatureControlManager"
 
 
 def decide_update(release: str, state: ControllerState, request: UpdateRequest) -> UpdateDecision:
-    """What the active controller of a release says and writes.
+    """The response of a release's active controller, and the records that it would append.
 
-    Nothing is changed: the records are what it would append, and a dry run has none. The order of
-    checks, the texts and the order among several updates are Kafka's.
+    ``state`` is not changed, and a dry run has no records. The order of the checks and of several
+    updates, and the texts, are Kafka's.
 
     Raises:
-        controller.kraft.table.UnknownReleaseError: if the release is unknown.
+        UnknownReleaseError: if the release is unknown.
     """
-    dialect = rules_of(release)
-    finalized = state.metadata_version(dialect.default_level)
+    rules = rules_of(release)
+    finalized = state.metadata_version(rules.default_level)
     if finalized is None:
         return UpdateDecision(rejected(Errors.UNKNOWN_SERVER_ERROR, _NO_LEVEL), (), ())
     updates = request.by_feature()
-    asked = _RequestChecks(dialect, state, request.dry_run, finalized, updates)
-    if dialect.all_or_nothing:
-        return _all_or_nothing(asked)
-    results = {feature: asked.decide(updates[feature]) for feature in asked.order}
+    checks = _RequestChecks(rules, state, request.dry_run, finalized, updates)
+    if rules.all_or_nothing:
+        return _all_or_nothing(checks)
+    results = {feature: checks.decide(updates[feature]) for feature in checks.order}
     return UpdateDecision(
         ACCEPTED,
         tuple((FeatureName(name), results[FeatureName(name)]) for name in by_name(results)),
-        () if request.dry_run else tuple(asked.records),
+        () if request.dry_run else tuple(checks.records),
     )
 
 
-def _all_or_nothing(asked: "_RequestChecks") -> UpdateDecision:
-    for feature in asked.order:
-        answer = asked.decide(asked.updates[feature])
+def _all_or_nothing(checks: "_RequestChecks") -> UpdateDecision:
+    for feature in checks.order:
+        answer = checks.decide(checks.updates[feature])
         if not answer.accepted:
-            return UpdateDecision(answer, (), (), asked.raised)
-    results = tuple((feature, ACCEPTED) for feature in asked.updates)
-    if asked.dry_run:
+            return UpdateDecision(answer, (), (), checks.raised)
+    results = tuple((feature, ACCEPTED) for feature in checks.updates)
+    if checks.dry_run:
         return UpdateDecision(ACCEPTED, results, ())
-    elr = asked.updates.get(ELR_VERSION)
-    moved = _elr_settings(asked.state) if elr and elr.level > 0 else ()
-    return UpdateDecision(ACCEPTED, results, (*moved, *asked.records), asked.raised)
+    elr = checks.updates.get(ELR_VERSION)
+    elr_records = _elr_settings(checks.state) if elr and elr.level > 0 else ()
+    return UpdateDecision(ACCEPTED, results, (*elr_records, *checks.records), checks.raised)
 
 
 def _elr_settings(state: ControllerState) -> tuple[ConfigRecord, ...]:
-    """What makes ELR safe: one cluster-wide min.insync.replicas, and none of a broker's own."""
-    known = state.min_insync
-    cluster = () if known.cluster else (ConfigRecord("", _MIN_INSYNC, str(known.static)),)
-    brokers = (ConfigRecord(str(node), _MIN_INSYNC, None) for node in by_id(known.brokers))
+    """The records that make ELR safe: one cluster-wide min.insync.replicas, none per broker."""
+    min_insync = state.min_insync
+    cluster = () if min_insync.cluster else (ConfigRecord("", _MIN_INSYNC, str(min_insync.static)),)
+    brokers = (ConfigRecord(str(node), _MIN_INSYNC, None) for node in by_id(min_insync.brokers))
     return (*cluster, *brokers)
 
 
 @dataclass(slots=True)
 class _RequestChecks:
-    """One request on its way through the checks."""
+    """The checks of one request; collects the records."""
 
-    dialect: ReleaseRules
+    rules: ReleaseRules
     state: ControllerState
     dry_run: bool
     finalized: FeatureLevel
@@ -93,11 +93,11 @@ class _RequestChecks:
 
     @property
     def order(self) -> list[FeatureName]:
-        """The features in the order in which the controller gets to them."""
+        """The features in the order in which the controller checks them."""
         return [FeatureName(name) for name in hash_map_order(self.updates)]
 
     def decide(self, update: LevelUpdate) -> ApiError:
-        """The answer for one feature; records are collected on the way."""
+        """The result for one feature; an accepted update adds its records."""
         if update.kind is UpgradeType.UNKNOWN:
             return _invalid(update, "The controller does not support the given upgrade type.")
         current = self._current(update.feature)
@@ -109,16 +109,16 @@ class _RequestChecks:
             return _invalid(update, reason)
         if update.feature == METADATA_VERSION:
             return self._metadata_version(update)
-        if update.feature == KRAFT_VERSION and self.dialect.raft_decides:
+        if update.feature == KRAFT_VERSION and self.rules.raft_decides:
             return self._kraft_version(update, current)
         return self._other(update)
 
     def _current(self, feature: FeatureName) -> FeatureLevel:
         if feature == METADATA_VERSION:
             return self.finalized
-        if feature == KRAFT_VERSION and self.dialect.raft_decides:
+        if feature == KRAFT_VERSION and self.rules.raft_decides:
             return self.state.kraft_version
-        if feature == KRAFT_VERSION and self.dialect.skips_kraft_records:
+        if feature == KRAFT_VERSION and self.rules.skips_kraft_records:
             return FeatureLevel(0)
         return self.state.levels.get(feature, FeatureLevel(0))
 
@@ -127,25 +127,25 @@ class _RequestChecks:
         return ACCEPTED
 
     def _metadata_version(self, update: LevelUpdate) -> ApiError:
-        release = self.dialect.release
-        known = release.metadata_level(update.level)
-        if known is None:
-            span = f"{release.minimum} to {release.levels[-1].level}"
-            text = f"Valid versions are from {span}." if self.dialect.all_or_nothing else _UNKNOWN
+        release = self.rules.release
+        metadata_level = release.metadata_level(update.level)
+        if metadata_level is None:
+            levels = f"{release.minimum} to {release.levels[-1].level}"
+            text = f"Valid versions are from {levels}." if self.rules.all_or_nothing else _UNKNOWN
             return _invalid_metadata(update, text)
-        if self.dialect.migrates and self.state.migration.in_progress:
+        if self.rules.migrates and self.state.migration.in_progress:
             return _invalid_metadata(update, _MIGRATING)
         if update.level < release.bootstrap:
-            first = release.metadata_level(release.bootstrap)
-            name = first.name if first else str(release.bootstrap)
+            lowest = release.metadata_level(release.bootstrap)
+            name = lowest.name if lowest else str(release.bootstrap)
             return _invalid_metadata(update, f"Unable to set a metadata.version less than {name}")
         if not release.lossless(self.finalized, update.level):
             unsafe = update.kind is UpgradeType.UNSAFE_DOWNGRADE
             text = _UNSAFE if unsafe else _LOSSY
-            if not self.dialect.names_both_levels:
+            if not self.rules.names_both_levels:
                 return _invalid_metadata(update, text)
-            span = f"from {self.finalized} to {update.level}"
-            text = f"Unsupported metadata.version downgrade {span}. {text}"
+            levels = f"from {self.finalized} to {update.level}"
+            text = f"Unsupported metadata.version downgrade {levels}. {text}"
             return rejected(Errors.INVALID_UPDATE_VERSION, text)
         return self._write(update)
 
@@ -154,7 +154,9 @@ class _RequestChecks:
             if update.level == current:
                 return ACCEPTED
             return _invalid(update, "Can't downgrade the version of this feature.")
-        versions = {one.level: one.name for one in self.dialect.release.features[KRAFT_VERSION]}
+        versions = {
+            version.level: version.name for version in self.rules.release.features[KRAFT_VERSION]
+        }
         if update.level not in versions:
             return _invalid(update, f"Unknown KRaft feature level: {update.level}")
         if update.level > current and not self.state.voters_support_kraft:
@@ -166,21 +168,23 @@ class _RequestChecks:
         return ACCEPTED
 
     def _other(self, update: LevelUpdate) -> ApiError:
-        if self.dialect.all_or_nothing and (text := self._dependency(update)):
+        if self.rules.all_or_nothing and (text := self._dependency(update)):
             return _invalid(update, text)
         return self._write(update)
 
     def _dependency(self, update: LevelUpdate) -> str | None:
-        """``Feature.validateVersion``, against all levels as they would be afterwards."""
-        release = self.dialect.release
+        """``Feature.validateVersion`` on the levels as they would be after the request."""
+        release = self.rules.release
         versions = release.features.get(update.feature)
         if versions is None:
             return f"Feature {update.feature} not found."
-        version = next((one for one in versions if one.level == update.level), None)
+        version = next(
+            (candidate for candidate in versions if candidate.level == update.level), None
+        )
         if version is None:
             return f"No feature:{update.feature} with feature level {update.level}"
         proposed = {**self.state.levels, METADATA_VERSION: self.finalized}
-        proposed |= {one.feature: one.level for one in self.updates.values()}
+        proposed |= {requested.feature: requested.level for requested in self.updates.values()}
         cannot = f"{update.feature} could not be set to {update.level} because it depends on"
         if version.level >= 1 and proposed[METADATA_VERSION] < release.minimum:
             name = release.levels[0].name

@@ -1,7 +1,7 @@
-"""What voters tell their leader, on which a raise of kraft.version depends.
+"""Which voters report their supported kraft.version to the leader, which an upgrade of it needs.
 
-While kraft.version is 0 the leader keeps what each voter supports in memory alone: every voter
-tells each new leader anew, by an ``UpdateRaftVoter`` request, since Kafka 4.1 (KIP-853;
+While kraft.version is 0 the leader holds what each voter supports in memory only: since Kafka 4.1
+every voter sends each new leader an ``UpdateRaftVoter`` request (KIP-853;
 ``KafkaRaftClient.shouldSendUpdateVoteRequest``, ``LeaderState.maybeAppendUpgradedKRaftVersion``).
 """
 
@@ -18,7 +18,7 @@ from featurewatch.streams.types import (
 )
 
 FIRST_REPORTING_RELEASE: Final = "4.1"
-"""The release."""
+"""The first release whose voters report to the leader."""
 
 
 def voters_not_reporting(
@@ -26,18 +26,18 @@ def voters_not_reporting(
     registered: Mapping[NodeId, SupportedRanges],
     level: FeatureLevel,
 ) -> tuple[NodeId, ...]:
-    """The voters whose registered ranges show that no leader hears from them that they support a
-    level of kraft.version: they do not, or their release does not tell.
+    """The voters that do not report support for a level of kraft.version to the leader.
 
-    Of a voter that has not registered nothing is known, and it is not among them.
+    By its registered ranges such a voter does not support the level, or its release does not
+    report. Voters without a registration are left out.
     """
     newest = release_of(FIRST_REPORTING_RELEASE).newest(METADATA_VERSION)
-    found = []
+    not_reporting = []
     for voter in voters:
         ranges = registered.get(voter)
         if ranges is None:
             continue
         reports = ranges.of(METADATA_VERSION).maximum >= newest
         if not (reports and ranges.of(KRAFT_VERSION).includes(level)):
-            found.append(voter)
-    return tuple(found)
+            not_reporting.append(voter)
+    return tuple(not_reporting)

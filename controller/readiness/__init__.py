@@ -1,7 +1,7 @@
-"""Can the cluster be upgraded: who stands in the way, is there a way back, and what will it do.
+"""Whether a cluster can be upgraded: its blockers, the downgrade path and the consequences.
 
-`assess_readiness` answers ready, not ready or unknown for a release or for single levels. It is
-pure: an image of the cluster in, a verdict out; `times` adds since when things are so.
+`assess_readiness` returns the verdict yes, no or unknown for a release or for single levels. It is
+a pure function of the cluster's image; `state_timers` adds when states and conditions began.
 """
 
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path

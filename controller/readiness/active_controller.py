@@ -1,4 +1,4 @@
-"""Which controller would be asked, and as which release it would answer."""
+"""The active controller of a cluster, and the release that it runs."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from featurewatch.tables.image.cluster import ClusterImage
 class ActiveController(NamedTuple):
     """The active controller (-1: not known) and its release.
 
-    ``assumed`` says that nothing told which release it runs, and the oldest of the cluster is
-    taken: below metadata.version 15 controllers do not register. ``exact``: its answers are
+    ``assumed``: its release is unknown, and the oldest release in the cluster is assumed (below
+    metadata.version 15 controllers do not register). ``exact``: the model of its release was
     compared with Kafka's own classes.
     """
 
@@ -26,9 +26,10 @@ class ActiveController(NamedTuple):
 
 
 def active_controller(image: ClusterImage) -> ActiveController:
-    """The active controller, as its registration, its answer or its broker's registration tells.
+    """The active controller, with the release of its registration or ApiVersions response.
 
-    Where it is no broker as well, has not registered and was not asked, nobody knows.
+    A combined node may also be known by its broker's registration. Otherwise the release is
+    assumed.
     """
     leader = active_controller_id(image)
     for nodes, role in (
@@ -40,17 +41,17 @@ def active_controller(image: ClusterImage) -> ActiveController:
         release = node and release_of_capabilities(node.capabilities)
         if release is not None:
             return ActiveController(leader, release, assumed=False, exact=release.name in COMPARED)
-    found = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
-    known = [release for release in found if release is not None]
-    oldest = min(known, key=lambda one: one.newest(METADATA_VERSION), default=None)
+    candidates = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
+    known_releases = [release for release in candidates if release is not None]
+    oldest = min(known_releases, key=lambda release: release.newest(METADATA_VERSION), default=None)
     release = oldest or release_of(COMPARED[-1])
     return ActiveController(leader, release, assumed=True, exact=release.name in COMPARED)
 
 
 def active_state(image: ClusterImage, active: ActiveController) -> ControllerState:
-    """What the active controller knows, with its release's ranges where it has not registered.
+    """The state of the active controller, with its release's ranges if it has not registered.
 
-    ``active`` is what `active_controller` says of the image.
+    ``active`` is the result of `active_controller` for the same image.
     """
     registered = NodeKey(Role.CONTROLLER, active.node_id) in image.nodes.nodes
     return controller_state(image, None if registered else active.release.ranges())

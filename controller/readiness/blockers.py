@@ -1,4 +1,4 @@
-"""Who stands in the way of levels, and what exactly is to be done about each node."""
+"""The nodes that block levels, and the remedy for each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ Levels = Map[FeatureName, FeatureLevel]
 
 
 class NodeCondition(StrEnum):
-    """How a node is there.
+    """The condition of a node.
 
-    ``ghost``: registered, and no living node for it. ``unregistered``: a voter that the controller
-    asks and that never registered. ``unseen``: a voter of which nothing is known.
+    ``ghost``: a registration without a living node. ``unregistered``: a voter that must register
+    and never did. ``unseen``: a voter without a registration or a response.
     """
 
     RUNNING = "running"
@@ -43,11 +43,11 @@ class NodeCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A node that does not, or perhaps not, support some level that shall be finalized.
+    """A node that does not support some level that is to be finalized, or may not.
 
-    ``software`` is the release that its ranges are those of (None: not known). ``registered_ms`` is
-    when it last registered or answered and ``away_ms`` since when it shows no sign of life (-1: not
-    known). ``levels`` are those that it does not surely support.
+    ``software`` is the release with the node's ranges (None: not known). ``registered_ms`` is when
+    it last registered or responded, ``away_ms`` since when it shows no sign of life (ms since the
+    Unix epoch; -1: not known). ``levels`` are those that it does not support, or may not.
     """
 
     role: Role
@@ -63,7 +63,7 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessContext:
-    """What is looked at: a cluster at a time, and the levels that shall be finalized."""
+    """A cluster at a time (``now_ms``, since the Unix epoch), and the levels to be finalized."""
 
     image: ClusterImage
     target: Levels
@@ -72,22 +72,22 @@ class ReadinessContext:
     now_ms: int
 
 
-def blockers_of(scene: ReadinessContext) -> tuple[Blocker, ...]:
-    """Every one of them, brokers first; it costs what stands in the way, not the whole cluster."""
-    found = [*_registered(scene), *_voters(scene)]
-    return tuple(sorted(found, key=lambda one: (one.role, one.node_id)))
+def blockers_of(context: ReadinessContext) -> tuple[Blocker, ...]:
+    """All blockers, brokers first. The cost follows their number, not the size of the cluster."""
+    blockers = [*_registered_blockers(context), *_voter_blockers(context)]
+    return tuple(sorted(blockers, key=lambda blocker: (blocker.role, blocker.node_id)))
 
 
-def ghosts_of(scene: ReadinessContext) -> tuple[NodeKey, ...]:
-    """All registrations without a living node, whether they stand in the way or not."""
-    if scene.image.authority is not Authority.LOG:
+def ghosts_of(context: ReadinessContext) -> tuple[NodeKey, ...]:
+    """All registrations without a living node, whether they are blockers or not."""
+    if context.image.authority is not Authority.LOG:
         return ()
-    found = {key for key in scene.times.offline if _is_ghost(scene, key)}
-    return tuple(sorted(found | {*_nonvoters(scene.image)}))
+    ghosts = {key for key in context.times.offline if _is_ghost(context, key)}
+    return tuple(sorted(ghosts | {*_nonvoters(context.image)}))
 
 
 def _nonvoters(image: ClusterImage) -> Iterator[NodeKey]:
-    """Registered controllers that are no voters, and of which no answer says that they live."""
+    """Registered controllers that are not voters and do not respond to ApiVersions."""
     voters = {*image.quorum.voters}
     for key, ids in image.nodes.classes.items():
         if key.role is Role.CONTROLLER and voters:
@@ -97,28 +97,28 @@ def _nonvoters(image: ClusterImage) -> Iterator[NodeKey]:
                     yield NodeKey(Role.CONTROLLER, node_id)
 
 
-def _is_ghost(scene: ReadinessContext, key: NodeKey) -> bool:
-    since = scene.times.offline.get(key)
-    return since is not None and scene.now_ms - since >= scene.limits.ghost_ms
+def _is_ghost(context: ReadinessContext, key: NodeKey) -> bool:
+    since = context.times.offline.get(key)
+    return since is not None and context.now_ms - since >= context.limits.ghost_ms
 
 
-def _registered(scene: ReadinessContext) -> Iterator[Blocker]:
-    image = scene.image
-    asked = image.authority is not Authority.LOG or controllers_register(image)
-    ghosts = {*ghosts_of(scene)}
+def _registered_blockers(context: ReadinessContext) -> Iterator[Blocker]:
+    image = context.image
+    includes_controllers = image.authority is not Authority.LOG or controllers_register(image)
+    ghosts = {*ghosts_of(context)}
     for key in image.nodes.classes:
-        levels = incompatibilities(key.capabilities, scene.target)
-        silent = image.authority is Authority.ANSWERS
-        if key.role is Role.CONTROLLER and not asked:
+        levels = incompatibilities(key.capabilities, context.target)
+        is_from_answers = image.authority is Authority.ANSWERS
+        if key.role is Role.CONTROLLER and not includes_controllers:
             continue
         if levels:
-            yield from _of_class(scene, key, levels, ghosts)
-        elif silent:
-            yield from _silent(scene, key, ghosts)
+            yield from _class_blockers(context, key, levels, ghosts)
+        elif is_from_answers:
+            yield from _silent_blockers(context, key, ghosts)
 
 
-def _of_class(
-    scene: ReadinessContext,
+def _class_blockers(
+    context: ReadinessContext,
     key: CapabilityKey,
     levels: tuple[Incompatibility, ...],
     ghosts: set[NodeKey],
@@ -127,15 +127,17 @@ def _of_class(
     verdict = Verdict.NO if Verdict.NO in verdicts else Verdict.UNKNOWN
     release = release_of_capabilities(key.capabilities)
     name = release.name if release else None
-    releases = _releases(scene)
-    remedies = {one: _remedy(key.role, one, levels, releases) for one in NodeCondition}
-    away = scene.times.offline
-    for node in scene.image.nodes.members(key):
+    releases = _supporting_releases(context)
+    remedies = {
+        condition: _remedy(key.role, condition, levels, releases) for condition in NodeCondition
+    }
+    offline = context.times.offline
+    for node in context.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
-        # A voter has to come back for good, however long it was away.
-        voter = key.role is Role.CONTROLLER and node.key.node_id in scene.image.quorum.voters
+        # A voter must come back for good, however long it was away.
+        is_voter = key.role is Role.CONTROLLER and node.key.node_id in context.image.quorum.voters
         remedy = remedies[
-            NodeCondition.RUNNING if voter and condition is NodeCondition.GHOST else condition
+            NodeCondition.RUNNING if is_voter and condition is NodeCondition.GHOST else condition
         ]
         yield Blocker(
             key.role,
@@ -144,16 +146,18 @@ def _of_class(
             condition,
             verdict,
             last_seen_ms(node),
-            away.get(node.key, -1),
+            offline.get(node.key, -1),
             levels,
             remedy.replace("{id}", str(node.key.node_id)),
         )
 
 
-def _silent(scene: ReadinessContext, key: CapabilityKey, ghosts: set[NodeKey]) -> Iterator[Blocker]:
-    """Where nodes are known by their answers alone: what a silent one runs by now is not known."""
+def _silent_blockers(
+    context: ReadinessContext, key: CapabilityKey, ghosts: set[NodeKey]
+) -> Iterator[Blocker]:
+    """Silent nodes where only ApiVersions responses are known: their software may have changed."""
     release = release_of_capabilities(key.capabilities)
-    for node in scene.image.nodes.members(key):
+    for node in context.image.nodes.members(key):
         if node.silent:
             yield Blocker(
                 node.key.role,
@@ -162,7 +166,7 @@ def _silent(scene: ReadinessContext, key: CapabilityKey, ghosts: set[NodeKey]) -
                 _condition(node, ghost=node.key in ghosts),
                 Verdict.UNKNOWN,
                 last_seen_ms(node),
-                scene.times.offline.get(node.key, -1),
+                context.times.offline.get(node.key, -1),
                 (),
                 "it does not answer: find out whether it runs, and what it runs",
             )
@@ -176,48 +180,50 @@ def _condition(node: Node, *, ghost: bool) -> NodeCondition:
     return NodeCondition.SILENT if node.silent else NodeCondition.RUNNING
 
 
-def _voters(scene: ReadinessContext) -> Iterator[Blocker]:
-    """Voters that have not registered: by what they answer, if anybody asks them."""
-    image = scene.image
+def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
+    """Voters that have not registered; their ranges come from ApiVersions, if it is polled."""
+    image = context.image
     for voter in image.quorum.voters:
         key = NodeKey(Role.CONTROLLER, NodeId(voter))
         node = image.nodes.get(key) if controllers_register(image) else None
         answer = image.answers.get(key)
         if node is not None or image.authority is not Authority.LOG:
             continue
-        known = () if answer is None else incompatibilities(answer.capabilities, scene.target)
-        heard = answer is not None and not answer.silent
-        if heard and not known and not controllers_register(image):
+        levels = () if answer is None else incompatibilities(answer.capabilities, context.target)
+        is_responding = answer is not None and not answer.silent
+        if is_responding and not levels and not controllers_register(image):
             continue
         release = answer and release_of_capabilities(answer.capabilities)
-        condition = NodeCondition.RUNNING if heard else NodeCondition.UNSEEN
+        condition = NodeCondition.RUNNING if is_responding else NodeCondition.UNSEEN
         if controllers_register(image):
             condition = NodeCondition.UNREGISTERED
         verdict = Verdict.UNKNOWN
-        if heard and any(item.verdict is Verdict.NO for item in known):
+        if is_responding and any(item.verdict is Verdict.NO for item in levels):
             verdict = Verdict.NO
         yield Blocker(
             *(Role.CONTROLLER, key.node_id, release.name if release else None, condition, verdict),
             *(
                 -1 if answer is None else last_seen_ms(answer),
-                scene.times.offline.get(key, -1),
-                known,
+                context.times.offline.get(key, -1),
+                levels,
             ),
-            _remedy(Role.CONTROLLER, condition, known, _releases(scene)),
+            _remedy(Role.CONTROLLER, condition, levels, _supporting_releases(context)),
         )
 
 
 def last_seen_ms(node: Node) -> int:
-    """When a node last registered or answered (-1: not known)."""
-    place = node.provenance
-    if isinstance(place, LogProvenance):
-        return place.append_ms
-    return place.seen_ms
+    """When a node last registered or responded, in ms since the Unix epoch (-1: not known)."""
+    provenance = node.provenance
+    if isinstance(provenance, LogProvenance):
+        return provenance.append_ms
+    return provenance.seen_ms
 
 
-def _releases(scene: ReadinessContext) -> tuple[str, ...]:
-    """The releases whose nodes support the levels; none of the table has features in ZooKeeper."""
-    return () if scene.image.authority is Authority.ZOOKEEPER else startable_releases(scene.target)
+def _supporting_releases(context: ReadinessContext) -> tuple[str, ...]:
+    """The releases whose nodes support the levels; empty in ZooKeeper mode."""
+    return (
+        () if context.image.authority is Authority.ZOOKEEPER else startable_releases(context.target)
+    )
 
 
 def _remedy(
@@ -226,8 +232,8 @@ def _remedy(
     levels: tuple[Incompatibility, ...],
     releases: tuple[str, ...],
 ) -> str:
-    """What to do about a node, with ``{id}`` for its id."""
-    start = f"start it on {_choice(releases)}"
+    """What to do about a node, with ``{id}`` in place of its id."""
+    start = f"start it on {_release_choice(releases)}"
     if any(item.verdict is Verdict.UNKNOWN for item in levels):
         start = "find out what it runs: it does not tell all, or not what can be; then " + start
     unregister = "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id {id}"
@@ -243,11 +249,11 @@ def _remedy(
                 "runs, and give --bootstrap-server or its address, so that it is asked"
             )
         case NodeCondition.GHOST | NodeCondition.FENCED if role is Role.BROKER:
-            gone = condition is NodeCondition.GHOST
-            return unregister if gone else f"{start}; if it is gone for good: {unregister}"
+            is_gone = condition is NodeCondition.GHOST
+            return unregister if is_gone else f"{start}; if it is gone for good: {unregister}"
         case NodeCondition.GHOST:
             return (
-                f"start a controller with node.id {{id}} on {_choice(releases)} once more, "
+                f"start a controller with node.id {{id}} on {_release_choice(releases)} once more, "
                 "so that it registers anew, and stop it when the levels are finalized; no release "
                 "up to 4.3 can unregister a controller (KIP-1312 brings that, from its own level "
                 "of metadata.version on)"
@@ -255,5 +261,5 @@ def _remedy(
     return start
 
 
-def _choice(names: tuple[str, ...]) -> str:
+def _release_choice(names: tuple[str, ...]) -> str:
     return f"Kafka {format_releases(names)}" if names else "a release that supports these levels"

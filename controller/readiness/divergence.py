@@ -1,4 +1,4 @@
-"""Nodes that see something else than the log says: of the levels, of the epoch, of themselves."""
+"""Nodes that differ from the log: in their levels, their epoch or their own ranges."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from featurewatch.tables.image.nodes import Node
 from featurewatch.tables.image.provenance import AnswerProvenance, LogProvenance
 
 _GRACE_MS: Final = 30_000
-"""So long a node may take until it answers with a change that stands in the log."""
+"""The time a node may take until its responses show a change in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDivergence:
-    """A node that differs, or of which nothing is heard, and how."""
+    """A node that differs from the log, or does not respond, and how (``what``)."""
 
     role: Role
     node_id: NodeId
@@ -26,14 +26,23 @@ class NodeDivergence:
 
 
 def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
-    """The nodes whose answers to ApiVersions do not fit, in order; none where nobody asks them."""
+    """The nodes whose ApiVersions responses differ from the log, sorted.
+
+    ``now_ms`` is the time in milliseconds since the Unix epoch. Empty where the log is not the
+    authority, or ApiVersions is not polled.
+    """
     if image.authority is not Authority.LOG:
         return ()
-    found = [*_of_levels(image), *_of_answers(image, now_ms)]
-    return tuple(sorted(set(found), key=lambda view: (view.role, view.node_id, view.what)))
+    differing = [*_level_divergences(image), *_answer_divergences(image, now_ms)]
+    return tuple(
+        sorted(
+            set(differing),
+            key=lambda divergence: (divergence.role, divergence.node_id, divergence.what),
+        )
+    )
 
 
-def _of_levels(image: ClusterImage) -> Iterator[NodeDivergence]:
+def _level_divergences(image: ClusterImage) -> Iterator[NodeDivergence]:
     for feature, views in sorted(image.disagreements.items()):
         level = image.features.levels.get(feature, 0)
         for view in views if len(views) > 1 else ():
@@ -43,13 +52,13 @@ def _of_levels(image: ClusterImage) -> Iterator[NodeDivergence]:
                 yield NodeDivergence(Role(role), NodeId(int(node_id)), what)
 
 
-def _of_answers(image: ClusterImage, now_ms: int) -> Iterator[NodeDivergence]:
+def _answer_divergences(image: ClusterImage, now_ms: int) -> Iterator[NodeDivergence]:
     for answer in sorted(image.answers.nodes.values(), key=lambda node: node.key):
-        for what in _what(image, answer, now_ms):
+        for what in _differences(image, answer, now_ms):
             yield NodeDivergence(answer.key.role, answer.key.node_id, what)
 
 
-def _what(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str]:
+def _differences(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str]:
     if answer.silent:
         yield "does not answer"
         return
@@ -59,42 +68,43 @@ def _what(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str]:
     if node is None or not answer.capabilities.complete:
         return
     if node.capabilities is not answer.capabilities:
-        known, told = (
+        registered, answered = (
             release_of_capabilities(node.capabilities),
             release_of_capabilities(answer.capabilities),
         )
-        runs = f"Kafka {told.name}" if told else "other ranges"
-        was = f"Kafka {known.name}" if known else "other ranges"
-        yield f"answers as {runs} and is registered as {was}"
+        now_text = f"Kafka {answered.name}" if answered else "other ranges"
+        before_text = f"Kafka {registered.name}" if registered else "other ranges"
+        yield f"answers as {now_text} and is registered as {before_text}"
 
 
 def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdict:
-    """Whether a node works with the levels that the log has, as far as its answer tells.
+    """Whether a node has applied the levels in the log, by its last ApiVersions response.
 
-    A broker's epoch is the highest offset of its image, so one below the change does not know it
-    yet. A controller's is that of the change itself, or of the snapshot it was started with, and
-    they do not compare; one that has none (-1) has no levels yet. What was answered before the
-    change says nothing against it: an answer is heard when something in it is different.
+    A broker's epoch is the highest offset of its image, so a lower one than the change's shows that
+    the change is not applied. A controller's epoch is the offset of the change, or of the snapshot
+    that it started from, so it cannot be compared; -1 shows that it has no levels yet. A broker's
+    lower epoch is inconclusive for the first 30 seconds after the change, since the last response
+    may be older.
     """
     answer = image.answers.get(key)
-    place = answer and answer.provenance
-    if answer is None or answer.silent or not isinstance(place, AnswerProvenance):
+    provenance = answer and answer.provenance
+    if answer is None or answer.silent or not isinstance(provenance, AnswerProvenance):
         return Verdict.UNKNOWN
-    if place.epoch < 0:
+    if provenance.epoch < 0:
         return Verdict.NO
-    if key.role is Role.CONTROLLER or place.epoch >= image.features.epoch:
+    if key.role is Role.CONTROLLER or provenance.epoch >= image.features.epoch:
         return Verdict.YES
-    changed = image.features.provenance
-    changed_ms = changed.append_ms if isinstance(changed, LogProvenance) else -1
-    late = now_ms - changed_ms > _GRACE_MS and changed_ms >= 0
-    return Verdict.NO if late else Verdict.UNKNOWN
+    level_provenance = image.features.provenance
+    changed_ms = level_provenance.append_ms if isinstance(level_provenance, LogProvenance) else -1
+    is_late = now_ms - changed_ms > _GRACE_MS and changed_ms >= 0
+    return Verdict.NO if is_late else Verdict.UNKNOWN
 
 
 def applied_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[NodeKey, ...]]:
-    """Whether every living node works with the newest levels, and those that are not sure to.
+    """Whether every living node has applied the newest levels, and the nodes that may not have.
 
     Only then may older software be rolled out after a downgrade (KIP-778). Released Kafka does not
-    keep account of it; the nodes themselves say it, to whoever asks them.
+    track this; only the nodes' own ApiVersions responses show it.
     """
     doubtful: list[NodeKey] = []
     verdicts: set[Verdict] = set()
@@ -104,4 +114,6 @@ def applied_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[Nod
             doubtful.append(key)
             verdicts.add(verdict)
     order = (Verdict.NO, Verdict.UNKNOWN)
-    return next((one for one in order if one in verdicts), Verdict.YES), tuple(sorted(doubtful))
+    return next((verdict for verdict in order if verdict in verdicts), Verdict.YES), tuple(
+        sorted(doubtful)
+    )

@@ -1,4 +1,4 @@
-"""Why the answer is no, or is not known, apart from any node that stands in the way."""
+"""Reasons for a verdict of no or unknown that no single node causes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -25,66 +25,68 @@ from featurewatch.streams.types import (
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 Reason = tuple[Verdict, str]
-"""A sentence that speaks for no or unknown; with yes it is a remark."""
+"""A verdict and the sentence that explains it; with yes the sentence is a note."""
 
 _NAMED: Final = 10
 
 STALE_AFTER_MS: Final = 60_000
-"""Sources are heard of every few seconds."""
+"""A source is stale when its last report, due every few seconds, is older than this."""
 
 
-def reasons_of(scene: ReadinessContext, target: Release | None) -> list[Reason]:
-    """The reasons in a cluster, for the levels of the scene and the release that is asked for."""
-    image = scene.image
-    found: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, scene.now_ms)]
+def reasons_of(context: ReadinessContext, target: Release | None) -> list[Reason]:
+    """The reasons for the target levels of ``context``, and for the target release, if any."""
+    image = context.image
+    reasons: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, context.now_ms)]
     if in_progress(image):
         text = "The cluster moves from ZooKeeper to KRaft: finish that first."
-        found.append((Verdict.NO, text))
+        reasons.append((Verdict.NO, text))
     match image.authority:
         case Authority.ZOOKEEPER:
-            found += _in_zookeeper_mode(target)
+            reasons += _zookeeper_reasons(target)
         case Authority.ANSWERS if not is_kraft(image):
             text = (
                 "No node offers metadata.version, as in ZooKeeper mode: what is registered and "
                 "finalized stands in ZooKeeper then: give --zookeeper."
             )
-            found.append((Verdict.UNKNOWN, text))
+            reasons.append((Verdict.UNKNOWN, text))
         case Authority.ANSWERS:
             text = (
                 "Which nodes are registered stands in the metadata log alone, fenced ones and "
                 "those that are gone too: give --bootstrap-controller."
             )
-            found.append((Verdict.UNKNOWN, text))
+            reasons.append((Verdict.UNKNOWN, text))
         case Authority.LOG:
-            found += _of_voters(scene)
-            found += _of_software(scene, target) if target is not None else []
-    return found
+            reasons += _voter_reasons(context)
+            reasons += _software_reasons(context, target) if target is not None else []
+    return reasons
 
 
 def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
-    """Why what is known may not be all, or not how it is now."""
-    found = []
+    """Why the image may be incomplete or stale."""
+    doubts = []
     if not image.ready:
-        found.append("Not all of the cluster has been read yet: its source has not caught up.")
+        doubts.append("Not all of the cluster has been read yet: its source has not caught up.")
     status = image.sources.get(str(image.authority))
     if status is not None and status.state in (SourceState.STALLED, SourceState.SILENT):
-        found.append(f"What is known may be old, the source is {status.state}: {status.detail}")
+        doubts.append(f"What is known may be old, the source is {status.state}: {status.detail}")
     elif status is not None and now_ms - status.seen_ms > STALE_AFTER_MS:
         age_s = (now_ms - status.seen_ms) // 1000
-        found.append(f"What is known may be old, last heard of {age_s:,} s ago: does a worker run?")
+        doubts.append(
+            f"What is known may be old, last heard of {age_s:,} s ago: does a worker run?"
+        )
     if status is not None and image.authority is Authority.ANSWERS and status.detail:
-        found.append(f"By the nodes' own word: {status.detail}.")
-    asked = image.sources.get(Authority.ANSWERS)
-    if asked not in (None, status) and asked.state is SourceState.STALLED:
-        found.append(f"The nodes could not be asked: {asked.detail}.")
+        doubts.append(f"By the nodes' own word: {status.detail}.")
+    answers_status = image.sources.get(Authority.ANSWERS)
+    if answers_status not in (None, status) and answers_status.state is SourceState.STALLED:
+        doubts.append(f"The nodes could not be asked: {answers_status.detail}.")
     if image.gap:
-        found.append(f"A part of the metadata log was missed: {image.gap}.")
-    for kind, one in sorted(image.unreadable.items()):
-        found.append(f"{kind} could not be read, first at {one.place}: {one.reason}.")
-    return found
+        doubts.append(f"A part of the metadata log was missed: {image.gap}.")
+    for kind, records in sorted(image.unreadable.items()):
+        doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
+    return doubts
 
 
-def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
+def _zookeeper_reasons(target: Release | None) -> list[Reason]:
     if target is None:
         return []
     if target.minimum > 1:
@@ -100,35 +102,41 @@ def _in_zookeeper_mode(target: Release | None) -> list[Reason]:
     return [(Verdict.YES, text)]
 
 
-def _of_voters(scene: ReadinessContext) -> list[Reason]:
-    """Whose word the leader lacks before it raises kraft.version; it refuses without naming one."""
-    image = scene.image
-    none = FeatureLevel(0)
-    level, now = (
-        levels.get(KRAFT_VERSION, none) for levels in (scene.target, image.features.levels)
+def _voter_reasons(context: ReadinessContext) -> list[Reason]:
+    """Why the leader may refuse to raise kraft.version; its refusal names no voter."""
+    image = context.image
+    off = FeatureLevel(0)
+    level, current = (
+        levels.get(KRAFT_VERSION, off) for levels in (context.target, image.features.levels)
     )
     voters = image.quorum.voters
-    if level <= now or not rules_of(active_controller(image).release.name).raft_decides:
+    if level <= current or not rules_of(active_controller(image).release.name).raft_decides:
         return []
-    registered = {one: image.nodes.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
-    known = {one: node.capabilities for one, node in registered.items() if node}
-    supported = {one: capabilities.ranges for one, capabilities in known.items()}
-    if untold := voters_not_reporting(voters, supported, level):
-        old = [one for one in untold if not incompatibilities(known[one], scene.target)]
+    registered = {voter: image.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
+    capabilities_by_voter = {voter: node.capabilities for voter, node in registered.items() if node}
+    supported = {
+        voter: capabilities.ranges for voter, capabilities in capabilities_by_voter.items()
+    }
+    if not_reporting := voters_not_reporting(voters, supported, level):
+        outdated = [
+            voter
+            for voter in not_reporting
+            if not incompatibilities(capabilities_by_voter[voter], context.target)
+        ]
         text = (
             f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
             f"that, which Kafka does from {FIRST_REPORTING_RELEASE} on: "
-            f"start {_controllers(old)} on that."
+            f"start {_controllers(outdated)} on that."
         )
-        return [(Verdict.NO, text)] if old else []  # the others stand in the way all the same
-    answers = {one: image.answers.get(NodeKey(Role.CONTROLLER, one)) for one in voters}
-    unheard = [one for one, answer in answers.items() if answer is None or answer.silent]
-    if not unheard or len(voters) == 1:
+        return [(Verdict.NO, text)] if outdated else []  # the others are blockers
+    answers = {voter: image.answers.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
+    silent = [voter for voter, answer in answers.items() if answer is None or answer.silent]
+    if not silent or len(voters) == 1:
         return []
     if Authority.ANSWERS in image.caught_up:
         text = (
             f"Every voter tells each new leader whether it supports {KRAFT_VERSION} {level}, and "
-            f"{_controllers(unheard)} does not answer: if it has not told, the leader refuses."
+            f"{_controllers(silent)} does not answer: if it has not told, the leader refuses."
         )
         return [(Verdict.UNKNOWN, text)]
     text = (
@@ -139,15 +147,15 @@ def _of_voters(scene: ReadinessContext) -> list[Reason]:
 
 
 def _controllers(ids: Iterable[NodeId]) -> str:
-    return ", ".join(f"controller {one}" for one in ids)
+    return ", ".join(f"controller {node_id}" for node_id in ids)
 
 
-def _of_software(scene: ReadinessContext, target: Release) -> list[Reason]:
-    """What stands between the levels and the target's software, whatever nodes support.
+def _software_reasons(context: ReadinessContext, target: Release) -> list[Reason]:
+    """Why the target's software may not start, whatever levels the nodes support.
 
-    Where the levels are those of an older release already, it is asked whether it may be started.
+    If the finalized levels already suit an older release, every node must have applied them first.
     """
-    image = scene.image
+    image = context.image
     level = image.features.levels.get(METADATA_VERSION, target.minimum)
     if level < target.minimum:
         text = (
@@ -157,18 +165,20 @@ def _of_software(scene: ReadinessContext, target: Release) -> list[Reason]:
         return [(Verdict.NO, text)]
     newest = newest_release(image)
     running = release_of(newest).newest(METADATA_VERSION) if newest else 0
-    older = target.newest(METADATA_VERSION) < running
-    raised = any(level > image.features.levels.get(name, 0) for name, level in scene.target.items())
-    if not older or raised or target.name not in startable_releases(image.features.levels):
+    is_older = target.newest(METADATA_VERSION) < running
+    is_raised = any(
+        level > image.features.levels.get(name, 0) for name, level in context.target.items()
+    )
+    if not is_older or is_raised or target.name not in startable_releases(image.features.levels):
         return []
-    verdict, doubtful = applied_by_all(image, scene.now_ms)
+    verdict, doubtful = applied_by_all(image, context.now_ms)
     if verdict is Verdict.YES:
         return []
     shown = ", ".join(f"{key.role} {key.node_id}" for key in doubtful[:_NAMED])
-    more = f" and {len(doubtful) - _NAMED} more" if len(doubtful) > _NAMED else ""
+    remainder = f" and {len(doubtful) - _NAMED} more" if len(doubtful) > _NAMED else ""
     text = (
         "Older software may be started only when every node has taken in the newest levels, and "
-        f"that is {'not so' if verdict is Verdict.NO else 'not known'} of {shown}{more}: give "
+        f"that is {'not so' if verdict is Verdict.NO else 'not known'} of {shown}{remainder}: give "
         "--bootstrap-server, so that they are asked."
     )
     return [(verdict, text)]

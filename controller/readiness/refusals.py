@@ -1,4 +1,4 @@
-"""Which nodes could not start again now, and in which words of Kafka."""
+"""Which nodes could not start again now, and Kafka's error for each."""
 
 from functools import lru_cache
 from typing import Final
@@ -30,51 +30,53 @@ Levels = Map[FeatureName, FeatureLevel]
 
 _NOBODY: Final = NodeId(-1)
 _DIRECTORY: Final = "k3nkSGPhQsiT8EDDBw8qVg"
-"""Some directory id: it is features that are asked about."""
+"""An arbitrary directory id: only the features of the registration matter."""
 
 
 def is_restart_refused(image: ClusterImage, key: NodeKey) -> bool:
-    """Whether `restart_refusal` has something to say."""
+    """Whether `restart_refusal` returns an error."""
     return restart_refusal(image, key) is not None
 
 
 def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
-    """Why a node could not start again now; None: it could.
+    """The error that would keep a node from starting again now; None if it could start.
 
-    A broker is turned away by the active controller, and a controller stops at a record by itself;
-    ranges are looked at alike by all releases, and a broker's refusal is in the newest one's words.
-    It is judged by what it answers, and by its registration where it does not. None too where that
-    is not known, for a broker that still runs with ZooKeeper, and for one that already registered
-    with a range that a finalized level excludes: that is a finding of its own.
+    The active controller refuses a broker; a controller stops by itself when it replays a record.
+    All releases check ranges alike, so a broker's error has the text of the newest release. The
+    ranges are those of the node's ApiVersions response, or of its registration if it does not
+    respond. None too if they are unknown, for a broker that still runs with ZooKeeper, and for a
+    node that is registered with ranges that exclude a finalized level: another rule reports that.
     """
     if image.authority is not Authority.LOG:
         return None
-    # The maps themselves: this is asked of each node that an event touches.
+    # Reads the maps directly: this runs for each node that an event touches.
     node, answer = image.nodes.nodes.get(key), image.answers.nodes.get(key)
-    known = node if answer is None or answer.silent else answer
-    if known is None or known.migrating or (node is not None and node.migrating):
+    advertised = node if answer is None or answer.silent else answer
+    if advertised is None or advertised.migrating or (node is not None and node.migrating):
         return None
-    registered = node is not None and node.capabilities is known.capabilities
-    return _words(known.capabilities, image.features.levels, key.role, registered)
+    is_registered = node is not None and node.capabilities is advertised.capabilities
+    return _refusal_text(advertised.capabilities, image.features.levels, key.role, is_registered)
 
 
 @lru_cache(maxsize=4096)
-def _words(known: Capabilities, levels: Levels, role: Role, registered: bool) -> str | None:
-    """What follows from ranges alone; ``registered``: with them the node is there already."""
-    if not known.complete or known.broken:
+def _refusal_text(
+    capabilities: Capabilities, levels: Levels, role: Role, is_registered: bool
+) -> str | None:
+    """The error for ranges; ``is_registered``: the node is registered with the same ranges."""
+    if not capabilities.complete or capabilities.broken:
         return None
-    if registered and incompatibilities(known, levels):
+    if is_registered and incompatibilities(capabilities, levels):
         return None
     others = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
     kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
-    state = ControllerState(_NOBODY, known.ranges, others, kraft_version=kraft)
+    state = ControllerState(_NOBODY, capabilities.ranges, others, kraft_version=kraft)
     if role is Role.CONTROLLER:
-        own = release_of_capabilities(known)
-        release = own.name if own is not None else COMPARED[-1]
-        stops = (replay_refusal(release, state, *level) for level in sorted(others.items()))
-        return next((text for text in stops if text), None)
-    offered = tuple((name, low, high) for name, (low, high) in sorted(known.ranges.items()))
+        known_release = release_of_capabilities(capabilities)
+        release = known_release.name if known_release is not None else COMPARED[-1]
+        texts = (replay_refusal(release, state, *level) for level in sorted(others.items()))
+        return next((text for text in texts if text), None)
+    offered = tuple((name, low, high) for name, (low, high) in sorted(capabilities.ranges.items()))
     request = BrokerRegistrationRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
     answer = decide_broker_registration(COMPARED[-1], state, request, 0).answer
-    asked = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
-    return answer.text if asked else None
+    is_feature_error = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
+    return answer.text if is_feature_error else None

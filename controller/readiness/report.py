@@ -1,4 +1,4 @@
-"""The verdict: can these levels be finalized, who stands in the way, and what comes of it."""
+"""The readiness report: the verdict on levels, the blockers and the consequences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,10 +51,12 @@ Levels = Mapping[FeatureName, FeatureLevel]
 
 @dataclass(frozen=True, slots=True)
 class FeatureReadiness:
-    """One feature. ``since_ms`` is when it came into its state (-1: not known), ``reach`` what all
-    registered nodes support (None: not known, or nothing), ``newest`` what any supports, and
-    ``target`` the level that shall be finalized (None: it stays). ``consequences`` are those of
-    the levels in between.
+    """The readiness of one feature.
+
+    ``since_ms`` is when its state began (ms since the Unix epoch; -1: not known). ``reach`` is the
+    highest level that all registered nodes support (None: not known, or no common level),
+    ``newest`` the highest that any node supports, ``target`` the level to be finalized (None:
+    unchanged). ``consequences`` are those of the levels between ``finalized`` and ``target``.
     """
 
     feature: FeatureName
@@ -70,10 +72,10 @@ class FeatureReadiness:
 
 @dataclass(frozen=True, slots=True)
 class ControllerResponse:
-    """What the active controller would say to the update, in its own words (see `decide_update`).
+    """The active controller's response to the update, with its own texts (see `decide_update`).
 
-    ``release`` is the one that it is answered as; ``assumed`` that nothing told that it runs it;
-    ``exact`` that its answers were compared with Kafka's classes.
+    ``release`` is the release whose rules apply. ``assumed``: the controller's release is unknown,
+    and this one is assumed. ``exact``: these rules were compared with Kafka's classes.
     """
 
     controller: NodeId
@@ -94,9 +96,12 @@ class NodeRef:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessReport:
-    """Whether levels can be finalized now. ``reasons`` are those for no and unknown that no node
-    stands for; ``target`` names the release that was asked for. ``state`` is the cluster's, since
-    ``since_ms``. ``said`` is None in ZooKeeper mode, and where nothing would change.
+    """Whether levels can be finalized now.
+
+    ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
+    name of the requested release. ``state`` is that of the cluster, since ``since_ms``. ``said`` is
+    the controller's response, None in ZooKeeper mode and where nothing would change. Times are in
+    ms since the Unix epoch.
     """
 
     cluster: str
@@ -116,12 +121,13 @@ class ReadinessReport:
     @property
     def changes(self) -> bool:
         """Whether any level would change."""
-        return any(one.target not in (None, one.finalized) for one in self.features)
+        return any(feature.target not in (None, feature.finalized) for feature in self.features)
 
 
 def release_levels(release: Release) -> dict[FeatureName, FeatureLevel]:
-    """What ``kafka-features upgrade --release-version`` asks for: its newest metadata.version, and
-    what a new cluster has with it; a level of 0 is not asked for.
+    """The levels of ``kafka-features upgrade --release-version``.
+
+    These are the release's newest metadata.version, and the defaults of a new cluster above 0.
     """
     newest = release.newest(METADATA_VERSION)
     others = {name: level for name, level in release.defaults(newest).items() if level > 0}
@@ -139,40 +145,40 @@ def assess_readiness(
 ) -> ReadinessReport:
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
-    ``levels`` go before those of the release. With neither it is asked for the newest release that
-    some registered node runs. ``times`` says since when nodes are away, and ``now_ms`` is the time,
-    in milliseconds since the Unix epoch.
+    ``levels`` override those of the release. Without either, the target is the newest release that
+    some registered node runs. ``times`` has since when nodes are away; ``now_ms`` is the time in
+    milliseconds since the Unix epoch.
 
-    Its cost is that of the classes of nodes, and of those nodes that stand in the way.
+    The cost follows the number of node classes and of blockers.
     """
     if target is None and levels is None and (newest := newest_release(image)):
         target = release_of(newest)
-    wanted = {**(_release_levels(image, target) if target else {}), **(levels or {})}
-    stands = upgrade_state_of(image)
-    scene = ReadinessContext(image, Map(wanted), times, limits, now_ms)
-    blockers = blockers_of(scene)
-    said = _said(image, wanted)
-    reasons = reasons_of(scene, target)
-    if target is None and not wanted:
+    target_levels = {**(_release_levels(image, target) if target else {}), **(levels or {})}
+    upgrade_state = upgrade_state_of(image)
+    context = ReadinessContext(image, Map(target_levels), times, limits, now_ms)
+    blockers = blockers_of(context)
+    response = _controller_response(image, target_levels)
+    reasons = reasons_of(context, target)
+    if target is None and not target_levels:
         reasons.append((Verdict.UNKNOWN, "No node tells which release it runs: give --target."))
-    if said is not None and not said.accepted:
-        reasons.append((Verdict.NO, f"Kafka's controller refuses: {said.refusals[0]}"))
+    if response is not None and not response.accepted:
+        reasons.append((Verdict.NO, f"Kafka's controller refuses: {response.refusals[0]}"))
     verdict = _verdict(blockers, reasons)
-    since = times.states.get(CLUSTER, StateSince(stands.state, -1))
+    since = times.states.get(CLUSTER, StateSince(upgrade_state.state, -1))
     return ReadinessReport(
         cluster=image.cluster,
         at_ms=now_ms,
         target=target.name if target else None,
         verdict=verdict,
         reasons=tuple(text for _, text in reasons),
-        state=stands.state if image.ready else UpgradeState.UNKNOWN,
-        since_ms=since.at_ms if image.ready and since.state is stands.state else -1,
-        features=_features(scene, stands.features, blockers),
+        state=upgrade_state.state if image.ready else UpgradeState.UNKNOWN,
+        since_ms=since.at_ms if image.ready and since.state is upgrade_state.state else -1,
+        features=_features(context, upgrade_state.features, blockers),
         blockers=blockers,
-        ghosts=tuple(NodeRef(*key) for key in ghosts_of(scene)),
+        ghosts=tuple(NodeRef(*key) for key in ghosts_of(context)),
         views=divergences(image, now_ms),
-        said=said,
-        way_back=_way_back(image, wanted),
+        said=response,
+        way_back=_downgrade_path(image, target_levels),
     )
 
 
@@ -180,32 +186,36 @@ _NO_LEVEL: Final = FeatureLevel(0)
 
 
 def _release_levels(image: ClusterImage, release: Release) -> Levels:
-    """The levels that lead to a release: all are raised, or, to an older one, all are lowered.
+    """The target levels for a release: no level is lowered, or none is raised for an older release.
 
-    In ZooKeeper mode metadata.version is no feature, and released Kafka has no other there.
+    Empty in ZooKeeper mode, where released Kafka has no features.
     """
     if not is_kraft(image):
         return {}
-    now, wanted = image.features.levels, release_levels(release)
-    if now.get(METADATA_VERSION, 0) <= wanted[METADATA_VERSION]:
-        return {name: max(one, now.get(name, _NO_LEVEL)) for name, one in wanted.items()}
-    return {name: min(one, wanted.get(name, _NO_LEVEL)) for name, one in now.items()}
+    current, target_levels = image.features.levels, release_levels(release)
+    if current.get(METADATA_VERSION, 0) <= target_levels[METADATA_VERSION]:
+        return {
+            name: max(level, current.get(name, _NO_LEVEL)) for name, level in target_levels.items()
+        }
+    return {name: min(level, target_levels.get(name, _NO_LEVEL)) for name, level in current.items()}
 
 
-def _updates(image: ClusterImage, wanted: Levels) -> tuple[LevelUpdate, ...]:
-    """What would be asked of the controller, in one request: what differs, each as what it is."""
-    now = image.features.levels
+def _level_updates(image: ClusterImage, target_levels: Levels) -> tuple[LevelUpdate, ...]:
+    """The updates, in one request, of all levels that differ from the finalized ones."""
+    current = image.features.levels
     return tuple(
         LevelUpdate(
-            name, level, UpgradeType.UPGRADE if level > there else UpgradeType.SAFE_DOWNGRADE
+            name,
+            level,
+            UpgradeType.UPGRADE if level > current_level else UpgradeType.SAFE_DOWNGRADE,
         )
-        for name, level in wanted.items()
-        if level != (there := now.get(name, _NO_LEVEL))
+        for name, level in target_levels.items()
+        if level != (current_level := current.get(name, _NO_LEVEL))
     )
 
 
-def _said(image: ClusterImage, wanted: Levels) -> ControllerResponse | None:
-    updates = _updates(image, wanted)
+def _controller_response(image: ClusterImage, target_levels: Levels) -> ControllerResponse | None:
+    updates = _level_updates(image, target_levels)
     if not is_kraft(image) or not updates:
         return None
     active = active_controller(image)
@@ -222,55 +232,59 @@ def _said(image: ClusterImage, wanted: Levels) -> ControllerResponse | None:
 
 
 def _verdict(blockers: tuple[Blocker, ...], reasons: list[Reason]) -> Verdict:
-    found = {one.verdict for one in blockers} | {verdict for verdict, _ in reasons}
-    return next((one for one in (Verdict.NO, Verdict.UNKNOWN) if one in found), Verdict.YES)
+    verdicts = {blocker.verdict for blocker in blockers} | {verdict for verdict, _ in reasons}
+    return next(
+        (verdict for verdict in (Verdict.NO, Verdict.UNKNOWN) if verdict in verdicts), Verdict.YES
+    )
 
 
 def _features(
-    scene: ReadinessContext,
-    stands: Mapping[FeatureName, FeatureUpgradeState],
+    context: ReadinessContext,
+    states: Mapping[FeatureName, FeatureUpgradeState],
     blockers: tuple[Blocker, ...],
 ) -> tuple[FeatureReadiness, ...]:
-    image, target = scene.image, scene.target
-    seen: dict[FeatureName, set[Verdict]] = {}
-    for levels in {one.levels for one in blockers}:
-        for item in levels:
-            seen.setdefault(item.feature, set()).add(item.verdict)
-    unsure = any(not one.levels for one in blockers)
-    found = []
-    for name in sorted({*stands, *target}):
-        stand = stands.get(name) or FeatureUpgradeState(
+    image, target = context.image, context.target
+    verdicts_by_feature: dict[FeatureName, set[Verdict]] = {}
+    for levels in {blocker.levels for blocker in blockers}:
+        for incompatibility in levels:
+            verdicts_by_feature.setdefault(incompatibility.feature, set()).add(
+                incompatibility.verdict
+            )
+    is_unsure = any(not blocker.levels for blocker in blockers)
+    features = []
+    for name in sorted({*states, *target}):
+        feature_state = states.get(name) or FeatureUpgradeState(
             UpgradeState.FINALIZED, FeatureLevel(0), FeatureLevel(0), FeatureLevel(0)
         )
-        since = scene.times.states.get(name)
-        verdicts = seen.get(name, set()) | (
-            {Verdict.UNKNOWN} if unsure or not image.ready else set()
+        since = context.times.states.get(name)
+        verdicts = verdicts_by_feature.get(name, set()) | (
+            {Verdict.UNKNOWN} if is_unsure or not image.ready else set()
         )
         level = target.get(name)
         order = (Verdict.NO, Verdict.UNKNOWN)
-        found.append(
+        features.append(
             FeatureReadiness(
                 feature=name,
-                state=stand.state if image.ready else UpgradeState.UNKNOWN,
+                state=feature_state.state if image.ready else UpgradeState.UNKNOWN,
                 since_ms=since.at_ms
-                if image.ready and since and since.state is stand.state
+                if image.ready and since and since.state is feature_state.state
                 else -1,
-                finalized=stand.finalized,
-                reach=stand.reach,
-                newest=stand.newest,
+                finalized=feature_state.finalized,
+                reach=feature_state.reach,
+                newest=feature_state.newest,
                 target=level,
-                verdict=next((one for one in order if one in verdicts), Verdict.YES),
+                verdict=next((verdict for verdict in order if verdict in verdicts), Verdict.YES),
                 consequences=()
                 if level is None or not is_kraft(image)
-                else between(name, *sorted((stand.finalized, level))),
+                else between(name, *sorted((feature_state.finalized, level))),
             )
         )
-    return tuple(found)
+    return tuple(features)
 
 
-def _way_back(image: ClusterImage, wanted: Levels) -> DowngradePath | None:
+def _downgrade_path(image: ClusterImage, target_levels: Levels) -> DowngradePath | None:
     if not is_kraft(image):
         return None
-    now = image.features.levels
-    then = {**now, **wanted}
-    return downgrade_path(now, {name: level for name, level in then.items() if level > 0})
+    current = image.features.levels
+    levels = {**current, **target_levels}
+    return downgrade_path(current, {name: level for name, level in levels.items() if level > 0})

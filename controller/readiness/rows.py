@@ -1,7 +1,7 @@
-"""The times as rows of the table in which a state outlives its process, and back.
+"""Converts state timers to rows of the state table and back.
 
-They are written before the rows of the image: what was written and not finished is taken in again,
-and comes to the same times.
+They are written before the rows of the image: after an incomplete write the event is applied again,
+with the same result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,39 +22,41 @@ _PAGES: Final = "times/"
 def rows_of_times(
     before: StateTimers, after: StateTimers, touched: Iterable[NodeKey], cluster: ClusterId
 ) -> Iterator[Row]:
-    """The rows that changed; ``touched`` are the nodes of which something may have.
+    """The rows that changed; ``touched`` are the nodes whose timers may have changed.
 
-    The states come last: as long as there are none, all nodes are looked at.
+    The row of the states comes last: while it is missing, all nodes are evaluated.
     """
     pages = dict.fromkeys(
-        (key.role, key.node_id // PAGE) for key in touched if _at(before, key) != _at(after, key)
+        (key.role, key.node_id // PAGE)
+        for key in touched
+        if _timers_of(before, key) != _timers_of(after, key)
     )
     for role, page in pages:
-        away, refused, keys = after.offline, after.refused, keys_of_page(role, page)
-        found = [(key.node_id, away.get(key), refused.get(key)) for key in keys]
-        known = [one for one in found if one[1] is not None or one[2] is not None]
+        offline, refused, keys = after.offline, after.refused, keys_of_page(role, page)
+        entries = [(key.node_id, offline.get(key), refused.get(key)) for key in keys]
+        nonempty = [entry for entry in entries if entry[1] is not None or entry[2] is not None]
         key = row_key(cluster, f"{_PAGES}{role}/{page}")
-        yield key, orjson.dumps(known) if known else None
+        yield key, orjson.dumps(nonempty) if nonempty else None
     if after.states is not before.states:
         states = {name: list(since) for name, since in sorted(after.states.items())}
         yield row_key(cluster, _STATES), orjson.dumps(states)
 
 
 def times_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
-    """The times that rows hold, by the rows' names."""
-    states, away, refused = {}, {}, {}
+    """The timers in rows, given by row name."""
+    states, offline, refused = {}, {}, {}
     for name, value in rows.items():
         if name == _STATES:
             for feature, (state, at_ms) in orjson.loads(value).items():
                 states[FeatureName(feature)] = StateSince(UpgradeState(state), at_ms)
         elif name.startswith(_PAGES):
             role = Role(name.split("/")[1])
-            for node_id, gone_ms, refused_ms in orjson.loads(value):
+            for node_id, offline_ms, refused_ms in orjson.loads(value):
                 key = NodeKey(role, node_id)
-                away.update({} if gone_ms is None else {key: gone_ms})
+                offline.update({} if offline_ms is None else {key: offline_ms})
                 refused.update({} if refused_ms is None else {key: refused_ms})
-    return StateTimers(Map(states), Map(away), Map(refused))
+    return StateTimers(Map(states), Map(offline), Map(refused))
 
 
-def _at(times: StateTimers, key: NodeKey) -> tuple[int | None, int | None]:
+def _timers_of(times: StateTimers, key: NodeKey) -> tuple[int | None, int | None]:
     return times.offline.get(key), times.refused.get(key)

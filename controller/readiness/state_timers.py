@@ -1,7 +1,7 @@
-"""Since when things are as they are: what the image of a moment cannot say.
+"""When states and conditions began, which an image does not hold.
 
-All of it follows from events and their times, so that the same events give the same whichever
-engine runs them, and taking in an event again changes nothing.
+Timers follow from events and their times alone, so they are the same in every engine, and applying
+an event again changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,16 +20,16 @@ from featurewatch.tables.image.nodes import CapabilityKey, Node
 _NEVER: Final = 1 << 62
 
 CLUSTER: Final = FeatureName("")
-"""Under this name stands the state of the whole cluster."""
+"""The key of the whole cluster's state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long something may last before it is an alert, in milliseconds.
+    """How long a condition may last before it is an alert, in milliseconds.
 
-    ``ghost``: a registration without a living node. ``upgrade``: nodes of two releases beside each
-    other, and levels that could be finalized and are not. ``refusal``: a node that would be
-    refused at its next registration; a restart takes a moment.
+    ``ghost_ms``: a registration without a living node. ``upgrade_ms``: nodes of two releases, or
+    levels that could be finalized and are not. ``refusal_ms``: a node that would be refused at its
+    next registration, which is normal for a moment while it restarts.
     """
 
     ghost_ms: int = 3_600_000
@@ -41,7 +41,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 class Timer(StrEnum):
-    """The conditions of which it is known since when they last."""
+    """The conditions whose start is recorded."""
 
     OFFLINE = "offline"
     REFUSED = "refused"
@@ -49,7 +49,7 @@ class Timer(StrEnum):
 
 
 class StateSince(NamedTuple):
-    """A state, and the time of the event by which it began."""
+    """A state, and the time of the event that began it (ms since the Unix epoch)."""
 
     state: UpgradeState
     at_ms: int
@@ -57,10 +57,10 @@ class StateSince(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StateTimers:
-    """When features came into their state, since when nodes are away, and since when they would be
-    refused at a registration. Times are in milliseconds since the Unix epoch.
+    """When states of features began, and since when nodes are offline or would be refused.
 
-    Before ``due_ms`` nothing of that will have lasted too long; it follows from the rest.
+    Times are in milliseconds since the Unix epoch. No node's condition exceeds its limit before
+    ``due_ms``, which is derived from the others.
     """
 
     states: Map[FeatureName, StateSince] = field(default_factory=Map)
@@ -77,7 +77,7 @@ NODE_TIMERS: Final[
     Timer.OFFLINE: lambda times, limits: (times.offline, limits.ghost_ms),
     Timer.REFUSED: lambda times, limits: (times.refused, limits.refusal_ms),
 }
-"""The timers of single nodes: since when, by node, and how long it may last."""
+"""The timers of single nodes: the start of the condition by node, and its limit in ms."""
 
 
 def advance_timers(
@@ -88,57 +88,61 @@ def advance_timers(
     at_ms: int,
     limits: Limits = DEFAULT_LIMITS,
 ) -> StateTimers:
-    """The times after an event that turned ``before`` into ``after``. Its cost is the delta's."""
+    """The timers after an event at ``at_ms`` that changed ``before`` into ``after``.
+
+    The cost follows the size of the delta.
+    """
     states = times.states
-    if not states or _stands_moved(before, after, delta):
+    if not states or _states_may_change(before, after, delta):
         if before.authority is Authority.ZOOKEEPER and after.authority is not before.authority:
             states = Map()  # in ZooKeeper mode no level of metadata.version waited to be finalized
         states = _states(states, after, at_ms)
-    away, refused, due_ms = times.offline, times.refused, times.due_ms
+    offline, refused, due_ms = times.offline, times.refused, times.due_ms
     for key in affected_nodes(times, before, after, delta):
-        is_gone, turned_away = is_offline(after, key), is_restart_refused(after, key)
-        if not is_gone and key in away:
-            away = away.delete(key)
-        if not turned_away and key in refused:
+        is_away, is_refused = is_offline(after, key), is_restart_refused(after, key)
+        if not is_away and key in offline:
+            offline = offline.delete(key)
+        if not is_refused and key in refused:
             refused = refused.delete(key)
-        if is_gone or turned_away:
-            anew = _is_another(before.nodes.get(key), after.nodes.get(key))
-            if is_gone and (anew or key not in away):
-                away = away.set(key, at_ms)
-            if turned_away and (anew or key not in refused):
+        if is_away or is_refused:
+            is_new_process = _is_another_process(before.nodes.get(key), after.nodes.get(key))
+            if is_away and (is_new_process or key not in offline):
+                offline = offline.set(key, at_ms)
+            if is_refused and (is_new_process or key not in refused):
                 refused = refused.set(key, at_ms)
-    if away is not times.offline:
+    if offline is not times.offline:
         due_ms = min(due_ms, at_ms + limits.ghost_ms)
     if refused is not times.refused:
         due_ms = min(due_ms, at_ms + limits.refusal_ms)
-    if states is times.states and away is times.offline and refused is times.refused:
+    if states is times.states and offline is times.offline and refused is times.refused:
         return times
-    return StateTimers(states, away, refused, due_ms)
+    return StateTimers(states, offline, refused, due_ms)
 
 
 def take_due(times: StateTimers, limits: Limits, now_ms: int) -> tuple[StateTimers, list[NodeKey]]:
-    """The nodes of which something has lasted too long by now, if any came to it since last time.
+    """The timers with the next ``due_ms``, and the nodes with a condition that exceeds its limit.
 
-    Nodes are looked through only when the oldest of what is not too long yet has become so.
+    The list is empty before ``due_ms``: nodes are scanned only when another condition may have
+    exceeded its limit.
     """
     if now_ms < times.due_ms:
         return times, []
-    due_ms, found = _NEVER, set()
+    due_ms, due = _NEVER, set()
     for since, limit_ms in (timer(times, limits) for timer in NODE_TIMERS.values()):
         for key, at_ms in since.items():
             if now_ms - at_ms >= limit_ms:
-                found.add(key)
+                due.add(key)
             else:
                 due_ms = min(due_ms, at_ms + limit_ms)
-    return replace(times, due_ms=due_ms), sorted(found)
+    return replace(times, due_ms=due_ms), sorted(due)
 
 
 def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     """Whether a registered node shows no sign of life.
 
-    A broker: it is fenced, and does not answer ApiVersions. A controller: it does not answer, or it
-    is no voter and nobody asks it. Where nodes are known by their answers alone: it is silent. The
-    brokers of ZooKeeper live: their znodes go with them.
+    A broker: it is fenced and does not respond to ApiVersions. A controller: it does not respond,
+    or it is not polled and not a voter. If the log is not the authority: the node is silent.
+    Brokers in ZooKeeper are alive, since their znodes are ephemeral.
     """
     node = image.nodes.nodes.get(key)
     if node is None:
@@ -154,10 +158,11 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     return bool(voters) and key.node_id not in voters
 
 
-def _stands_moved(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> bool:
-    """Whether a class of nodes came or went, or a level changed; how many are in one says nothing.
+def _states_may_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> bool:
+    """Whether a class of nodes appeared or disappeared, or a level changed.
 
-    A registration among many of its kind is the ordinary case, and looks at two classes.
+    The number of nodes in a class does not matter. In the usual case, a registration in a class
+    with other nodes, only two classes are checked.
     """
     if before.features.levels is not after.features.levels:
         return True
@@ -165,23 +170,25 @@ def _stands_moved(before: ClusterImage, after: ClusterImage, delta: ClusterDelta
     if before.authority is not after.authority or len(old) != len(new):
         return True
     return old is not new and not all(
-        (was is None or CapabilityKey(key.role, was.capabilities) in new)
-        and (now is None or CapabilityKey(key.role, now.capabilities) in old)
+        (old_node is None or CapabilityKey(key.role, old_node.capabilities) in new)
+        and (new_node is None or CapabilityKey(key.role, new_node.capabilities) in old)
         for key in delta.nodes
-        for was, now in ((before.nodes.get(key), after.nodes.get(key)),)
+        for old_node, new_node in ((before.nodes.get(key), after.nodes.get(key)),)
     )
 
 
 def _states(
     states: Map[FeatureName, StateSince], after: ClusterImage, at_ms: int
 ) -> Map[FeatureName, StateSince]:
-    stands = upgrade_state_of(after)
-    now = {name: stand.state for name, stand in stands.features.items()} | {CLUSTER: stands.state}
-    for name in [name for name in states if name not in now]:
+    upgrade_state = upgrade_state_of(after)
+    current = {
+        name: feature_state.state for name, feature_state in upgrade_state.features.items()
+    } | {CLUSTER: upgrade_state.state}
+    for name in [name for name in states if name not in current]:
         states = states.delete(name)
-    for name, state in now.items():
-        known = states.get(name)
-        if known is None or known.state is not state:
+    for name, state in current.items():
+        since = states.get(name)
+        if since is None or since.state is not state:
             states = states.set(name, StateSince(state, at_ms))
     return states
 
@@ -189,10 +196,10 @@ def _states(
 def affected_nodes(
     times: StateTimers, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> Iterable[NodeKey]:
-    """The nodes of which an event may have changed whether they are away, or would be refused.
+    """The nodes for which an event may have changed whether they are offline or would be refused.
 
-    All of them where another source became the authority, and where nothing is known of times: an
-    older release kept none.
+    These are all nodes if another source became the authority, or if there are no timers yet, as in
+    a state that an older release persisted.
     """
     return dict.fromkeys((*delta.nodes, *affected_beyond_delta(times, before, after, delta)))
 
@@ -200,14 +207,14 @@ def affected_nodes(
 def affected_beyond_delta(
     times: StateTimers, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> Iterable[NodeKey]:
-    """Of the `affected_nodes` those that need not be among the delta's own nodes: mostly none."""
+    """The `affected_nodes` beyond the delta's own nodes: mostly none."""
     keys: dict[NodeKey, None] = dict.fromkeys(delta.answers)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
     if before.quorum.voters != after.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:
-        # Whether a node would be refused follows from its ranges: only classes that change count.
+        # Ranges decide whether a node would be refused, so one node of each class is checked.
         for nodes in (after.nodes, after.answers):
             for key, ids in nodes.classes.items():
                 first = NodeKey(key.role, next(iter(ids)))
@@ -225,6 +232,6 @@ def _members(image: ClusterImage, role: Role) -> Iterable[NodeKey]:
     )
 
 
-def _is_another(before: Node | None, after: Node | None) -> bool:
-    """Whether a process took the place of another: whoever starts was not away."""
+def _is_another_process(before: Node | None, after: Node | None) -> bool:
+    """Whether another process took over the node: a process that starts was not away."""
     return before is not None and after is not None and before.incarnation != after.incarnation

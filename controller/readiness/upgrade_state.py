@@ -1,7 +1,7 @@
-"""How far the nodes of a cluster have come with each feature: rpk's words, with Kafka's levels.
+"""The upgrade state of each feature of a cluster: rpk's terms, with Kafka's levels.
 
-Everything here follows from the classes of nodes and the finalized levels, and costs what these
-cost: ten thousand nodes of two releases are two classes.
+It follows from the classes of nodes and the finalized levels, and so does the cost: ten thousand
+nodes of two releases are two classes.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,13 @@ from featurewatch.tables.image.nodes import CapabilityKey
 
 
 class UpgradeState(StrEnum):
-    """How a feature, or the whole cluster, stands between two releases.
+    """The upgrade state of a feature or of the whole cluster.
 
-    ``mixed``: the registered nodes do not have the same highest level. ``ready``: they have, and it
-    is above what is finalized. ``finalized``: it is what is finalized. ``partly``: metadata.version
-    of a release is finalized, and another feature is behind what the release has by default (said
-    of clusters). ``unknown``: some node does not tell, or not all was read.
+    ``mixed``: the registered nodes do not have the same highest level, or exclude the finalized
+    one. ``ready``: they have the same, above the finalized level. ``finalized``: it is the
+    finalized level. ``partly`` (clusters only): metadata.version is finalized, and another feature
+    is below the default of that release. ``unknown``: a node's ranges are incomplete or invalid, or
+    not everything has been read.
     """
 
     UNKNOWN = "unknown"
@@ -36,9 +37,10 @@ class UpgradeState(StrEnum):
 
 
 class FeatureUpgradeState(NamedTuple):
-    """One feature: its finalized level, what all registered nodes support, what any supports.
+    """The upgrade state of one feature.
 
-    ``reach`` is None where it is not known, and where no level at all is common to all nodes.
+    ``reach`` is the highest level that all registered nodes support (None: not known, or no common
+    level), ``newest`` the highest that any node supports.
     """
 
     state: UpgradeState
@@ -48,8 +50,9 @@ class FeatureUpgradeState(NamedTuple):
 
 
 class ClusterUpgradeState(NamedTuple):
-    """All features of a cluster, and the cluster's own state; ``behind`` are features below the
-    default of the release that metadata.version stands for, with that default.
+    """The upgrade state of a cluster and of its features.
+
+    ``behind`` has the features below the default of metadata.version's release, with that default.
     """
 
     state: UpgradeState
@@ -58,21 +61,23 @@ class ClusterUpgradeState(NamedTuple):
 
 
 def upgrade_state_of(image: ClusterImage) -> ClusterUpgradeState:
-    """How a cluster stands; computed once for a set of classes and a set of levels."""
-    return _stands(frozenset(image.nodes.classes), image.features.levels, image.authority)
+    """The upgrade state of a cluster; cached by its classes of nodes and its levels."""
+    return _cluster_upgrade_state(
+        frozenset(image.nodes.classes), image.features.levels, image.authority
+    )
 
 
 @lru_cache(maxsize=4096)
-def _stands(
+def _cluster_upgrade_state(
     classes: frozenset[CapabilityKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
 ) -> ClusterUpgradeState:
     names = {name for key in classes for name in key.capabilities.ranges} | {*levels}
-    features = {name: _stand(classes, levels, name) for name in sorted(names)}
+    features = {name: _feature_upgrade_state(classes, levels, name) for name in sorted(names)}
     behind = _behind(features, levels)
-    return ClusterUpgradeState(_whole(features, behind, authority), features, behind)
+    return ClusterUpgradeState(_cluster_state(features, behind, authority), features, behind)
 
 
-def _stand(
+def _feature_upgrade_state(
     classes: frozenset[CapabilityKey],
     levels: Mapping[FeatureName, FeatureLevel],
     feature: FeatureName,
@@ -80,10 +85,10 @@ def _stand(
     finalized = levels.get(feature, FeatureLevel(0))
     ranges = [key.capabilities.ranges.of(feature) for key in classes]
     newest = FeatureLevel(max((supported.maximum for supported in ranges), default=0))
-    unsure = any(
+    is_unsure = any(
         feature not in key.capabilities.ranges and not key.capabilities.complete for key in classes
     )
-    if unsure or not ranges or not all(supported.is_valid for supported in ranges):
+    if is_unsure or not ranges or not all(supported.is_valid for supported in ranges):
         return FeatureUpgradeState(UpgradeState.UNKNOWN, finalized, None, newest)
     lowest = max(supported.minimum for supported in ranges)
     highest = min(supported.maximum for supported in ranges)
@@ -98,14 +103,13 @@ def _stand(
 def _behind(
     features: Mapping[FeatureName, FeatureUpgradeState], levels: Mapping[FeatureName, FeatureLevel]
 ) -> dict[FeatureName, FeatureLevel]:
-    """What a release has by default and all nodes support, and is not finalized.
+    """The defaults of a release that all nodes support and that are not finalized.
 
-    kraft.version is left out: whether the quorum shall manage its voters itself is a decision of
-    its own, and nothing leads back.
+    kraft.version is left out: dynamic voters are a separate decision, and cannot be reverted.
     """
-    known = production_levels()
+    metadata_levels = production_levels()
     level = levels.get(METADATA_VERSION, FeatureLevel(0))
-    since = known[level - 1].since if 1 <= level <= len(known) else None
+    since = metadata_levels[level - 1].since if 1 <= level <= len(metadata_levels) else None
     if since is None:
         return {}
     defaults = releases()[since].defaults(level)
@@ -113,36 +117,48 @@ def _behind(
         feature: default
         for feature, default in sorted(defaults.items())
         if feature != KRAFT_VERSION
-        and (stand := features.get(feature)) is not None
-        and stand.finalized < default <= (stand.reach or 0)
+        and (feature_state := features.get(feature)) is not None
+        and feature_state.finalized < default <= (feature_state.reach or 0)
     }
 
 
-def _whole(
+def _cluster_state(
     features: Mapping[FeatureName, FeatureUpgradeState],
     behind: Mapping[FeatureName, FeatureLevel],
     authority: Authority,
 ) -> UpgradeState:
-    """The cluster: metadata.version leads; without it (ZooKeeper) the least of all features."""
+    """The state of the cluster: that of metadata.version, or else the least of all features."""
     if METADATA_VERSION in features and authority is not Authority.ZOOKEEPER:
         state = features[METADATA_VERSION].state
         return UpgradeState.PARTLY if state is UpgradeState.FINALIZED and behind else state
     order = (UpgradeState.UNKNOWN, UpgradeState.MIXED, UpgradeState.READY)
-    found = {stand.state for stand in features.values()}
-    return next((state for state in order if state in found), UpgradeState.FINALIZED)
+    states = {feature_state.state for feature_state in features.values()}
+    return next((state for state in order if state in states), UpgradeState.FINALIZED)
 
 
 def is_kraft(image: ClusterImage) -> bool:
-    """Whether levels are for KRaft's controller to decide, as far as it is known: every node of
-    such a cluster offers metadata.version, and none in ZooKeeper mode does."""
+    """Whether a KRaft controller decides levels, as far as it is known.
+
+    Every node of a KRaft cluster advertises metadata.version, and none in ZooKeeper mode does.
+    """
     if image.authority is not Authority.ANSWERS:
         return image.authority is not Authority.ZOOKEEPER
-    known = image.nodes.classes
-    return not known or any(METADATA_VERSION in one.capabilities.ranges for one in known)
+    classes = image.nodes.classes
+    return not classes or any(METADATA_VERSION in key.capabilities.ranges for key in classes)
 
 
 def newest_release(image: ClusterImage) -> str | None:
     """The newest release that some registered node runs (None: none is known)."""
-    found = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
-    newest = max((one.newest(METADATA_VERSION) for one in found if one is not None), default=None)
-    return next((one.name for one in found if one and one.newest(METADATA_VERSION) == newest), None)
+    running = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
+    newest = max(
+        (release.newest(METADATA_VERSION) for release in running if release is not None),
+        default=None,
+    )
+    return next(
+        (
+            release.name
+            for release in running
+            if release and release.newest(METADATA_VERSION) == newest
+        ),
+        None,
+    )

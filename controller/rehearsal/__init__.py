@@ -1,1 +1,1 @@
-"""Rehearsals: what controllers would answer to the steps of an upgrade; pure."""
+"""Rehearsals: how controllers would respond to the steps of an upgrade. Pure."""

@@ -1,4 +1,4 @@
-"""The cluster of a rehearsal between two steps: a controller's state, and who is alive."""
+"""The cluster of a rehearsal between two steps: a controller's state, and the stopped nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,12 @@ from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role, Supp
 
 @dataclass(frozen=True, slots=True)
 class RehearsedCluster:
-    """What holds before a step.
+    """The state of the cluster before a step.
 
-    ``release`` is that of the active controller, ``voters`` the ids of those who elect it,
-    ``stopped`` the nodes that do not run. ``has_leader`` says that a majority of the voters lives.
-    ``epoch`` is the broker epoch that the next registration gets. ``software`` are the ranges of
-    controllers that were started and could not register.
+    ``release`` is that of the active controller, ``voters`` are the ids of the quorum, ``stopped``
+    the nodes that do not run. ``has_leader``: a majority of the voters runs. ``epoch`` is the
+    broker epoch of the next registration. ``software`` has the ranges of controllers that were
+    started in the rehearsal, whether they could register or not.
     """
 
     release: str
@@ -30,14 +30,16 @@ class RehearsedCluster:
 
     @classmethod
     def of(cls, release: str, state: ControllerState, voters: Sequence[NodeId] = ()) -> Self:
-        """A cluster whose fenced brokers do not run, and whose controllers all do.
+        """A cluster in which fenced brokers are stopped and all controllers run.
 
-        ``voters`` are taken from the state if they are not given.
+        ``voters`` defaults to those of the state.
         """
-        known = tuple(voters) or state.quorum or (state.id,)
-        fenced = frozenset(NodeKey(Role.BROKER, one.id) for one in state.brokers if one.fenced)
-        newest = max((one.epoch for one in state.brokers), default=0)
-        return cls(release, state, known, fenced, epoch=newest + 1)
+        voter_ids = tuple(voters) or state.quorum or (state.id,)
+        fenced = frozenset(
+            NodeKey(Role.BROKER, broker.id) for broker in state.brokers if broker.fenced
+        )
+        newest = max((broker.epoch for broker in state.brokers), default=0)
+        return cls(release, state, voter_ids, fenced, epoch=newest + 1)
 
     @property
     def active(self) -> NodeKey:
@@ -46,26 +48,28 @@ class RehearsedCluster:
 
     @property
     def controller_label(self) -> str:
-        """The active controller, as it is called in answers."""
+        """The active controller, as outcomes name it."""
         return f"controller {self.state.id} (Kafka {self.release})"
 
     def broker(self, node_id: NodeId) -> RegisteredBroker | None:
-        """A broker's registration."""
-        return next((one for one in self.state.brokers if one.id == node_id), None)
+        """A broker's registration, None if it has none."""
+        return next((broker for broker in self.state.brokers if broker.id == node_id), None)
 
     def controller(self, node_id: NodeId) -> RegisteredController | None:
-        """A controller's registration."""
-        return next((one for one in self.state.controllers if one.id == node_id), None)
+        """A controller's registration, None if it has none."""
+        return next(
+            (controller for controller in self.state.controllers if controller.id == node_id), None
+        )
 
     def knows(self, key: NodeKey) -> bool:
-        """Whether there is such a node: registered, or a voter."""
+        """Whether the node exists: it is registered, a voter or was started."""
         if key.role is Role.BROKER:
             return self.broker(key.node_id) is not None
         started = key.node_id in self.voters or key.node_id in self.software
         return started or self.controller(key.node_id) is not None
 
     def ranges(self, key: NodeKey) -> SupportedRanges | None:
-        """What a node supports, as far as it is known."""
+        """The ranges that a node supports, None if they are not known."""
         if key.role is Role.BROKER:
             broker = self.broker(key.node_id)
             return broker.ranges if broker else None
@@ -75,76 +79,84 @@ class RehearsedCluster:
         return controller.ranges if controller else self.software.get(key.node_id)
 
     def with_broker(self, broker: RegisteredBroker) -> Self:
-        """With a broker set; one that was there keeps its place."""
+        """The cluster with a broker added, or replaced in the same position."""
         before = self.state.brokers
-        at = [one.id for one in before]
+        ids = [existing.id for existing in before]
         brokers = (
             (*before, broker)
-            if broker.id not in at
-            else tuple(broker if one.id == broker.id else one for one in before)
+            if broker.id not in ids
+            else tuple(broker if existing.id == broker.id else existing for existing in before)
         )
         return replace(self, state=replace(self.state, brokers=brokers))
 
     def without_broker(self, node_id: NodeId) -> Self:
-        """Without a broker's registration."""
-        brokers = tuple(one for one in self.state.brokers if one.id != node_id)
+        """The cluster without a broker's registration."""
+        brokers = tuple(broker for broker in self.state.brokers if broker.id != node_id)
         return replace(self, state=replace(self.state, brokers=brokers))
 
     def with_controller(self, node_id: NodeId, ranges: SupportedRanges) -> Self:
-        """With a controller's registration set; one that was there keeps its place."""
-        before, new = self.state.controllers, RegisteredController(node_id, ranges)
+        """The cluster with a controller added, or replaced in the same position."""
+        before, controller = self.state.controllers, RegisteredController(node_id, ranges)
         controllers = (
-            (*before, new)
+            (*before, controller)
             if self.controller(node_id) is None
-            else tuple(new if one.id == node_id else one for one in before)
+            else tuple(controller if existing.id == node_id else existing for existing in before)
         )
         after = replace(self, state=replace(self.state, controllers=controllers))
-        # A voter that is away stays as the leader knows it.
-        told = not after._untold() and (self.state.voters_support_kraft or not after._away())
-        return replace(after, state=replace(after.state, voters_support_kraft=told))
+        # The leader keeps what a stopped voter has reported.
+        is_reported = not after._voters_not_reporting() and (
+            self.state.voters_support_kraft or not after._has_stopped_voters()
+        )
+        return replace(after, state=replace(after.state, voters_support_kraft=is_reported))
 
     def with_stopped(self, key: NodeKey) -> Self:
-        """After a node stopped: without the active controller another voter takes its place."""
+        """The cluster after a node stopped; another voter replaces the active controller."""
         after = replace(self, stopped=self.stopped | {key})
-        return after._elected() if key == self.active or not after._majority() else after
+        return (
+            after._with_elected_leader()
+            if key == self.active or not after._has_majority()
+            else after
+        )
 
     def with_started(self, key: NodeKey, ranges: SupportedRanges) -> Self:
-        """After a node was started with these ranges; a quorum without leader may have one now."""
+        """The cluster after a node started with these ranges; the quorum may have a leader now."""
         after = replace(self, stopped=self.stopped - {key})
         if key.role is Role.CONTROLLER:
             after = replace(after, software={**self.software, key.node_id: ranges})
-        return after if after.has_leader else after._elected()
+        return after if after.has_leader else after._with_elected_leader()
 
-    def _living(self) -> list[NodeId]:
-        return [one for one in self.voters if NodeKey(Role.CONTROLLER, one) not in self.stopped]
+    def _living_voters(self) -> list[NodeId]:
+        return [
+            voter for voter in self.voters if NodeKey(Role.CONTROLLER, voter) not in self.stopped
+        ]
 
-    def _away(self) -> bool:
-        return len(self._living()) < len(self.voters)
+    def _has_stopped_voters(self) -> bool:
+        return len(self._living_voters()) < len(self.voters)
 
-    def _untold(self) -> tuple[NodeId, ...]:
-        """The voters of which no leader hears that they support the next kraft.version."""
-        registered = {one.id: one.ranges for one in self.state.controllers}
+    def _voters_not_reporting(self) -> tuple[NodeId, ...]:
+        """The voters that do not report support for the next kraft.version to a leader."""
+        registered = {controller.id: controller.ranges for controller in self.state.controllers}
         return voters_not_reporting(
             self.voters, registered, FeatureLevel(self.state.kraft_version + 1)
         )
 
-    def _majority(self) -> bool:
-        return 2 * len(self._living()) > len(self.voters)
+    def _has_majority(self) -> bool:
+        return 2 * len(self._living_voters()) > len(self.voters)
 
-    def _elected(self) -> Self:
-        """With the living voter of the lowest id active; any of them could be."""
-        if not self._majority():
+    def _with_elected_leader(self) -> Self:
+        """The cluster with the living voter of the lowest id active; any of them could be."""
+        if not self._has_majority():
             return replace(self, has_leader=False)
-        chosen = min(self._living())
-        registered = self.controller(chosen)
-        local = self.software.get(chosen) or (registered.ranges if registered else None)
+        leader = min(self._living_voters())
+        registered = self.controller(leader)
+        local = self.software.get(leader) or (registered.ranges if registered else None)
         if local is None:
-            local = self.state.local  # nothing is known of it: as the one before
-        # Voters tell each new leader what they support, and none that is away does.
-        told = not self._untold() and not self._away()
+            local = self.state.local  # unknown: assume the previous leader's
+        # Voters report to each new leader; stopped ones cannot.
+        is_reported = not self._voters_not_reporting() and not self._has_stopped_voters()
         return replace(
             self,
             release=release_name_of_ranges(local) or self.release,
-            state=replace(self.state, id=chosen, local=local, voters_support_kraft=told),
+            state=replace(self.state, id=leader, local=local, voters_support_kraft=is_reported),
             has_leader=True,
         )

@@ -1,4 +1,7 @@
-"""Where a real controller and the model differ, and what a stand-in cannot have. Pure."""
+"""Differences between a real controller and the model, and between a live cluster and its stand-in.
+
+Pure.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,48 +17,56 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, S
 def response_differences(
     outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
 ) -> Iterator[str]:
-    """Where a controller answered otherwise than the model, a sentence each.
+    """The differences of a controller's response from the model's, a sentence for each.
 
-    ``code``, ``text`` and ``features`` (code and text of each) are the real answer. The text of an
-    agreement says nothing and is not compared. Of several nodes that stand in the way either may
-    be named: `other_blockers`.
+    ``code``, ``text`` and ``features`` (code and text by feature) are the real response. The text
+    of a success is not compared. Of several blockers a refusal may name any: `other_blockers`.
     """
-    for what, model, wanted, real, said in _pairs(outcome, code, text, features):
-        if model is None or real is None:
-            who = "the model" if real is None else "the real controller"
-            yield f"only {who} answers for {what}"
-        elif int(model.error) != real:
+    for what, model, model_text, real_code, real_text in _result_pairs(
+        outcome, code, text, features
+    ):
+        if model is None or real_code is None:
+            side = "the model" if real_code is None else "the real controller"
+            yield f"only {side} answers for {what}"
+        elif int(model.error) != real_code:
             yield (
-                f"{_of(what)}the model says {model.error.name}, the real controller {_name(real)} "
-                f"({said})"
+                f"{_prefix(what)}the model says {model.error.name}, "
+                f"the real controller {_name(real_code)} ({real_text})"
             )
-        elif real and said != wanted and said not in _as_true(outcome, wanted):
-            yield f"{_of(what)}the model says {wanted!r}, the real controller {said!r}"
+        elif (
+            real_code
+            and real_text != model_text
+            and real_text not in _equivalent_texts(outcome, model_text)
+        ):
+            yield f"{_prefix(what)}the model says {model_text!r}, the real controller {real_text!r}"
 
 
 def other_blockers(
     outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
 ) -> Iterator[str]:
-    """Where a controller names another of the nodes that stand in the way than the model, and why.
+    """The refusals in which a controller names another blocker than the model, a sentence for each.
 
-    It names the one that its hash table gives first, and where nodes have come and gone the table
-    may be larger than its size says. No client can know that.
+    A controller names the first blocker in its hash table, and where nodes have come and gone the
+    table may be larger than the number of its entries requires. No client can know that.
     """
-    for what, _, wanted, _, said in _pairs(outcome, code, text, features):
-        if said != wanted and said in _as_true(outcome, wanted):
-            yield f"{_of(what)}the real controller names another of those in the way first: {said}"
+    for what, _, model_text, _, real_text in _result_pairs(outcome, code, text, features):
+        if real_text != model_text and real_text in _equivalent_texts(outcome, model_text):
+            yield (
+                f"{_prefix(what)}the real controller names another of those in the way first: "
+                f"{real_text}"
+            )
 
 
-def _of(what: str) -> str:
+def _prefix(what: str) -> str:
     return f"{what}: " if what else ""
 
 
-def _pairs(
+def _result_pairs(
     outcome: StepOutcome, code: int, text: str, features: Mapping[str, tuple[int, str]]
 ) -> Iterator[tuple[str, ApiError | None, str, int | None, str]]:
-    """For the whole request and each feature: the model's answer and text, the real code and text.
+    """The model's result and text and the real code and text, of the request and each feature.
 
-    The model gives the reason alone; a client gets it with the words for the whole request.
+    The text for the request includes the prefix that a client gets before the reason.
     """
     if outcome.answer is None:
         return
@@ -64,68 +75,73 @@ def _pairs(
         return
     expected: dict[str, ApiError] = {str(name): answer for name, answer in outcome.results}
     for name in sorted({*expected, *features}):
-        model, (real, said) = expected.get(name), features.get(name, (None, ""))
-        yield name, model, (model.text or "") if model else "", real, said
+        model, (real_code, real_text) = expected.get(name), features.get(name, (None, ""))
+        yield name, model, (model.text or "") if model else "", real_code, real_text
 
 
-def _as_true(outcome: StepOutcome, wanted: str) -> set[str]:
-    """The texts that name another node of the same role, which is in the way as well."""
+def _equivalent_texts(outcome: StepOutcome, model_text: str) -> set[str]:
+    """The refusals that name another blocker of the same role."""
     if not isinstance(outcome.step, UpdateLevels):
         return set()
-    state, found = outcome.before.state, set[str]()
+    state, texts = outcome.before.state, set[str]()
     finalized = state.metadata_version() or FeatureLevel(0)
     for update in outcome.step.updates:
         first = reason_not_supported(state, update.feature, update.level, finalized)
-        if first is None or not wanted.endswith(first):
+        if first is None or not model_text.endswith(first):
             continue
-        for alone in _each_alone(state, first):
-            text = reason_not_supported(alone, update.feature, update.level, finalized)
-            found.add(wanted.removesuffix(first) + (text or first))
-    return found
+        for single in _single_node_states(state, first):
+            text = reason_not_supported(single, update.feature, update.level, finalized)
+            texts.add(model_text.removesuffix(first) + (text or first))
+    return texts
 
 
-def _each_alone(state: ControllerState, first: str) -> Iterator[ControllerState]:
-    """The state with one node of the role that is named, and no other."""
-    nobody = replace(state, brokers=(), controllers=(), quorum=())
+def _single_node_states(state: ControllerState, first: str) -> Iterator[ControllerState]:
+    """States with a single node of the role that ``first`` names."""
+    no_nodes = replace(state, brokers=(), controllers=(), quorum=())
     if first.startswith("Broker"):
-        yield from (replace(nobody, brokers=(one,)) for one in state.brokers)
+        yield from (replace(no_nodes, brokers=(broker,)) for broker in state.brokers)
     elif first.startswith("Controller"):
-        yield from (replace(nobody, controllers=(one,)) for one in state.controllers)
+        yield from (
+            replace(no_nodes, controllers=(controller,)) for controller in state.controllers
+        )
 
 
 def _name(code: int) -> str:
-    return Errors(code).name if code in [one.value for one in Errors] else f"error {code}"
+    return Errors(code).name if code in [error.value for error in Errors] else f"error {code}"
 
 
 def state_differences(model: ControllerState, real: ControllerState) -> Iterator[str]:
-    """Where the cluster of the real controller is not as the model has it, a sentence each."""
-    one, other = all_levels(model), all_levels(real)
-    for name in sorted({*one, *other}):
-        if one.get(name) != other.get(name):
-            yield f"{name} is {one.get(name, 0)} in the model and {other.get(name, 0)} really"
-    brokers = {each.id: each for each in real.brokers}
-    wanted = {each.id: each for each in model.brokers}
-    for node in sorted({*brokers, *wanted}):
-        if node not in brokers or node not in wanted:
-            yield f"broker {node} is registered {_where(node in wanted)}"
+    """The differences of a real controller's state from the model's, a sentence for each."""
+    model_levels, real_levels = all_levels(model), all_levels(real)
+    for name in sorted({*model_levels, *real_levels}):
+        expected, actual = model_levels.get(name, 0), real_levels.get(name, 0)
+        if expected != actual:
+            yield f"{name} is {expected} in the model and {actual} really"
+    real_brokers = {broker.id: broker for broker in real.brokers}
+    model_brokers = {broker.id: broker for broker in model.brokers}
+    for node in sorted({*real_brokers, *model_brokers}):
+        if node not in real_brokers or node not in model_brokers:
+            yield f"broker {node} is registered {_presence(node in model_brokers)}"
         else:
-            yield from _ranges("broker", node, wanted[node].ranges, brokers[node].ranges)
-            if wanted[node].fenced != brokers[node].fenced:
-                yield f"broker {node} is fenced {_where(wanted[node].fenced)}"
+            yield from _ranges(
+                "broker", node, model_brokers[node].ranges, real_brokers[node].ranges
+            )
+            if model_brokers[node].fenced != real_brokers[node].fenced:
+                yield f"broker {node} is fenced {_presence(model_brokers[node].fenced)}"
     yield from _controllers(model, real)
 
 
 def _controllers(model: ControllerState, real: ControllerState) -> Iterator[str]:
-    wanted = {each.id: each.ranges for each in model.controllers}
-    found = {each.id: each.ranges for each in real.controllers}
-    for node in sorted({*wanted, *found}):
-        if node not in wanted or node not in found:
-            yield f"controller {node} is registered {_where(node in wanted)}"
+    model_ranges = {controller.id: controller.ranges for controller in model.controllers}
+    real_ranges = {controller.id: controller.ranges for controller in real.controllers}
+    for node in sorted({*model_ranges, *real_ranges}):
+        if node not in model_ranges or node not in real_ranges:
+            yield f"controller {node} is registered {_presence(node in model_ranges)}"
         else:
-            yield from _ranges("controller", node, wanted[node], found[node])
+            yield from _ranges("controller", node, model_ranges[node], real_ranges[node])
 
 
-def _where(in_model: bool) -> str:
+def _presence(in_model: bool) -> str:
     return "in the model alone" if in_model else "at the real controller alone"
 
 
@@ -137,14 +153,14 @@ def _ranges(
 
 
 def staging_differences(live: ControllerState, staged: ControllerState) -> Iterator[str]:
-    """What of a live cluster its stand-in does not have, a sentence each.
+    """The differences of a live cluster from its stand-in, a sentence for each.
 
-    ``staged`` is the state of the real controller that stands in, before the first step.
+    ``staged`` is the state of the real controller of the stand-in before the first step.
     """
     if dict(live.local) != dict(staged.local):
-        own, now = ranges_text(live.local), ranges_text(staged.local)
-        yield f"controller {live.id} supports {now}; the live one supports {own}"
-    if absent := [str(one) for one in live.quorum if one not in staged.quorum]:
+        live_ranges, staged_ranges = ranges_text(live.local), ranges_text(staged.local)
+        yield f"controller {live.id} supports {staged_ranges}; the live one supports {live_ranges}"
+    if absent := [str(voter) for voter in live.quorum if voter not in staged.quorum]:
         yield (
             f"the voters {', '.join(absent)} do not run: that one has not registered, or that the "
             "majority is gone, cannot be asked"
@@ -160,11 +176,15 @@ def staging_differences(live: ControllerState, staged: ControllerState) -> Itera
     for name, level in all_levels(staged).items():
         if name not in all_levels(live):
             yield f"{name} is {level}; it is not finalized in the live cluster"
-    known = {each.id for each in staged.brokers}
-    if out := [str(each.id) for each in live.brokers if each.id not in known]:
-        yield f"brokers {', '.join(out)} could not be registered at the finalized levels"
-    registered = {each.id for each in staged.controllers}
-    if out := [str(each.id) for each in live.controllers if each.id not in registered]:
-        yield f"controllers {', '.join(out)} could not be registered at this {METADATA_VERSION}"
+    staged_brokers = {broker.id for broker in staged.brokers}
+    if missing := [str(broker.id) for broker in live.brokers if broker.id not in staged_brokers]:
+        yield f"brokers {', '.join(missing)} could not be registered at the finalized levels"
+    staged_controllers = {controller.id for controller in staged.controllers}
+    if missing := [
+        str(controller.id)
+        for controller in live.controllers
+        if controller.id not in staged_controllers
+    ]:
+        yield f"controllers {', '.join(missing)} could not be registered at this {METADATA_VERSION}"
     if live.migration.in_progress:
         yield "the live cluster migrates from ZooKeeper; this one does not"

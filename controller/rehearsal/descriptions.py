@@ -1,4 +1,4 @@
-"""What is said of a step beside the controller's own words."""
+"""Describes a step beyond the controller's own texts."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,37 +24,38 @@ Levels = Mapping[FeatureName, FeatureLevel]
 
 
 def describe_records(decision: UpdateDecision, before: Levels) -> Iterator[str]:
-    """What a decision writes, a sentence for each record."""
+    """The records that a decision writes, a sentence for each."""
     for record in decision.records:
-        if text := _record(record, before):
+        if text := _describe_record(record, before):
             yield text
     if decision.kraft_version is not None:
-        all_the_same = "" if decision.accepted else ", although the request is refused"
-        yield f"raft writes {KRAFT_VERSION} {decision.kraft_version}{all_the_same}"
+        reservation = "" if decision.accepted else ", although the request is refused"
+        yield f"raft writes {KRAFT_VERSION} {decision.kraft_version}{reservation}"
 
 
 def describe_assumptions(decision: UpdateDecision) -> Iterator[str]:
-    """What an accepted request depends on that is not read from the log."""
+    """The assumptions of an accepted request about state that is not in the log."""
     if any(isinstance(record, ConfigRecord) for record in decision.records):
         yield "where min.insync.replicas is set is not read: taken as 1, and set nowhere"
 
 
-def _record(record: Record, before: Levels) -> str:
+def _describe_record(record: Record, before: Levels) -> str:
     match record:
         case FeatureLevelRecord(feature, level):
-            was = before.get(feature, FeatureLevel(0))
-            if was == level:
+            old_level = before.get(feature, FeatureLevel(0))
+            if old_level == level:
                 return f"writes {feature} {level_name(feature, level)} again"
-            return f"writes {feature}: {level_name(feature, was)} -> {level_name(feature, level)}"
+            names = f"{level_name(feature, old_level)} -> {level_name(feature, level)}"
+            return f"writes {feature}: {names}"
         case ConfigRecord(broker, name, value):
-            where = f"of broker {broker}" if broker else "of all brokers"
-            return f"sets {name}={value} {where}" if value else f"removes {name} {where}"
+            target = f"of broker {broker}" if broker else "of all brokers"
+            return f"sets {name}={value} {target}" if value else f"removes {name} {target}"
         case NoOpRecord():
             return ""
 
 
 def ranges_text(ranges: SupportedRanges, before: SupportedRanges | None = None) -> str:
-    """What a node supports of metadata.version, and did before; or of all features without it."""
+    """Formats a node's range of metadata.version and its previous one; without it, all ranges."""
     if METADATA_VERSION not in ranges:
         return ", ".join(f"{name} {bounds}" for name, bounds in sorted(ranges.items())) or "none"
     text = f"{METADATA_VERSION} {ranges[METADATA_VERSION]}"
@@ -65,25 +66,27 @@ def ranges_text(ranges: SupportedRanges, before: SupportedRanges | None = None) 
 
 
 def consequences_of(before: Levels, after: Levels) -> tuple[Consequence, ...]:
-    """What the levels that were raised bring and cost."""
+    """The consequences of the levels that were raised."""
     return tuple(
-        one
+        consequence
         for feature in sorted(after)
-        for one in between(feature, before.get(feature, 0), after[feature])
+        for consequence in between(feature, before.get(feature, 0), after[feature])
     )
 
 
 def irreversible_notes(before: Levels, after: Levels) -> Iterator[str]:
-    """Whether raised levels can be lowered again, and which releases start no more, or again."""
-    found = downgrade_path(before, after)
-    if found is None or dict(before) == dict(after):
+    """Whether raised levels can be lowered, and which releases can no longer or again start."""
+    path = downgrade_path(before, after)
+    if path is None or dict(before) == dict(after):
         return
     raised = (
-        one for one in (METADATA_VERSION, KRAFT_VERSION) if after.get(one, 0) > before.get(one, 0)
+        feature
+        for feature in (METADATA_VERSION, KRAFT_VERSION)
+        if after.get(feature, 0) > before.get(feature, 0)
     )
     if any(raised):
-        yield found.why
-    if lost := [name for name in found.before if name not in found.after]:
+        yield path.why
+    if lost := [name for name in path.before if name not in path.after]:
         yield f"nodes of Kafka {format_releases(lost)} do not start any more"
-    if again := [name for name in found.after if name not in found.before]:
-        yield f"nodes of Kafka {format_releases(again)} can start again"
+    if regained := [name for name in path.after if name not in path.before]:
+        yield f"nodes of Kafka {format_releases(regained)} can start again"

@@ -1,7 +1,7 @@
-"""What the controllers of a cluster would say and do at each of a list of steps. Pure.
+"""Rehearses a list of steps on the model of a cluster's controllers. Pure.
 
-The answers are those of `controller.kraft`; this module keeps the cluster from step to step: what
-was accepted holds for the steps after it, and what was refused has changed nothing.
+`controller.kraft` decides; this module carries the state of the cluster from step to step: an
+accepted step changes it for the steps after it, a refused one does not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,37 +66,37 @@ def rehearse(
     voters: Sequence[NodeId] = (),
     whole: bool = True,
 ) -> list[StepOutcome]:
-    """The outcome of each step, in order; a `RestartNodes` becomes the steps that it stands for.
+    """The outcome of each step, in order; a `RestartNodes` is expanded into atomic steps.
 
-    ``release`` is the active controller's. ``whole`` is false where not every registration is
-    known: then nothing is surely accepted.
+    ``release`` is the active controller's; ``voters`` defaults to those of the state. ``whole`` is
+    false if not every registration is known: an accepted update then has the verdict unknown.
 
     Raises:
-        controller.kraft.UnknownReleaseError: if the release is unknown.
+        UnknownReleaseError: if the release is unknown.
     """
     rules_of(release)
-    scene = RehearsedCluster.of(release, state, voters)
-    found: list[StepOutcome] = []
+    cluster = RehearsedCluster.of(release, state, voters)
+    outcomes: list[StepOutcome] = []
     for step in steps:
-        for single in expand_step(scene, step):
-            outcome = apply_step(scene, single)
+        for atomic_step in expand_step(cluster, step):
+            outcome = apply_step(cluster, atomic_step)
             if (
                 not whole
                 and outcome.verdict is StepVerdict.ACCEPTED
-                and isinstance(single, UpdateLevels)
+                and isinstance(atomic_step, UpdateLevels)
             ):
                 outcome = replace(
                     outcome, verdict=StepVerdict.UNKNOWN, notes=(*outcome.notes, _PART)
                 )
             if isinstance(step, RestartNodes):
-                outcome = replace(outcome, notes=())  # of a node that is back at once
-            found.append(outcome)
-            scene = outcome.after
-    return found
+                outcome = replace(outcome, notes=())  # the node is back at once
+            outcomes.append(outcome)
+            cluster = outcome.after
+    return outcomes
 
 
 AtomicStep = UpdateLevels | StopNode | RegisterNode | UnregisterNode
-"""A step that is taken at once."""
+"""A step with a single outcome."""
 
 _PART: Final = (
     "only nodes that answer are known: one that is registered and silent could object, "
@@ -104,28 +104,33 @@ _PART: Final = (
 )
 
 
-def expand_step(scene: RehearsedCluster, step: Step) -> Iterator[AtomicStep]:
-    """A step, or those of a restart: controllers, the active one last, then brokers that live."""
+def expand_step(cluster: RehearsedCluster, step: Step) -> Iterator[AtomicStep]:
+    """The step, or the atomic steps of a restart.
+
+    It restarts controllers first, the active one last of them, then the brokers that run.
+    """
     if not isinstance(step, RestartNodes):
         yield step
         return
-    nodes = [step.which] if isinstance(step.which, NodeKey) else _many(scene, step.which)
-    at = f"@{step.release}" if step.release else ""
+    nodes = (
+        [step.which] if isinstance(step.which, NodeKey) else _selected_nodes(cluster, step.which)
+    )
+    suffix = f"@{step.release}" if step.release else ""
     for node in nodes:
         yield StopNode(node)
-        yield RegisterNode(f"register:{node}{at}", node, step.release)
+        yield RegisterNode(f"register:{node}{suffix}", node, step.release)
 
 
-def _many(scene: RehearsedCluster, which: str) -> list[NodeKey]:
-    ids = sorted({*scene.voters, *(one.id for one in scene.state.controllers)})
+def _selected_nodes(cluster: RehearsedCluster, which: str) -> list[NodeKey]:
+    ids = sorted({*cluster.voters, *(controller.id for controller in cluster.state.controllers)})
     controllers = [
-        key for one in ids if (key := NodeKey(Role.CONTROLLER, one)) not in scene.stopped
+        key for node_id in ids if (key := NodeKey(Role.CONTROLLER, node_id)) not in cluster.stopped
     ]
-    controllers.sort(key=lambda key: key == scene.active)
+    controllers.sort(key=lambda key: key == cluster.active)
     brokers = sorted(
         key
-        for one in scene.state.brokers
-        if (key := NodeKey(Role.BROKER, one.id)) not in scene.stopped
+        for broker in cluster.state.brokers
+        if (key := NodeKey(Role.BROKER, broker.id)) not in cluster.stopped
     )
     return [
         *(controllers if which in ("controllers", "all") else ()),
@@ -133,45 +138,45 @@ def _many(scene: RehearsedCluster, which: str) -> list[NodeKey]:
     ]
 
 
-def apply_step(scene: RehearsedCluster, step: AtomicStep) -> StepOutcome:
-    """What becomes of one step; the outcome's ``after`` is where the next begins."""
+def apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
+    """The outcome of one step; its ``after`` is the cluster for the next step."""
     match step:
         case StopNode(node):
-            return stop_node(scene, step, node)
+            return stop_node(cluster, step, node)
         case RegisterNode(node=NodeKey(role=Role.CONTROLLER)):
-            return start_controller(scene, step)
-        case UpdateLevels() | RegisterNode() | UnregisterNode() if not scene.has_leader:
-            says = "no majority of the voters lives: no controller is active, and none answers"
+            return start_controller(cluster, step)
+        case UpdateLevels() | RegisterNode() | UnregisterNode() if not cluster.has_leader:
+            text = "no majority of the voters lives: no controller is active, and none answers"
             return StepOutcome(
-                step, StepVerdict.UNKNOWN, FEATUREWATCH, scene, scene, messages=(says,)
+                step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,)
             )
         case UpdateLevels():
-            return _change(scene, step)
+            return _update_levels(cluster, step)
         case RegisterNode():
-            return register_broker(scene, step)
+            return register_broker(cluster, step)
         case UnregisterNode():
-            return unregister_node(scene, step)
+            return unregister_node(cluster, step)
         case _:
             assert_never(step)
 
 
-def _change(scene: RehearsedCluster, step: UpdateLevels) -> StepOutcome:
-    before = scene.state
-    decision = decide_update(scene.release, before, UpdateRequest(step.updates))
-    state = _after_update(scene.release, before, decision)
-    old, raised = all_levels(before), all_levels(state)
+def _update_levels(cluster: RehearsedCluster, step: UpdateLevels) -> StepOutcome:
+    before = cluster.state
+    decision = decide_update(cluster.release, before, UpdateRequest(step.updates))
+    state = _after_update(cluster.release, before, decision)
+    old_levels, new_levels = all_levels(before), all_levels(state)
     return StepOutcome(
         step,
         StepVerdict.ACCEPTED if decision.accepted else StepVerdict.REFUSED,
-        scene.controller_label,
-        scene,
-        replace(scene, state=state),
+        cluster.controller_label,
+        cluster,
+        replace(cluster, state=state),
         answer=decision.answer,
         results=decision.results,
         messages=decision.refusals,
         effects=tuple(describe_records(decision, before.levels)),
-        notes=(*irreversible_notes(old, raised), *describe_assumptions(decision)),
-        consequences=consequences_of(old, raised),
+        notes=(*irreversible_notes(old_levels, new_levels), *describe_assumptions(decision)),
+        consequences=consequences_of(old_levels, new_levels),
     )
 
 

@@ -1,4 +1,4 @@
-"""What becomes of one step of a rehearsal."""
+"""The outcome of one step of a rehearsal."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,11 @@ from featurewatch.controller.rehearsal.steps import Step
 from featurewatch.streams.types import FeatureName
 
 FEATUREWATCH: Final = "featurewatch"
-"""Who speaks where no controller is asked."""
+"""The responder of steps that send no request to a controller."""
 
 
 class StepVerdict(StrEnum):
-    """What becomes of a step."""
+    """The verdict on a step."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -23,12 +23,12 @@ class StepVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """One step, what was said to it, and the cluster after it.
+    """One step, the response to it, and the cluster before and after it.
 
-    ``responder`` is who says it; ``answer`` and ``results`` are a controller's answer as a client
-    gets it, none where no controller is asked: a node that stops asks nobody. ``messages`` are the
-    words of a refusal, ``effects`` what is written or happens, ``notes`` what else to know,
-    ``consequences`` what raised levels change and cost.
+    ``responder`` is the node that responds; ``answer`` and ``results`` are a controller's response
+    as a client gets it, empty for a step without a request, such as a node that stops. ``messages``
+    are the texts of a refusal, ``effects`` what is written or happens, ``notes`` further
+    information, ``consequences`` what raised levels change and cost.
     """
 
     step: Step
@@ -44,6 +44,6 @@ class StepOutcome:
     consequences: tuple[Consequence, ...] = ()
 
 
-def impossible(scene: RehearsedCluster, step: Step, text: str) -> StepOutcome:
-    """A step that makes no sense here, or that Kafka has no means for."""
-    return StepOutcome(step, StepVerdict.REFUSED, FEATUREWATCH, scene, scene, messages=(text,))
+def impossible(cluster: RehearsedCluster, step: Step, text: str) -> StepOutcome:
+    """The refusal of a step that is invalid in this cluster, or that Kafka does not support."""
+    return StepOutcome(step, StepVerdict.REFUSED, FEATUREWATCH, cluster, cluster, messages=(text,))

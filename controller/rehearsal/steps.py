@@ -1,4 +1,4 @@
-"""The steps of a rehearsal, and how they are written: ``upgrade:metadata.version=4.3-IV0``."""
+"""The steps of a rehearsal and their syntax: ``upgrade:metadata.version=4.3-IV0``."""
 
 import re
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ lose:broker-2                 it stops, and its session ends
 register:broker-2             a new process registers with its id; …@4.3: of that release
 restart:broker-2              lose and register; brokers, controllers or all; …@4.3
 unregister:broker-2           its registration is removed"""
-"""Every step, one a line."""
+"""The syntax of every step, one per line."""
 
-_ALL: Final = ("brokers", "controllers", "all")
+_GROUPS: Final = ("brokers", "controllers", "all")
 _NODE: Final = re.compile(r"(broker|controller)-(\d{1,9})")
-_SHORT: Final = range(-(1 << 15), 1 << 15)
-_LINE: Final = re.compile(r"\d+\.\d+")
+_INT16: Final = range(-(1 << 15), 1 << 15)
+_RELEASE_LINE: Final = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class StopNode:
 
     @property
     def text(self) -> str:
-        """How the step is written."""
+        """The step in its command-line syntax."""
         return f"lose:{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterNode:
-    """A process registers with a node's id; of this release, or with the ranges known before.
+    """A process registers with a node's id, on ``release`` or, if None, with its previous ranges.
 
-    ``new`` says that no node had this id.
+    ``new``: no node had this id before.
     """
 
     text: str
@@ -69,7 +69,7 @@ class RegisterNode:
 
     @property
     def ranges(self) -> SupportedRanges | None:
-        """What a node of the release supports."""
+        """The ranges of ``release``, None without one."""
         return None if self.release is None else release_of(self.release).ranges()
 
 
@@ -81,13 +81,13 @@ class UnregisterNode:
 
     @property
     def text(self) -> str:
-        """How the step is written."""
+        """The step in its command-line syntax."""
         return f"unregister:{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
 class RestartNodes:
-    """Nodes are stopped and started one by one, on another release if one is named.
+    """Nodes are stopped and started one by one, on ``release`` if it is given.
 
     ``which`` is a node, or ``brokers``, ``controllers``, ``all`` (controllers first).
     """
@@ -101,14 +101,14 @@ Step = UpdateLevels | StopNode | RegisterNode | UnregisterNode | RestartNodes
 
 
 class StepSyntaxError(ValueError):
-    """A step that cannot be read: one line that says what to write."""
+    """A step cannot be parsed; the message is one line with the expected syntax."""
 
 
 def parse(text: str) -> Step:
-    """A step as it is written on a command line.
+    """Parses a step as written on a command line.
 
     Raises:
-        BadStepError: it is none; the text says what would be one.
+        StepSyntaxError: if it is not a step; the message has the expected syntax.
     """
     verb, colon, rest = (part.strip() for part in text.partition(":"))
     if not colon or not rest:
@@ -122,18 +122,18 @@ def parse(text: str) -> Step:
 
 
 def parse_document(content: Any) -> list[Step]:
-    """The steps of a YAML document: a list, or a mapping with ``steps``.
+    """Parses the steps of a YAML document: a list, or a mapping with ``steps``.
 
-    Each is written as on a command line, or as a mapping of one entry: ``lose: broker-2``,
+    Each step is written as on a command line, or as a mapping of one entry: ``lose: broker-2``,
     ``upgrade: {metadata.version: 4.3-IV0}``.
 
     Raises:
-        BadStepError: something in it is no step.
+        StepSyntaxError: if it has no steps, or an entry is not a step.
     """
-    listed = content.get("steps") if isinstance(content, dict) else content
-    if not isinstance(listed, list) or not listed:
+    steps = content.get("steps") if isinstance(content, dict) else content
+    if not isinstance(steps, list) or not steps:
         raise StepSyntaxError("there are no steps in it: write a list below `steps:`")
-    return [parse(_as_text(entry)) for entry in listed]
+    return [parse(_as_text(entry)) for entry in steps]
 
 
 def _as_text(entry: Any) -> str:
@@ -157,38 +157,38 @@ def _parse(text: str, verb: str, rest: str) -> Step:
             unsafe = verb.endswith("-unsafe")
             kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
             if verb.startswith("disable"):
-                return UpdateLevels(text, tuple(_off(name, kind) for name in rest.split(",")))
+                return UpdateLevels(text, tuple(_disabled(name, kind) for name in rest.split(",")))
             return UpdateLevels(text, _levels(text, rest, kind))
         case "lose":
             return StopNode(_node(text, rest))
         case "unregister":
             return UnregisterNode(_node(text, rest))
         case "add-broker" | "add-controller":
-            role, (node_id, release) = verb.removeprefix("add-"), _released(rest)
+            role, (node_id, release) = verb.removeprefix("add-"), _split_release(rest)
             if release is None:
                 raise StepSyntaxError(f"step {text} names no release: write {verb}:{node_id}@4.3")
             return RegisterNode(text, _node(text, f"{role}-{node_id}"), release, new=True)
         case "register":
-            which, release = _released(rest)
+            which, release = _split_release(rest)
             return RegisterNode(text, _node(text, which), release)
         case "restart":
-            which, release = _released(rest)
-            return RestartNodes(text, which if which in _ALL else _node(text, which), release)
+            which, release = _split_release(rest)
+            return RestartNodes(text, which if which in _GROUPS else _node(text, which), release)
         case _:
-            known = ", ".join(dict.fromkeys(re.split(r"[:\s]", line)[0] for line in _lines()))
-            raise StepSyntaxError(f"step {text}: there is no {verb!r}, but {known}")
+            verbs = ", ".join(dict.fromkeys(re.split(r"[:\s]", line)[0] for line in _lines()))
+            raise StepSyntaxError(f"step {text}: there is no {verb!r}, but {verbs}")
 
 
 def _lines() -> list[str]:
     return GRAMMAR.splitlines()
 
 
-def _off(name: str, kind: UpgradeType) -> LevelUpdate:
+def _disabled(name: str, kind: UpgradeType) -> LevelUpdate:
     return LevelUpdate(FeatureName(name.strip()), FeatureLevel(0), kind)
 
 
-def _released(rest: str) -> tuple[str, str | None]:
-    """What stands before an @, and the release after it."""
+def _split_release(rest: str) -> tuple[str, str | None]:
+    """The part before an @, and the release after it (None without an @)."""
     which, at, release = (part.strip() for part in rest.partition("@"))
     return which, release_of(release).name if at else None
 
@@ -201,54 +201,54 @@ def _node(text: str, name: str) -> NodeKey:
 
 
 def _levels(text: str, rest: str, kind: UpgradeType) -> tuple[LevelUpdate, ...]:
-    found: list[LevelUpdate] = []
+    updates: list[LevelUpdate] = []
     for part in rest.split(","):
-        name, equals, level = (word.strip() for word in part.partition("="))
+        name, equals, level = (field.strip() for field in part.partition("="))
         if not equals or not name or not level:
             raise StepSyntaxError(f"step {text}: {part!r} is not feature=level")
         if name == "release":
-            found += _of_release(level, kind)
+            updates += _release_updates(level, kind)
         else:
-            found.append(LevelUpdate(FeatureName(name), _level(text, name, level), kind))
-    return tuple(found)
+            updates.append(LevelUpdate(FeatureName(name), _level(text, name, level), kind))
+    return tuple(updates)
 
 
-def _of_release(name: str, kind: UpgradeType) -> list[LevelUpdate]:
-    """What the tool of a release asks for: none of a feature at 0 in an upgrade (KIP-1022)."""
+def _release_updates(name: str, kind: UpgradeType) -> list[LevelUpdate]:
+    """The updates of ``--release-version``; an upgrade leaves features at 0 out (KIP-1022)."""
     level = named_level(name)
     if level is None:
-        raise UnknownReleaseError(f"Kafka {name!r} has no level: write {_known()}")
-    wanted = {METADATA_VERSION: level, **release_of(name).defaults(level)}
+        raise UnknownReleaseError(f"Kafka {name!r} has no level: write {_example_level_name()}")
+    levels = {METADATA_VERSION: level, **release_of(name).defaults(level)}
     return [
-        LevelUpdate(feature, FeatureLevel(wanted[feature]), kind)
-        for feature in wanted
-        if wanted[feature] > 0 or kind is not UpgradeType.UPGRADE
+        LevelUpdate(feature, FeatureLevel(levels[feature]), kind)
+        for feature in levels
+        if levels[feature] > 0 or kind is not UpgradeType.UPGRADE
     ]
 
 
 def _level(text: str, feature: str, level: str) -> FeatureLevel:
-    if re.fullmatch(r"-?\d{1,5}", level) and int(level) in _SHORT:
+    if re.fullmatch(r"-?\d{1,5}", level) and int(level) in _INT16:
         return FeatureLevel(int(level))
-    found = named_level(level) if feature == METADATA_VERSION else None
-    if found is None:
-        by_name = f", or {_known()}" if feature == METADATA_VERSION else ""
+    named = named_level(level) if feature == METADATA_VERSION else None
+    if named is None:
+        by_name = f", or {_example_level_name()}" if feature == METADATA_VERSION else ""
         raise StepSyntaxError(
             f"step {text}: {level!r} is no level of {feature}: write a number{by_name}"
         )
-    return found
+    return named
 
 
 def named_level(name: str) -> FeatureLevel | None:
-    """The level of metadata.version by its name, the newest of a release by the release's."""
-    line = ".".join(name.split(".")[:2])
-    newest = _LINE.fullmatch(line) and re.fullmatch(r"\d+(\.\d+)+", name)
-    found = [
-        one.level
-        for one in production_levels()
-        if one.name == name or (newest and one.name.startswith(f"{line}-IV"))
+    """The metadata.version of a level's name, or the newest of a release's name; None: unknown."""
+    release_line = ".".join(name.split(".")[:2])
+    is_release = _RELEASE_LINE.fullmatch(release_line) and re.fullmatch(r"\d+(\.\d+)+", name)
+    levels = [
+        level.level
+        for level in production_levels()
+        if level.name == name or (is_release and level.name.startswith(f"{release_line}-IV"))
     ]
-    return found[-1] if found else None
+    return levels[-1] if levels else None
 
 
-def _known() -> str:
+def _example_level_name() -> str:
     return f"a name like {list(releases())[-1]}-IV0"

@@ -1,1 +1,1 @@
-"""Rolls: nodes restarted one after the other on another release; pure."""
+"""Rolls: nodes restarted one after the other on another release. Pure."""

@@ -1,4 +1,4 @@
-"""What a roll of a cluster is, and what of a cluster's past the next one follows from."""
+"""A roll of a cluster, and the history from which the next roll follows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Levels = Mapping[FeatureName, tuple[FeatureLevel, FeatureLevel]]
 
 
 class RollState(StrEnum):
-    """How far a roll has come."""
+    """The progress of a roll."""
 
     ROLLING = "rolling"
     ROLLED = "rolled"
@@ -25,7 +25,7 @@ class RollState(StrEnum):
 
 
 class CapabilityChange(NamedTuple):
-    """A node whose capabilities differ; None where it is not registered."""
+    """A node whose capabilities changed; None if it is not registered."""
 
     key: NodeKey
     before: Capabilities | None
@@ -33,7 +33,7 @@ class CapabilityChange(NamedTuple):
 
 
 class RolledNode(NamedTuple):
-    """A node on the new software: since when, and the release by name, if it has one."""
+    """A node on the new software, since ``at_ms``; ``release`` is None if its ranges match none."""
 
     role: Role
     node_id: NodeId
@@ -43,10 +43,10 @@ class RolledNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """One roll; times in milliseconds, None where it has not come so far.
+    """One roll; times in milliseconds since the Unix epoch, None for what has not happened yet.
 
-    ``levels`` are those that changed in its direction: raised after an upgrade began, for as long
-    as no other roll begins, and lowered before a downgrade or after it.
+    ``levels`` are those that changed in its direction: raised after an upgrade began and before the
+    next roll begins, or lowered before or after a downgrade.
     """
 
     direction: Direction
@@ -63,7 +63,7 @@ class Roll:
 
     @property
     def state(self) -> RollState:
-        """How far it has come; levels count once all nodes run the new software."""
+        """The progress of the roll; levels count once all nodes run the new software."""
         if not self.nodes:
             return RollState.ABANDONED
         if self.rolled_ms is None:
@@ -72,18 +72,18 @@ class Roll:
 
     @property
     def duration_ms(self) -> int | None:
-        """From its start until levels were finalized, or else until it was rolled."""
+        """The time from the start until levels were finalized, or else until it was rolled."""
         end = self.rolled_ms if self.finalized_ms is None else self.finalized_ms
         return None if end is None or not self.nodes else max(0, end - self.started_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class RollHistory:
-    """What is to be known of a cluster's past to tell its next roll.
+    """The part of a cluster's past from which its next roll follows.
 
-    ``before`` is the roll before the current one, which goes on if that one is abandoned.
-    ``lowered`` are levels lowered since a roll began, and ``last`` is the software of nodes that
-    are gone, or that do not tell what they run, in the order in which they left.
+    ``before`` is the roll before the current one; it continues if the current one is abandoned.
+    ``lowered`` are levels lowered since a roll began, and ``last`` is the last software of nodes
+    that are gone or that no longer identify it, in the order in which they left.
     """
 
     current: Roll | None = None
@@ -98,13 +98,13 @@ NO_ROLLS: Final = RollHistory()
 def capability_changes(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> list[CapabilityChange]:
-    """The nodes of a delta whose capabilities differ, by key; a fencing is none of them."""
-    found = []
+    """The nodes of a delta whose capabilities changed, sorted by key; fencing does not count."""
+    changes = []
     nodes_before, nodes = before.nodes.nodes, after.nodes.nodes
     for key in delta.nodes:
         old, new = nodes_before.get(key), nodes.get(key)
-        known = None if old is None else old.capabilities
-        now = None if new is None else new.capabilities
-        if known is not now:
-            found.append(CapabilityChange(key, known, now))
-    return sorted(found, key=lambda moved: moved.key)
+        old_capabilities = None if old is None else old.capabilities
+        new_capabilities = None if new is None else new.capabilities
+        if old_capabilities is not new_capabilities:
+            changes.append(CapabilityChange(key, old_capabilities, new_capabilities))
+    return sorted(changes, key=lambda change: change.key)

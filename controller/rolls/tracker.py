@@ -1,12 +1,12 @@
-"""Rolls of a cluster: node after node restarted on other software, and levels raised after it.
+"""Tracks the rolls of a cluster: nodes restarted on other software, and levels changed after it.
 
-A roll begins when a node that was known comes back with software of another release. It is *rolled*
-when no registered node is behind any more, and *finalized* with the first level that is then set in
-its direction. Where all its nodes go back before that, it is *abandoned*. Nodes without a past, as
-those of a new cluster, begin nothing; neither does a restart on the same software.
+A roll begins when a known node comes back with software of another release. It is *rolled* when no
+registered node is behind any more, and *finalized* by the first level that is then changed in its
+direction. It is *abandoned* if all its nodes go back before that. New nodes, such as those of a new
+cluster, and restarts on the same software do not begin a roll.
 
-A downgrade lowers levels first (KIP-778), so that its levels are those lowered since the roll
-before it; it ends when it is rolled.
+A downgrade lowers levels first (KIP-778), so its levels are those lowered since the previous roll;
+it ends when it is rolled.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,33 +34,33 @@ from featurewatch.tables.image.features import LevelChange
 from featurewatch.tables.image.nodes import Capabilities
 
 MAX_DEPARTED: Final = 1000
-"""Of so many nodes that left their software is remembered, of the newest."""
+"""The maximum number of departed nodes whose software is kept; the oldest are dropped."""
 
 
 def track_rolls(
     rolls: RollHistory,
     image: ClusterImage,
-    moved: Sequence[CapabilityChange],
+    changes: Sequence[CapabilityChange],
     levels: Sequence[LevelChange],
     cause: Cause,
 ) -> tuple[RollHistory, tuple[Roll, ...]]:
-    """The rolls after an event that moved nodes or changed levels, and those that ended by it.
+    """The rolls after an event that changed capabilities or levels, and the rolls that it ended.
 
-    ``image`` is the cluster after it. Pure; the cost follows what changed, and how many kinds of
-    nodes there are.
+    ``image`` is the cluster after the event. Pure; the cost follows the changes and the number of
+    node classes.
     """
-    now = _RollTracker(rolls, image, cause)
-    now.lower(levels)
-    for each in moved:
-        now.move(each)
-    if moved:
-        now.settle()
-    now.set_levels(levels)
-    return now.result()
+    tracker = _RollTracker(rolls, image, cause)
+    tracker.lower(levels)
+    for change in changes:
+        tracker.move(change)
+    if changes:
+        tracker.settle()
+    tracker.set_levels(levels)
+    return tracker.result()
 
 
 class _RollTracker:
-    """Rolls while they take in one event."""
+    """Applies one event to the rolls."""
 
     def __init__(self, rolls: RollHistory, image: ClusterImage, cause: Cause) -> None:
         self._image = image
@@ -71,7 +71,7 @@ class _RollTracker:
         self._arrived = False
 
     def lower(self, levels: Iterable[LevelChange]) -> None:
-        """Levels go down, perhaps before a downgrade; one that goes up again is none of it."""
+        """Records lowered levels, which may precede a downgrade; drops levels raised again."""
         for change in levels:
             if change.after < change.before:
                 first, _ = self._lowered.get(change.feature, (change.before, change.after))
@@ -79,9 +79,9 @@ class _RollTracker:
             else:
                 self._lowered.pop(change.feature, None)
 
-    def move(self, moved: CapabilityChange) -> None:
-        """A node comes, goes, or comes back as another."""
-        key, before, after = moved
+    def move(self, change: CapabilityChange) -> None:
+        """Applies a node that registers, leaves or changes its software."""
+        key, before, after = change
         if before is None or not identifies_software(before):
             before = self._last.get(key)
         self._last.pop(key, None)
@@ -108,11 +108,11 @@ class _RollTracker:
         elif roll.rolled_ms is not None or (roll.direction is not direction and not roll.nodes):
             self._begin(key, before, after, direction)
         elif roll.direction is direction:
-            known = _is_among(before, (*roll.old, *roll.new))
-            old = roll.old if known else (*roll.old, before)
+            is_known = _is_among(before, (*roll.old, *roll.new))
+            old = roll.old if is_known else (*roll.old, before)
             self._roll = self._with_node(replace(roll, old=old, new=(*roll.new, after)), key, after)
-        else:  # back where it came from; whether any is left is seen when all have moved
-            nodes = tuple(each for each in roll.nodes if (each.role, each.node_id) != key)
+        else:  # the node went back; `settle` checks whether any is left
+            nodes = tuple(node for node in roll.nodes if (node.role, node.node_id) != key)
             self._roll = replace(roll, nodes=nodes)
 
     def _begin(
@@ -121,8 +121,8 @@ class _RollTracker:
         at_ms = self._cause.at_ms
         if self._roll is not None:
             self._before = self._roll
-            over = at_ms if self._roll.ended_ms is None else self._roll.ended_ms
-            self._ended.append(replace(self._roll, ended_ms=over))
+            ended_ms = at_ms if self._roll.ended_ms is None else self._roll.ended_ms
+            self._ended.append(replace(self._roll, ended_ms=ended_ms))
         levels = self._lowered if direction is Direction.DOWNGRADE else {}
         self._lowered = {}
         roll = Roll(direction, self._cause.id, at_ms, (before,), (after,), levels=levels)
@@ -134,15 +134,15 @@ class _RollTracker:
         roll = replace(roll, nodes=(*roll.nodes, arrival))
         if roll.rolled_ms is None or roll.finalized_ms is not None:
             return roll
-        # A straggler: it was not rolled when it was thought to be.
+        # A straggler: the roll was not complete when it seemed to be.
         return replace(roll, rolled_ms=at_ms, ended_ms=None if roll.ended_ms is None else at_ms)
 
     def _after_start(self, roll: Roll) -> int:
-        """The time of the event; clocks differ, and nothing of a roll comes before its start."""
+        """The time of the event, but not before the roll's start: clocks of sources differ."""
         return max(self._cause.at_ms, roll.started_ms)
 
     def settle(self) -> None:
-        """Whether it is rolled, now that the nodes are what they are."""
+        """Updates whether the roll is complete, after all nodes of the event are applied."""
         roll = self._roll
         if roll is None or roll.ended_ms is not None:
             return
@@ -150,54 +150,56 @@ class _RollTracker:
             self._abandon(replace(roll, ended_ms=self._after_start(roll)))
             return
         if not self._arrived and self._image.authority is not Authority.LOG:
-            return  # who is not there may be on its way back: only the log tells who has left
+            return  # an absent node may be restarting: only the log shows who has left
         if any(_is_behind(key.capabilities, roll) for key in self._image.nodes.classes):
             self._roll = replace(roll, rolled_ms=None)
         elif roll.rolled_ms is None:
-            self._roll = _ended(replace(roll, rolled_ms=self._after_start(roll)))
+            self._roll = _end_if_complete(replace(roll, rolled_ms=self._after_start(roll)))
 
     def _abandon(self, roll: Roll) -> None:
-        """The roll before it goes on, if it was not abandoned itself."""
+        """Ends the roll; the previous roll continues if it was not abandoned itself."""
         before, self._before = self._before, None
         if before is None or before.state is RollState.ABANDONED:
             self._roll = roll
         else:
-            self._ended.append(self._with_way_back(roll))
+            self._ended.append(self._with_rollback_path(roll))
             self._roll = before
 
     def set_levels(self, levels: Iterable[LevelChange]) -> None:
-        """Levels go the roll's way: the first finalizes it."""
+        """Applies levels that change in the roll's direction; the first finalizes it."""
         roll = self._roll
         if roll is None or roll.state is RollState.ABANDONED:
             return
         if roll.direction is Direction.DOWNGRADE and roll.ended_ms is not None:
-            return  # lowered for another one
-        found, due = dict(roll.levels), roll.rolled_ms is not None
+            return  # lowered for another roll
+        new_levels, is_finalizing = dict(roll.levels), roll.rolled_ms is not None
         for change in levels:
             if (change.after - change.before) * roll.direction.sign > 0:
-                first, _ = found.get(change.feature, (change.before, change.after))
-                found[change.feature] = (first, change.after)
-                due = due or any(_excludes(known, change) for known in roll.old)
-        if found == roll.levels:
+                first, _ = new_levels.get(change.feature, (change.before, change.after))
+                new_levels[change.feature] = (first, change.after)
+                is_finalizing = is_finalizing or any(
+                    _excludes(capabilities, change) for capabilities in roll.old
+                )
+        if new_levels == roll.levels:
             return
-        if due and roll.finalized_ms is None:
+        if is_finalizing and roll.finalized_ms is None:
             roll = replace(roll, finalized_ms=self._after_start(roll))
-        self._roll = _ended(replace(roll, levels=found))
+        self._roll = _end_if_complete(replace(roll, levels=new_levels))
 
     def result(self) -> tuple[RollHistory, tuple[Roll, ...]]:
-        """What came of it."""
-        roll = None if self._roll is None else self._with_way_back(self._roll)
+        """The history after the event, and the rolls that ended."""
+        roll = None if self._roll is None else self._with_rollback_path(self._roll)
         last = dict([*self._last.items()][-MAX_DEPARTED:])
         return RollHistory(roll, self._before, self._lowered, last), tuple(self._ended)
 
-    def _with_way_back(self, roll: Roll) -> Roll:
-        newest = next((each.release for each in roll.nodes[::-1] if each.release), "")
-        found = rollback_path(roll.direction, self._image.features.levels, roll.old, newest)
-        return roll if found == roll.way_back else replace(roll, way_back=found)
+    def _with_rollback_path(self, roll: Roll) -> Roll:
+        newest = next((node.release for node in roll.nodes[::-1] if node.release), "")
+        path = rollback_path(roll.direction, self._image.features.levels, roll.old, newest)
+        return roll if path == roll.way_back else replace(roll, way_back=path)
 
 
-def _ended(roll: Roll) -> Roll:
-    """An upgrade ends with levels, a downgrade with nodes."""
+def _end_if_complete(roll: Roll) -> Roll:
+    """Ends an upgrade that is finalized, or a downgrade that is rolled."""
     if roll.ended_ms is not None or roll.rolled_ms is None:
         return roll
     if roll.finalized_ms is not None:
@@ -205,20 +207,20 @@ def _ended(roll: Roll) -> Roll:
     return replace(roll, ended_ms=roll.rolled_ms) if roll.direction is Direction.DOWNGRADE else roll
 
 
-def _is_among(known: Capabilities, others: Iterable[Capabilities]) -> bool:
-    return any(direction_of(known, other) is None for other in others)
+def _is_among(capabilities: Capabilities, others: Iterable[Capabilities]) -> bool:
+    return any(direction_of(capabilities, other) is None for other in others)
 
 
 def _is_joined(roll: Roll, newcomer: Capabilities) -> bool:
     return roll.state is RollState.ROLLING and _is_among(newcomer, roll.new)
 
 
-def _is_behind(known: Capabilities, roll: Roll) -> bool:
-    """Who does not tell what it runs may be behind."""
-    if not identifies_software(known):
+def _is_behind(capabilities: Capabilities, roll: Roll) -> bool:
+    """Whether a node may be behind; one that does not identify its software may be."""
+    if not identifies_software(capabilities):
         return True
-    return any(direction_of(known, new) is roll.direction for new in roll.new)
+    return any(direction_of(capabilities, new) is roll.direction for new in roll.new)
 
 
-def _excludes(known: Capabilities, change: LevelChange) -> bool:
-    return not known.ranges.of(change.feature).includes(change.after)
+def _excludes(capabilities: Capabilities, change: LevelChange) -> bool:
+    return not capabilities.ranges.of(change.feature).includes(change.after)

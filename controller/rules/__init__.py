@@ -1,7 +1,7 @@
-"""The alert rules: one file a family, and one registry.
+"""The alert rules: one file per family, and one registry.
 
-A rule looks at a cluster and at one subject and yields what it finds; `controller.alerts` compares
-that with the alerts that fire.
+A rule evaluates one subject of a cluster and yields findings; `controller.alerts` compares them
+with the firing alerts.
 """
 
 from typing import Final
@@ -42,7 +42,7 @@ _NODE_GROUNDS: Final = tuple({rule.grounds: None for rule in RULES if rule.groun
 def node_grounds(
     capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
 ) -> tuple[object, ...]:
-    """What the rules' findings about nodes with these capabilities follow from, rule by rule."""
+    """The grounds of the rules' findings about nodes with these capabilities, rule by rule."""
     return tuple(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
 
 

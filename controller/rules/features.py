@@ -19,18 +19,20 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         supported = key.capabilities.ranges.of(feature)
         if supports(key.capabilities, feature, level) is Verdict.NO and supported.maximum < level:
             below.append({"role": str(key.role), "range": [*supported], "nodes": len(members)})
-    # In an order of its own: that of the classes differs from process to process.
+    # Sorted, since the order of the classes differs between processes.
     below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
     if below:
         count = sum(item["nodes"] for item in below)
-        one = count == 1
-        nodes, them = ("node supports", "it") if one else ("nodes support", "them")
-        gone = "it if it is gone" if one else "those that are gone"
-        live = image.authority is Authority.ZOOKEEPER  # which forgets those that are gone
+        is_single = count == 1
+        nodes, them = ("node supports", "it") if is_single else ("nodes support", "them")
+        gone = "it if it is gone" if is_single else "those that are gone"
+        is_zookeeper = (
+            image.authority is Authority.ZOOKEEPER
+        )  # its registrations end with the session
         summary = (
             f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
-            f"{'live' if live else 'registered'} {nodes}: start {them} on a newer release"
-            f"{'.' if live else f', or unregister {gone}.'}"
+            f"{'live' if is_zookeeper else 'registered'} {nodes}: start {them} on a newer release"
+            f"{'.' if is_zookeeper else f', or unregister {gone}.'}"
         )
         yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
 
@@ -39,12 +41,12 @@ def _disagreement(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     feature = FeatureName(str(subject.key))
     views = context.image.disagreements.get(feature, ())
     if len(views) > 1:
-        told = "; ".join(
+        details = "; ".join(
             f"{level_name(feature, view.level)} by {', '.join(view.nodes)}" for view in views
         )
         summary = (
-            f"Nodes see different levels of {feature}: {told}. Look at the log of those that are "
-            "behind, and restart them if they do not catch up."
+            f"Nodes see different levels of {feature}: {details}. Look at the log of those that "
+            "are behind, and restart them if they do not catch up."
         )
         evidence = {"views": [{"level": view.level, "nodes": list(view.nodes)} for view in views]}
         yield Finding(summary, Severity.WARNING, evidence, feature)

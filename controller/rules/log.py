@@ -1,4 +1,4 @@
-"""Rules about the metadata log itself: it may not go backwards, and nothing in it may be missed."""
+"""Rules about the metadata log: it must not go backwards, and no part of it may be missed."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,8 +11,8 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
     image = context.image
     if image.log.offset < image.log_high:
-        # Where the log stands now is left out: it moves with every record that is read again, and
-        # each of them would be another alert.
+        # The current offset is left out: it changes with every record that is read again, and each
+        # change would be another alert.
         summary = (
             f"The metadata log went backwards: offset {image.log_high} had been committed and is "
             "gone. Find out which controller came back without its data before anything is changed."

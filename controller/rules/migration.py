@@ -21,7 +21,7 @@ from featurewatch.streams.outputs import Severity
 from featurewatch.tables.image.cluster import Authority
 
 _NAMED: Final = 10
-"""So many missing brokers are named; of more, their rough number is given."""
+"""The maximum number of missing brokers that are named; above it a coarse count is given."""
 
 
 def _under_way(context: RuleContext, subject: Subject) -> Iterable[Finding]:
@@ -51,18 +51,18 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     evidence: dict[str, object] = {"missing": len(missing)}
     if len(missing) <= _NAMED:
         ids = sorted(missing)
-        who = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+        brokers = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
         evidence["nodes"] = ids
     else:
         evidence["missing"] = coarse_count(len(missing))
-        who = f"at least {evidence['missing']} brokers"
+        brokers = f"at least {evidence['missing']} brokers"
     waits = (
         "and the migration waits for that"
         if context.image.migration == PRE_MIGRATION
         else "and they send it no metadata"
     )
     summary = (
-        f"ZooKeeper has {who} without a registration at the KRaft controllers, {waits}: set "
+        f"ZooKeeper has {brokers} without a registration at the KRaft controllers, {waits}: set "
         "zookeeper.metadata.migration.enable and the controllers' addresses there, and restart."
     )
     yield Finding(summary, Severity.WARNING, evidence)

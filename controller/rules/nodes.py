@@ -1,4 +1,4 @@
-"""Rules about one node, registered or live in ZooKeeper: does it support what is finalized?"""
+"""Rules about one node, registered or live in ZooKeeper, and the finalized levels."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -30,7 +30,7 @@ def _incompatibilities(
             yield node, item
 
 
-def _is_broken(capabilities: Capabilities, _: Levels) -> bool:
+def _has_invalid_range(capabilities: Capabilities, _: Levels) -> bool:
     return capabilities.broken
 
 
@@ -98,9 +98,9 @@ def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     for feature, supported in node.capabilities.ranges.items():
         if not supported.is_valid:
             low, high = supported
-            why = "a minimum below 0" if low < 0 else "a minimum above its maximum"
+            problem = "a minimum below 0" if low < 0 else "a minimum above its maximum"
             summary = (
-                f"{_name(node)} advertises {feature} from {low} to {high}, {why}: "
+                f"{_name(node)} advertises {feature} from {low} to {high}, {problem}: "
                 "nothing can be said of it until it registers with a valid range."
             )
             yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
@@ -126,6 +126,6 @@ NODE_RULES: Final = (
         "a node advertises a minimum above its maximum or below 0",
         SubjectKind.NODE,
         _broken_range,
-        grounds=_is_broken,
+        grounds=_has_invalid_range,
     ),
 )

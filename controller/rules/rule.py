@@ -15,7 +15,7 @@ from featurewatch.tables.image.nodes import Capabilities
 
 
 class SubjectKind(StrEnum):
-    """The kinds of things that an alert can be about."""
+    """The kinds of subjects of alerts."""
 
     NODE = "node"
     FEATURE = "feature"
@@ -28,7 +28,7 @@ class SubjectKind(StrEnum):
 
 
 class Subject(NamedTuple):
-    """One thing that alerts can be about: a node by its key, all others by their name."""
+    """The subject of an alert: a node by its key, all others by their name."""
 
     kind: SubjectKind
     key: NodeKey | str
@@ -48,9 +48,9 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition that holds: one sentence that says who must do what, and what proves it.
+    """A condition that holds: ``summary`` is one sentence with the remedy, ``evidence`` proves it.
 
-    ``evidence`` holds only what JSON has, so that it is the same after it was persisted.
+    ``evidence`` has only JSON types, so it is the same after it was persisted.
     """
 
     summary: str
@@ -70,25 +70,25 @@ class RuleContext:
 
 
 Grounds = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]
-"""What a rule's findings about a node follow from, by its capabilities and the finalized levels.
+"""The part of a node's capabilities and the finalized levels that decides a rule's findings.
 
-Falsy where there are none. Only the nodes of classes with grounds are evaluated, and at a change of
-levels those whose grounds differ by it: the cost is that of the classes, not of the nodes.
+Falsy if there can be no findings. Only nodes of classes with grounds are evaluated, and after a
+change of levels only those whose grounds changed: the cost follows the classes, not the nodes.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A named condition on subjects of one kind; ``find`` gives what it finds of one of them.
+    """A named condition on subjects of one kind; ``find`` yields the findings about a subject.
 
-    A rule with a ``timer`` is about what has lasted too long. Time is that of events, the
-    heartbeats of sources among them, so that all readers of the same events have the same alerts.
+    A rule with a ``timer`` is about a condition that exceeds its limit. Time is event time, that of
+    the sources' heartbeats included, so all readers of the same events have the same alerts.
 
-    Not every event has all nodes evaluated: a rule about nodes gives the ``grounds`` or the
-    ``timer`` by which it gets those that it may have findings of.
+    An event does not evaluate all nodes: ``grounds`` or ``timer`` select the nodes that a rule
+    about nodes may have findings about.
 
     Raises:
-        TypeError: It has neither, and so it could never fire.
+        TypeError: if the rule could never fire, as its ``grounds`` or ``timer`` do not fit.
     """
 
     name: str
@@ -113,6 +113,6 @@ class Rule:
 
 
 def coarse_count(count: int) -> int:
-    """The largest of 1, 2, 5, 10, 20, 50, … that is not above: a flood makes few alerts."""
+    """The largest of 1, 2, 5, 10, 20, 50, … up to ``count``, so that a flood makes few alerts."""
     size = int("1" + "0" * (len(str(count)) - 1))
     return next(step * size for step in (5, 2, 1) if step * size <= count)

@@ -1,4 +1,4 @@
-"""Rules about the sources: silence is not health."""
+"""Rules about sources that cannot read, and about what they could not decode."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,16 +14,16 @@ from featurewatch.controller.rules.rule import (
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Severity
 
-_BAD = (SourceState.STALLED, SourceState.SILENT)
+_FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     status = context.image.sources.get(str(subject.key))
-    if status is not None and status.state in _BAD:
+    if status is not None and status.state in _FAILED_STATES:
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
             summary += " If it was taken out of the configuration: featurewatch retire."
-        # Its position is left out: it may move all the same, and each move would be an alert.
+        # The position is left out: it may still change, and each change would be another alert.
         yield Finding(summary, Severity.CRITICAL, {"state": str(status.state)})
 
 

@@ -1,7 +1,7 @@
 """Rules about upgrades from one release to the next that were begun and not finished.
 
-Nodes of two releases are normal while a cluster is rolled, and so are levels that wait to be
-finalized. What has lasted too long was forgotten, or is blocked.
+Nodes of two releases are normal while a cluster is rolled, and so are levels that are not finalized
+yet. After the limit the upgrade is probably forgotten or blocked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,86 +36,99 @@ GHOST: Final = "ghost-registration"
 
 
 def _lasting(context: RuleContext, state: UpgradeState) -> FeatureUpgradeState | None:
-    """The state of metadata.version, if the cluster has been in ``state`` for too long.
+    """The state of metadata.version, if the cluster has been in ``state`` beyond the limit.
 
-    Clusters in ZooKeeper mode have none that counts, and reach no release by levels.
+    None in ZooKeeper mode, where levels do not belong to releases.
     """
     since = context.times.states.get(CLUSTER)
     if since is None or since.state is not state or context.image.authority is Authority.ZOOKEEPER:
         return None
-    over = context.now_ms - since.at_ms >= context.limits.upgrade_ms
-    return upgrade_state_of(context.image).features.get(METADATA_VERSION) if over else None
+    is_overdue = context.now_ms - since.at_ms >= context.limits.upgrade_ms
+    return upgrade_state_of(context.image).features.get(METADATA_VERSION) if is_overdue else None
 
 
 def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """The nodes that hold it back: those below the highest level that any node supports."""
+    """Names the nodes below the highest level that any node supports."""
     del subject
-    stand = _lasting(context, UpgradeState.MIXED)
-    behind = sorted(_behind(context, stand)) if stand is not None else []
-    if stand is None or not behind:
+    feature_state = _lasting(context, UpgradeState.MIXED)
+    behind = sorted(_behind(context, feature_state)) if feature_state is not None else []
+    if feature_state is None or not behind:
         return
     count = len(behind)
     shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
-    who = shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
+    nodes = (
+        shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
+    )
     summary = (
         f"Nodes of two releases stand beside each other for more than "
-        f"{format_duration(context.limits.upgrade_ms)}, and {who} "
+        f"{format_duration(context.limits.upgrade_ms)}, and {nodes} "
         f"hold{'s' if count == 1 else ''} metadata.version "
-        f"{level_name(METADATA_VERSION, stand.newest)} back: restart "
+        f"{level_name(METADATA_VERSION, feature_state.newest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
         "`featurewatch readiness` says what to do about each."
     )
-    evidence: dict[str, Any] = {"newest": stand.newest, "finalized": stand.finalized}
+    evidence: dict[str, Any] = {
+        "newest": feature_state.newest,
+        "finalized": feature_state.finalized,
+    }
     if count <= _NAMED:
         evidence["nodes"] = [str(key) for key in behind]
     yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _behind(context: RuleContext, stand: FeatureUpgradeState) -> Iterator[NodeKey]:
+def _behind(context: RuleContext, feature_state: FeatureUpgradeState) -> Iterator[NodeKey]:
     for key, ids in context.image.nodes.classes.items():
-        if key.capabilities.ranges.of(METADATA_VERSION).maximum < stand.newest:
+        if key.capabilities.ranges.of(METADATA_VERSION).maximum < feature_state.newest:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 
 def _forgotten(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(context, UpgradeState.READY)
-    if stand is not None:
-        now, then = (level_name(METADATA_VERSION, one) for one in (stand.finalized, stand.newest))
+    feature_state = _lasting(context, UpgradeState.READY)
+    if feature_state is not None:
+        finalized, newest = (
+            level_name(METADATA_VERSION, level)
+            for level in (feature_state.finalized, feature_state.newest)
+        )
         summary = (
-            f"An upgrade was not finished: all nodes support metadata.version {then} for more than "
-            f"{format_duration(context.limits.upgrade_ms)}, and {now} is finalized. "
+            f"An upgrade was not finished: all nodes support metadata.version {newest} for more "
+            f"than {format_duration(context.limits.upgrade_ms)}, and {finalized} is finalized. "
             "Finalize it when you do "
             "not want to go back: `featurewatch readiness` says what that changes."
         )
-        evidence = {"level": stand.finalized, "supported": stand.newest}
+        evidence = {"level": feature_state.finalized, "supported": feature_state.newest}
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
 def _partial(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    stand = _lasting(context, UpgradeState.PARTLY)
-    if stand is None:
+    feature_state = _lasting(context, UpgradeState.PARTLY)
+    if feature_state is None:
         return
-    stands, level = upgrade_state_of(context.image), stand.finalized
-    told = ", ".join(
-        f"{name} {level_name(name, stands.features[name].finalized)} instead of {default}"
-        for name, default in stands.behind.items()
+    upgrade_state, level = upgrade_state_of(context.image), feature_state.finalized
+    behind = ", ".join(
+        f"{name} {level_name(name, upgrade_state.features[name].finalized)} instead of {default}"
+        for name, default in upgrade_state.behind.items()
     )
     summary = (
         f"metadata.version {level_name(METADATA_VERSION, level)} is finalized, and other features "
-        f"are behind what a new cluster has with it: {told}. Finalize them too, or set "
+        f"are behind what a new cluster has with it: {behind}. Finalize them too, or set "
         "them aside knowingly."
     )
-    yield Finding(summary, Severity.WARNING, {"behind": dict(stands.behind)})
+    yield Finding(summary, Severity.WARNING, {"behind": dict(upgrade_state.behind)})
 
 
 def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
     key, node = subject.key, context.image.nodes.get(subject.key)
     since = context.times.offline.get(key)
-    live = context.image.authority is not Authority.LOG
-    if node is None or since is None or live or context.now_ms - since < context.limits.ghost_ms:
+    has_no_log = context.image.authority is not Authority.LOG
+    if (
+        node is None
+        or since is None
+        or has_no_log
+        or context.now_ms - since < context.limits.ghost_ms
+    ):
         return
     what = "is fenced" if key.role is Role.BROKER else _controller_is(context, key)
     release = release_of_capabilities(node.capabilities)
@@ -151,20 +164,20 @@ def _refused(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     since = context.times.refused.get(key)
     if since is None or context.now_ms - since < context.limits.refusal_ms:
         return
-    words = restart_refusal(context.image, key)
-    if words is not None:
+    refusal = restart_refusal(context.image, key)
+    if refusal is not None:
         what = (
             "will be refused at its next registration" if key.role is Role.BROKER else "will stop"
         )
         summary = (
-            f"{key.role} {key.node_id} {what}: {words.rstrip('.')}. Do not restart it before its "
+            f"{key.role} {key.node_id} {what}: {refusal.rstrip('.')}. Do not restart it before its "
             "software fits the finalized levels."
         )
-        yield Finding(summary, Severity.CRITICAL, {"refusal": words})
+        yield Finding(summary, Severity.CRITICAL, {"refusal": refusal})
 
 
 def format_duration(limit_ms: int) -> str:
-    """A limit for people, in its largest whole unit."""
+    """Formats a limit for people, in its largest whole unit."""
     for unit_ms, name in ((_HOUR_MS, "hour"), (60_000, "minute"), (1000, "second")):
         if limit_ms >= unit_ms and limit_ms % unit_ms == 0:
             count = limit_ms // unit_ms

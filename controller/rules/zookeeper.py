@@ -1,4 +1,4 @@
-"""Rules about single znodes: nothing may be missed or unreadable, and no epoch may fall."""
+"""Rules about single znodes: none is missed or unreadable, and no epoch goes backwards."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,9 +14,9 @@ def _issue(context: RuleContext, subject: Subject) -> ZnodeIssue | None:
 
 
 def _missed(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """It ends with the znode's next change of which nothing is missed, with its end, or when all of
-    ZooKeeper is read anew once more: what was missed can never be had, and the warning is of its
-    time.
+    """Ends with the next change that is read without a gap, the znode's deletion, or a resync.
+
+    Missed versions can never be recovered, so the warning does not last.
     """
     issue = _issue(context, subject)
     if issue is not None and issue.missed:
@@ -48,22 +48,22 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """It ends when the version has reached the highest one again."""
+    """Ends when the version has reached the highest one again."""
     image = context.image
     for znode, peak in image.zookeeper.regressed():
         if znode.path != subject.key:
             continue
-        # Where it stands now is left out: each step on the way back would be another alert.
-        last = image.features.provenance
-        kept = (
-            isinstance(last, ZnodeProvenance)
-            and (last.path, last.czxid) == (znode.path, znode.czxid)
-            and last.version > znode.version
+        # The current version is left out: each step up to the peak would be another alert.
+        provenance = image.features.provenance
+        is_kept = (
+            isinstance(provenance, ZnodeProvenance)
+            and (provenance.path, provenance.czxid) == (znode.path, znode.czxid)
+            and provenance.version > znode.version
         )
         what = (
             "ZooKeeper was put back to an earlier state, and the levels shown are those of the "
             "higher epoch"
-            if kept
+            if is_kept
             else "it was deleted and made anew"
         )
         summary = (
@@ -75,7 +75,7 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """Only where it took levels away: features that were never on are the state of old clusters."""
+    """Only if that removed levels: features that were never on are normal in old clusters."""
     zookeeper = context.image.zookeeper
     znode, erased = zookeeper.disabled, zookeeper.erased
     if znode is not None and erased and znode.path == subject.key:
