@@ -53,7 +53,7 @@ class FeaturesImage:
     def with_snapshot(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
-        """This image with the whole set replaced; a commit that changes no level changes nothing."""
+        """This image with the whole set of levels replaced: an absent feature is not finalized."""
         removed = {name: FeatureLevel(0) for name in self.levels if name not in levels}
         return self.with_changes({**removed, **levels}, epoch, provenance)
 
