@@ -95,7 +95,8 @@ def silent_statuses(
 ) -> list[SourceStatus]:
     """The SILENT statuses of a cluster's sources.
 
-    ``silent_s`` holds the seconds of silence by source; a source whose status is SILENT is left out.
+    ``silent_s`` holds the seconds of silence by source; a source whose status is SILENT is left
+    out.
     """
     return [
         source_status(

@@ -53,7 +53,9 @@ def cluster_of(key: str) -> tuple[ClusterId, str]:
 
 def keys_of_page(role: Role, page: int) -> list[NodeKey]:
     """The keys that share a row, by id."""
-    ids: Iterable[Any] = range(page * PAGE, (page + 1) * PAGE)  # `NodeId(...)` would cost a call per id
+    ids: Iterable[Any] = range(
+        page * PAGE, (page + 1) * PAGE
+    )  # `NodeId(...)` would cost a call per id
     return [NodeKey(role, node_id) for node_id in ids]
 
 

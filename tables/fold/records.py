@@ -151,7 +151,8 @@ def _unfence(replay: RecordReplay, data: Data) -> None:
 
 
 def _change_registration(replay: RecordReplay, data: Data) -> None:
-    """Fencing is 1, unfencing -1, no change 0; a controlled shutdown starts with 1 and never ends."""
+    """Fencing is 1, unfencing -1, no change 0; a controlled shutdown starts with 1 and never
+    ends."""
     node = replay.broker(data, "brokerId")
     fencing = data.get("fenced", 0)
     fenced = node.fenced if fencing == 0 else fencing == 1

@@ -33,7 +33,9 @@ def features_from_znode(
         if features.epoch < 0 and not features.levels:
             return features
         path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
-        return features.with_znode(Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms))
+        return features.with_znode(
+            Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms)
+        )
     provenance = znode_provenance(znode, event.seen_ms)
     content = znode.content
     if not isinstance(content, FeaturesZnode):

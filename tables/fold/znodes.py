@@ -157,7 +157,8 @@ def _under_zookeeper(
     zookeeper: ZookeeperImage,
     event: ZnodeChange | ZnodeSnapshot,
 ) -> ClusterImage:
-    """The image with ZooKeeper as the authority: its brokers are the nodes, and its levels count."""
+    """The image with ZooKeeper as the authority: its brokers are the nodes, and its levels
+    count."""
     features = features_from_znode(image.features, zookeeper, event)
     znode = zookeeper.features
     if zookeeper.disabled is not None:

@@ -67,7 +67,13 @@ def provenance_to_row(provenance: Provenance) -> tuple[Any, ...]:
     if isinstance(provenance, LogProvenance):
         return provenance.offset, provenance.leader_epoch, provenance.append_ms
     if isinstance(provenance, ZnodeProvenance):
-        return provenance.path, provenance.czxid, provenance.zxid, provenance.version, provenance.seen_ms
+        return (
+            provenance.path,
+            provenance.czxid,
+            provenance.zxid,
+            provenance.version,
+            provenance.seen_ms,
+        )
     return provenance.role, provenance.node_id, provenance.epoch, provenance.seen_ms
 
 

@@ -79,7 +79,9 @@ class ZookeeperImage:
     def disabled(self) -> Znode | None:
         """The features znode that counts, if its status is disabled."""
         znode = self.features
-        is_disabled = znode and isinstance(znode.content, FeaturesZnode) and not znode.content.enabled
+        is_disabled = (
+            znode and isinstance(znode.content, FeaturesZnode) and not znode.content.enabled
+        )
         return znode if is_disabled else None
 
     @property

@@ -13,9 +13,7 @@ def commit(offset: int, records: list[dict[str, Any]], cluster: ClusterId = CLUS
     """A commit of records; ``offset`` is that of the first."""
     last_offset = offset + len(records) - 1
     now_ms = int(time.time() * 1000)
-    return LogCommit(
-        cluster, CommitKind.BATCH, offset, last_offset, 1, now_ms, records, {}, now_ms
-    )
+    return LogCommit(cluster, CommitKind.BATCH, offset, last_offset, 1, now_ms, records, {}, now_ms)
 
 
 def levels(offset: int, finalized: dict[str, int], cluster: ClusterId = CLUSTER) -> LogCommit:

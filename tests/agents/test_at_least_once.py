@@ -1,4 +1,4 @@
-"""The tracker: what may be committed."""
+"""`OffsetTracker`: the offsets that may be committed."""
 
 import asyncio
 

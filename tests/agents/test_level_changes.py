@@ -265,7 +265,8 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
 
 
 def test_a_broker_that_unregisters_itself() -> None:
-    """As in the KIP: the alert fires with the level and is resolved by the unregistration (M-47)."""
+    """As in the KIP: the alert fires with the level and is resolved by the unregistration
+    (M-47)."""
     engine = Engine()
     engine.apply_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
     engine.apply(r.following(9))

@@ -27,7 +27,9 @@ def test_the_tables_are_the_registries() -> None:
         for metric in source.METRICS
     ]
     state_help = ("1 for the source's current state, else 0.",)
-    expected.append((source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state_help))
+    expected.append(
+        (source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state_help)
+    )
     expected += [
         (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
         for metric in worker.METRICS

@@ -63,7 +63,8 @@ def test_many_nodes_have_no_series_of_their_own() -> None:
 
 
 def test_a_cluster_that_has_not_caught_up_is_unknown() -> None:
-    """Before the source has caught up, the states of the cluster and of every feature are unknown."""
+    """Before the source has caught up, the states of the cluster and of every feature are
+    unknown."""
     engine = Engine()
     engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
     values = values_of(engine.state)

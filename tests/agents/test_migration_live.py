@@ -53,7 +53,7 @@ class MonitoredSources:
         return {a.rule for alerts in self.engine.state.firing.values() for a in alerts}
 
     async def until(self, condition: Callable[[Snapshot], bool]) -> Snapshot:
-        """The state, once it is as condition."""
+        """Waits until the state meets a condition, and returns it."""
         deadline = time.monotonic() + 60
         while not condition(state := snapshot(self.engine.state.image, 1)):
             assert time.monotonic() < deadline, (state, self.firing)
@@ -93,7 +93,9 @@ async def test_a_migration_is_seen_from_both_sides(
     cluster = await asyncio.to_thread(make_cluster, spec)
     migration, sink = ClusterMigration(cluster), MonitoredSources(ClusterId(cluster.cluster_id))
     async with running(ZookeeperSource(ZookeeperSettings(zookeeper), sink)):
-        state = await sink.until(lambda state: state.ready and state.migration.brokers_in_zookeeper == 1)
+        state = await sink.until(
+            lambda state: state.ready and state.migration.brokers_in_zookeeper == 1
+        )
         assert (state.authority, state.epoch, state.controller.node_id) == ("zookeeper", 0, 1)
         assert (state.controller.kraft_epoch, state.migration.under_way) == (-1, False)
         assert sink.firing == set()
@@ -106,7 +108,9 @@ async def test_a_migration_is_seen_from_both_sides(
 
             await asyncio.to_thread(migration.enroll_brokers)
             state = await sink.until(
-                lambda state: state.migration.state == "migration" and state.controller.kraft_epoch > 0
+                lambda state: (
+                    state.migration.state == "migration" and state.controller.kraft_epoch > 0
+                )
             )
             assert (state.controller.node_id, state.migration.kraft_controller_id) == (3001, 3001)
             assert (state.migration.brokers_in_zookeeper, state.migration.missing) == (1, ())

@@ -58,7 +58,9 @@ async def test_each_source_is_silent_by_itself() -> None:
         published.append((topic.short_name, event.source))
 
     publisher = cast("Publisher", SimpleNamespace(publish=publish))
-    detector = timers.SilenceDetector(cast("EventProcessor", processor), publisher, silent_after_s=20)
+    detector = timers.SilenceDetector(
+        cast("EventProcessor", processor), publisher, silent_after_s=20
+    )
     await detector.check(now_s=101.0, now_ms=5)
     assert published == [("zookeeper", "zookeeper")]
 

@@ -46,7 +46,7 @@ async def running(settings: WorkerSettings) -> AsyncIterator[Worker]:
 
 
 async def until(worker: Worker, condition: Callable[[ClusterImage], bool]) -> ClusterImage:
-    """The cluster's image, once it is as condition."""
+    """Waits until the cluster's image meets a condition, and returns it."""
     deadline = time.monotonic() + 60
     while (image := worker.image(CLUSTER)) is None or not condition(image):
         assert time.monotonic() < deadline, image
