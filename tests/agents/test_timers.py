@@ -41,8 +41,8 @@ def test_silence_is_published_once() -> None:
     """A silent source gets no second SILENT status until its next event."""
     silent = _state(following(3), status(SourceState.SILENT, -1)).image
     assert silent_statuses(silent, {"kraft": 60}, now_ms=5) == []
-    back = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
-    assert len(silent_statuses(back, {"kraft": 60}, now_ms=5)) == 1
+    image = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
+    assert len(silent_statuses(image, {"kraft": 60}, now_ms=5)) == 1
 
 
 async def test_each_source_is_silent_by_itself() -> None:

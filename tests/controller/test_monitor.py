@@ -54,13 +54,13 @@ def test_a_digest_covers_what_is_said_and_not_when() -> None:
     engine = Engine()
     engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
     image = engine.state.image
-    one = snapshot(image, 1).digest
-    assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == one
-    assert snapshot(Engine(engine.rows).state.image, 3).digest == one
+    digest = snapshot(image, 1).digest
+    assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == digest
+    assert snapshot(Engine(engine.rows).state.image, 3).digest == digest
     for record in (r.unfence(1), r.register(1, NEW), r.unregister(2), r.level(MV, 20)):
         other = Engine(engine.rows)
         other.apply(r.commit(9, record))
-        assert snapshot(other.state.image, 1).digest != one
+        assert snapshot(other.state.image, 1).digest != digest
 
 
 def test_an_event_again_says_nothing() -> None:

@@ -44,8 +44,8 @@ class Ensemble:
             (1, self._partition),
             (1, self._migration),
             (3, self._session_lost),
-            (1, self._put_back),
-            (1, self._trouble),
+            (1, self._restore_backup),
+            (1, self._stall),
             (1, self._too_early),
         ]
 
@@ -59,7 +59,7 @@ class Ensemble:
     def start(self) -> Iterator[Event]:
         """The source starts with a complete snapshot."""
         for act in self.random.choices((self._broker, self._levels, self._controller), k=3):
-            list(act())  # before anybody looked
+            list(act())  # before the source starts
         yield z.catching_up(self._tick())
         yield from self._read()
         yield z.following(self._tick())
@@ -97,7 +97,7 @@ class Ensemble:
     def _remember(self) -> None:
         self._past.append((self._zxid - 1, dict(self.znodes)))
 
-    # -- what happens to the cluster -----------------------------------------------------------
+    # -- actions on the cluster -----------------------------------------------------------------
 
     def _id(self) -> int:
         return self.random.randrange(self._nodes)
@@ -147,7 +147,7 @@ class Ensemble:
         else:
             yield from self._set("/migration", z.migration(self._id()).content)
 
-    # -- what happens to the source ------------------------------------------------------------
+    # -- actions on the source -------------------------------------------------------------------
 
     def _read(self) -> Iterator[Event]:
         self._readings += 1
@@ -170,7 +170,7 @@ class Ensemble:
         yield from self._read()
         yield z.following(self._tick())
 
-    def _put_back(self) -> Iterator[Event]:
+    def _restore_backup(self) -> Iterator[Event]:
         """ZooKeeper is restored from an older state: later transactions reuse its numbers."""
         if self._past and self.random.random() < 0.6:
             self._zxid, self.znodes = self.random.choice(self._past)
@@ -178,7 +178,7 @@ class Ensemble:
             self._past = [state for state in self._past if state[0] <= self._zxid]
             yield from self._session_lost()
 
-    def _trouble(self) -> Iterator[Event]:
+    def _stall(self) -> Iterator[Event]:
         yield z.status(self.random.choice((SourceState.STALLED, SourceState.SILENT)), self._tick())
         if self.random.random() < 0.7:
             yield z.following(self._tick())

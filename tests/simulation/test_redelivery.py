@@ -13,7 +13,7 @@ WINDOWS = {False: 350, True: 15}
 
 def windows(*, with_reset: bool) -> list[tuple[int, list[Event], int, int]]:
     """Histories with a window [first, end) that is delivered twice."""
-    windows = []
+    selected = []
     for seed in SEEDS:
         events = World(Random(seed)).history(steps=25)
         dice = Random(seed)
@@ -21,10 +21,10 @@ def windows(*, with_reset: bool) -> list[tuple[int, list[Event], int, int]]:
         first = max(0, end - dice.randint(1, 8))
         reset = any(isinstance(event, LogGap) and event.reset for event in events[first:end])
         if reset == with_reset:
-            windows.append((seed, events, first, end))
-        if len(windows) == WINDOWS[with_reset]:
-            return windows
-    raise AssertionError(f"only {len(windows)} windows")
+            selected.append((seed, events, first, end))
+        if len(selected) == WINDOWS[with_reset]:
+            return selected
+    raise AssertionError(f"only {len(selected)} windows")
 
 
 def given_again(events: list[Event], first: int, end: int) -> tuple[Engine, Engine]:

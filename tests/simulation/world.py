@@ -1,7 +1,7 @@
 """A small model cluster with its metadata log, and a source that follows it, all from one seed.
 
-`World.history` gives the events that the source would publish. What is true of the cluster stands
-in `nodes`, `levels` and `voters`, so that a test can compare what was found with what is.
+`World.history` returns the events that the source would publish. `nodes`, `levels` and `voters` are
+the truth, with which a test can compare an image.
 """
 
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ class World:
             (1, self._elect),
             (3, self._heartbeat),
             (1, self._source_restarts),
-            (1, self._trouble),
+            (1, self._stall),
             (1, self._jump),
             (1, self._reset),
             (2, self._answer),
@@ -90,7 +90,7 @@ class World:
         return self.now_ms
 
     def _append(self, *records: RecordJson) -> LogCommit:
-        self._end += self.random.randint(0, 2)  # NoOps make no message
+        self._end += self.random.randint(0, 2)  # NoOp records are not published
         first, now_ms = self._end, self._tick()
         self._end += len(records)
         batch = replace(
@@ -148,7 +148,7 @@ class World:
         records.sort(key=lambda item: item["type"] == "BROKER_REGISTRATION_CHANGE_RECORD")
         return records
 
-    # -- what happens to the cluster -----------------------------------------------------------
+    # -- actions on the cluster -----------------------------------------------------------------
 
     def _bootstrap(self) -> Iterator[Event]:
         yield self._status(SourceState.CATCHING_UP)
@@ -162,11 +162,11 @@ class World:
         node_id, migrating = self.random.choice(self.ids), self.random.random() < 0.3
         yield self._append(r.register(node_id, ranges, epoch=self._end + 1, migrating=migrating))
 
-    def _known(self) -> int | None:
+    def _random_node(self) -> int | None:
         return self.random.choice(sorted(self.nodes)) if self.nodes else None
 
     def _fencing(self) -> Iterator[Event]:
-        node_id = self._known()
+        node_id = self._random_node()
         if node_id is not None:
             acts = (
                 r.fence(node_id),
@@ -176,7 +176,7 @@ class World:
             yield self._append(self.random.choice(acts))
 
     def _unregister(self) -> Iterator[Event]:
-        node_id = self._known()
+        node_id = self._random_node()
         if node_id is not None:
             gone = r.unregister(node_id)
             variants = (
@@ -214,7 +214,7 @@ class World:
         if self.random.random() < 0.3:
             yield self._append(r.unreadable())
 
-    # -- what happens to the sources -----------------------------------------------------------
+    # -- actions on the source -------------------------------------------------------------------
 
     def _status(self, state: SourceState, source: str = "kraft") -> Event:
         if state is SourceState.CATCHING_UP:
@@ -230,7 +230,7 @@ class World:
             yield from self._finalize()
         yield self._status(SourceState.FOLLOWING)
 
-    def _trouble(self) -> Iterator[Event]:
+    def _stall(self) -> Iterator[Event]:
         yield self._status(self.random.choice((SourceState.STALLED, SourceState.SILENT)))
         if self.random.random() < 0.5:
             yield self._status(SourceState.CATCHING_UP)
@@ -240,13 +240,13 @@ class World:
         """The log is truncated before the source has read it: the source reads a snapshot."""
         before = self._end
         for act in self.random.choices((self._start, self._finalize, self._fencing), k=3):
-            list(act())  # happens unseen
+            list(act())  # the source does not see these
         if self._end == before:
             return
         if self.random.random() < 0.8:
             yield r.gap(before, self._end - 1, seen_ms=self._tick())
         if self.random.random() < 0.3:
-            yield from self._chunks()[:-1]  # the source dies in the middle, and begins again
+            yield from self._chunks()[:-1]  # the source crashes in the middle and restarts
             if self.random.random() < 0.7:
                 list(self._finalize())
         self.unreadable = False

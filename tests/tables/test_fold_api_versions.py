@@ -68,10 +68,10 @@ def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:
     """A crash may persist the node of a response without its levels: the response then counts
     again."""
     event = r.answer(1, NEW, {MV: 21}, 50, 10)
-    whole = fold_all([event])
-    half = fold_all([r.answer(1, NEW, {}, -1, 10)])
-    assert dict(fold_all([event], half).features.levels) == {MV: 21}
-    assert fold(whole, event)[0] is whole
+    complete = fold_all([event])
+    partial = fold_all([r.answer(1, NEW, {}, -1, 10)])
+    assert dict(fold_all([event], partial).features.levels) == {MV: 21}
+    assert fold(complete, event)[0] is complete
 
 
 def test_silent_and_gone() -> None:

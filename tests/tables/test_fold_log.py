@@ -205,12 +205,12 @@ def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
 
 def test_a_gap_is_bridged_by_a_snapshot() -> None:
     """The gap stays until the snapshot is complete; published again afterwards it is skipped."""
-    lost, whole = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
+    lost, complete = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
     image = fold_all([r.commit(5, r.level(MV, 21)), lost])
     assert image.gap == "lost"
-    image = fold_all([whole], image)
+    image = fold_all([complete], image)
     assert image.gap == ""
-    assert fold_all([lost, whole], image) == image
+    assert fold_all([lost, complete], image) == image
 
 
 def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
@@ -244,11 +244,11 @@ def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() ->
 def test_trouble_before_the_end_is_not_readiness(state: SourceState) -> None:
     """A source that stalls while catching up has published a part; one that followed,
     everything."""
-    half = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
-    assert not half.ready
-    whole = fold_all([r.following(1), r.status(state, 1)], half)
-    assert whole.ready
-    assert not fold_all([r.catching_up(1)], whole).ready
+    partial = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
+    assert not partial.ready
+    complete = fold_all([r.following(1), r.status(state, 1)], partial)
+    assert complete.ready
+    assert not fold_all([r.catching_up(1)], complete).ready
 
 
 @given(parts=some.partitions_of(12), records=st.lists(some.records, min_size=12, max_size=12))

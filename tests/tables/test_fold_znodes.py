@@ -38,11 +38,9 @@ def test_a_broker_is_its_znode() -> None:
     assert (node.epoch, node.fenced, node.capabilities.ranges) == (10, False, {TV: (0, 2)})
     assert node.provenance == ZnodeProvenance("/brokers/ids/1", 10, 13, 3, 500)
     assert (image.authority, image.ready) == (Authority.ZOOKEEPER, True)
-    recreated_node = fold_all([z.change(z.broker(1, {}, 60), 60, recreated=True)], image).nodes.get(
-        ONE
-    )
-    assert recreated_node is not None
-    assert recreated_node.incarnation != node.incarnation
+    recreated = fold_all([z.change(z.broker(1, {}, 60), 60, recreated=True)], image).nodes.get(ONE)
+    assert recreated is not None
+    assert recreated.incarnation != node.incarnation
 
 
 def test_nothing_counts_before_the_first_whole_reading() -> None:
@@ -92,9 +90,9 @@ def test_unreadable_is_not_removed() -> None:
     assert after.features is image.features
     assert delta.levels == ()
     assert after.zookeeper.issues[z.FEATURE].unreadable == "not JSON"
-    healed = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
-    assert (healed.features.epoch, healed.features.revision) == (9, 1)
-    assert len(healed.zookeeper.issues) == 0
+    cleared = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
+    assert (cleared.features.epoch, cleared.features.revision) == (9, 1)
+    assert len(cleared.zookeeper.issues) == 0
 
 
 def test_of_an_unreadable_broker_nothing_is_known() -> None:
@@ -114,12 +112,16 @@ def test_a_lower_epoch_of_one_life_never_counts() -> None:
     image = watched(z.features({MV: 3}, 5, 7))
     lower = z.features({MV: 2}, 5, 6)
     assert fold(image, z.change(lower, 60))[0].features is image.features
-    put_back = fold_all(z.reading("s2", [lower], 40), image)
-    assert put_back.features is image.features
-    assert [(znode.version, peak) for znode, peak in put_back.zookeeper.regressed()] == [(6, 7)]
-    anew = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
-    assert (dict(anew.features.levels), anew.features.epoch) == ({MV: 2}, 0)
-    assert [(znode.version, peak) for znode, peak in anew.zookeeper.regressed()] == [(0, 7)]
+    restored = fold_all(z.reading("s2", [lower], 40), image)
+    assert restored.features is image.features
+    assert [
+        (znode.version, max_version) for znode, max_version in restored.zookeeper.regressed()
+    ] == [(6, 7)]
+    recreated = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
+    assert (dict(recreated.features.levels), recreated.features.epoch) == ({MV: 2}, 0)
+    assert [
+        (znode.version, max_version) for znode, max_version in recreated.zookeeper.regressed()
+    ] == [(0, 7)]
 
 
 def test_what_was_read_before_is_passed_over() -> None:
@@ -169,15 +171,17 @@ def test_who_is_the_controller() -> None:
 def test_the_log_outranks_zookeeper() -> None:
     """When the log is read its nodes are the nodes; the brokers of ZooKeeper stay beside them."""
     image = watched(z.broker(1, NEW, 10), z.broker(2, NEW, 11), z.features({TV: 2}, 5))
-    half, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
-    assert (half.authority, half.ready, len(half.nodes)) == (Authority.LOG, False, 2)
+    partial, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
+    assert (partial.authority, partial.ready, len(partial.nodes)) == (Authority.LOG, False, 2)
     assert {key.node_id for key in delta.znodes} == {1, 2}
-    whole = fold_all([r.following(5)], half)
-    assert (len(whole.nodes), len(whole.znodes), whole.ready) == (1, 2, True)
-    assert dict(whole.features.levels) == {MV: 21}
-    assert set(whole.unregistered) == {2}
-    after = fold_all([z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], whole)
-    assert after.features is whole.features
+    complete = fold_all([r.following(5)], partial)
+    assert (len(complete.nodes), len(complete.znodes), complete.ready) == (1, 2, True)
+    assert dict(complete.features.levels) == {MV: 21}
+    assert set(complete.unregistered) == {2}
+    after = fold_all(
+        [z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], complete
+    )
+    assert after.features is complete.features
     assert (len(after.znodes), len(after.unregistered)) == (1, 0)
 
 
@@ -208,9 +212,9 @@ def history(seed: int) -> list[Event]:
     return Ensemble(Random(seed), lambda: next(time)).history(steps=20)
 
 
-def split_anew(events: Sequence[Event], dice: Random) -> list[Event]:
+def split_chunks(events: Sequence[Event], dice: Random) -> list[Event]:
     """The same events with each snapshot cut into other chunks; times stay."""
-    events_out: list[Event] = []
+    split_events: list[Event] = []
     names = count()
     for name, group in groupby(
         events,
@@ -219,16 +223,16 @@ def split_anew(events: Sequence[Event], dice: Random) -> list[Event]:
         parts = [*group]
         first = parts[0]
         if not isinstance(first, ZnodeSnapshot) or first.index or not _whole(parts):
-            events_out += parts
+            split_events += parts
             continue
         znodes = [znode for part in parts for znode in getattr(part, "znodes", ())]
         dice.shuffle(znodes)
         chunks = dice.randint(1, 5)
-        events_out += [
+        split_events += [
             replace(part, seen_ms=first.seen_ms)
             for part in z.reading(name, znodes, first.zxid, chunks=chunks)
         ]
-    return events_out
+    return split_events
 
 
 def _whole(parts: Sequence[Event]) -> bool:
@@ -238,11 +242,11 @@ def _whole(parts: Sequence[Event]) -> bool:
 
 def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     """The same events with windows repeated, each since the last complete snapshot began."""
-    events_out: list[Event] = []
+    repeated_events: list[Event] = []
     since: list[Event] = []
     parts: list[ZnodeSnapshot] = []
     for event in events:
-        events_out.append(event)
+        repeated_events.append(event)
         if isinstance(event, ZnodeSnapshot):
             parts = [*(part for part in parts if part.reading == event.reading), event]
             if event.last and [part.index for part in parts] == [*range(event.index + 1)]:
@@ -250,8 +254,8 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
         elif isinstance(event, ZnodeChange):
             since = [*since, event]
         if since and dice.random() < 0.4:
-            events_out += since[dice.randrange(len(since)) :]
-    return events_out
+            repeated_events += since[dice.randrange(len(since)) :]
+    return repeated_events
 
 
 def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
@@ -268,7 +272,7 @@ def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
 def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
     """Any cut of a snapshot into chunks, and any order of its znodes, give the same image."""
     events = history(seed)
-    expected, actual = run_engine(events), run_engine(split_anew(events, dice))
+    expected, actual = run_engine(events), run_engine(split_chunks(events, dice))
     assert actual[0].state.image == expected[0].state.image
     assert actual[1] == expected[1]
 

@@ -20,8 +20,8 @@ def test_hash_of_strings() -> None:
 def test_features_in_a_request() -> None:
     """The order in which a controller processes the features of one request."""
     names = ["streams.version", "metadata.version", "kraft.version", "group.version"]
-    wanted = ["group.version", "kraft.version", "metadata.version", "streams.version"]
-    assert hash_map_order(names) == hash_map_order(reversed(names)) == wanted
+    expected = ["group.version", "kraft.version", "metadata.version", "streams.version"]
+    assert hash_map_order(names) == hash_map_order(reversed(names)) == expected
     assert hash_map_order(["BB", "Aa"]) == ["BB", "Aa"]  # one bucket: as they came
 
 

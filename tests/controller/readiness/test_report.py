@@ -163,15 +163,15 @@ def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> 
 
 def test_unknown_is_never_yes() -> None:
     """Not caught up, a gap, an unreadable record, a stale source, an invalid range."""
-    whole = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
-    assert assess_readiness(whole, NEW).verdict is YES
+    complete = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
+    assert assess_readiness(complete, NEW).verdict is YES
     behind = fold_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
     assert assess_readiness(behind, NEW).verdict is UNKNOWN
     assert assess_readiness(behind, NEW).state is UpgradeState.UNKNOWN
-    assert assess_readiness(replace(whole, gap="lost"), NEW).verdict is UNKNOWN
+    assert assess_readiness(replace(complete, gap="lost"), NEW).verdict is UNKNOWN
     torn = fold_all([*cluster(*controllers(*["4.3"] * 3)), r.commit(60, r.unreadable())])
     assert assess_readiness(torn, NEW).verdict is UNKNOWN
-    old = assess_readiness(whole, NEW, now_ms=100_000)
+    old = assess_readiness(complete, NEW, now_ms=100_000)
     assert (old.verdict, "99 s ago" in old.reasons[0]) == (UNKNOWN, True)
     broken = image(*controllers(*["4.3"] * 3), *nodes("4.3"), r.register(5, {MV: (9, 3)}))
     report = assess_readiness(broken, None, {MV: FeatureLevel(30)})
@@ -198,14 +198,16 @@ def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
 
 def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
     """Without a log the model uses the controller's own responses."""
-    every = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
+    responders = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
     events = [
         r.answer(node, ranges("4.3"), {MV: 30}, 9, 100 + at, role=role)
-        for at, (node, role) in enumerate(every)
+        for at, (node, role) in enumerate(responders)
     ]
-    led = replace(r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3)
+    status = replace(
+        r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3
+    )
     report = assess_readiness(
-        fold_all([*events, led]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
+        fold_all([*events, status]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
     )
     assert report.said is not None
     assert (report.said.controller, report.said.assumed) == (2, False)
@@ -259,12 +261,12 @@ def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
 
 def test_what_is_not_known_now_has_no_beginning() -> None:
     """The time of a state that was left is not reported for the unknown state."""
-    known = image(*controllers("4.3"), *nodes("4.3", "3.9"))
+    cluster_image = image(*controllers("4.3"), *nodes("4.3", "3.9"))
     times = replace(
         NO_TIMES, states=NO_TIMES.states.set(CLUSTER, StateSince(UpgradeState.MIXED, 77))
     )
-    assert assess_readiness(known, NEW, times=times).since_ms == 77
-    lost = fold_all([r.catching_up(50, seen_ms=900)], known)
+    assert assess_readiness(cluster_image, NEW, times=times).since_ms == 77
+    lost = fold_all([r.catching_up(50, seen_ms=900)], cluster_image)
     report = assess_readiness(lost, NEW, times=times)
     assert (report.state, report.since_ms) == (UpgradeState.UNKNOWN, -1)
 
@@ -374,30 +376,40 @@ def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
 def test_kraft_version_waits_for_every_voters_word() -> None:
     """Only voters of 4.1 or later report to a leader of such a release, and absent ones do not; the
     refusal names no voter."""
-    wanted = {KV: FeatureLevel(1)}
-    report = assess_readiness(image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, wanted)
+    target_levels = {KV: FeatureLevel(1)}
+    report = assess_readiness(
+        image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, target_levels
+    )
     assert (report.verdict, report.blockers) == (NO, ())
     assert "start controller 2 on that" in report.reasons[0]
     assert report.said is not None
     assert "because not all of the voters support it" in report.said.refusals[0]
-    every = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
+    cluster_image = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
     answers = [
         r.answer(id_, ranges("4.1"), {MV: 21}, 9, 100 + id_, role=Role.CONTROLLER) for id_ in VOTERS
     ]
-    heard = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)], every)
-    never = fold_all([*answers[:2], r.following(0, source="api-versions", seen_ms=300)], every)
-    assert "controller 3 does not answer" in assess_readiness(never, None, wanted).reasons[0]
+    with_answers = fold_all(
+        [*answers, r.following(0, source="api-versions", seen_ms=300)], cluster_image
+    )
+    never = fold_all(
+        [*answers[:2], r.following(0, source="api-versions", seen_ms=300)], cluster_image
+    )
+    assert "controller 3 does not answer" in assess_readiness(never, None, target_levels).reasons[0]
     assert (
-        assess_readiness(heard, None, wanted).verdict,
-        assess_readiness(heard, None, wanted).reasons,
+        assess_readiness(with_answers, None, target_levels).verdict,
+        assess_readiness(with_answers, None, target_levels).reasons,
     ) == (
         YES,
         (),
     )
-    away = assess_readiness(fold_all([r.silent(3, 200, role=Role.CONTROLLER)], heard), None, wanted)
-    assert away.verdict is UNKNOWN
-    assert "controller 3 does not answer" in away.reasons[0]
-    older = assess_readiness(led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, wanted)
+    after_silence = assess_readiness(
+        fold_all([r.silent(3, 200, role=Role.CONTROLLER)], with_answers), None, target_levels
+    )
+    assert after_silence.verdict is UNKNOWN
+    assert "controller 3 does not answer" in after_silence.reasons[0]
+    older = assess_readiness(
+        led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, target_levels
+    )
     assert older.verdict is YES, "before 4.1 no leader waits for it"
 
 

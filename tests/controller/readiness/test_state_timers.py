@@ -222,8 +222,8 @@ def history() -> Iterable[Event]:
 
 def test_the_same_is_said_after_a_crash_at_any_row() -> None:
     """Killed after each number of rows of each event: the times, and so the alerts, are equal."""
-    whole = watching(*history())
-    rules = {id_.split("/")[1] for id_, _ in whole.published if "/firing/" in id_}
+    uninterrupted = watching(*history())
+    rules = {id_.split("/")[1] for id_, _ in uninterrupted.published if "/firing/" in id_}
     assert rules >= {"ghost-registration", "finalization-partial", "registration-refused"}
     for at, event in enumerate(history()):
         for rows in range(4):
@@ -232,8 +232,10 @@ def test_the_same_is_said_after_a_crash_at_any_row() -> None:
                 if number == at:
                     engine.apply(event, rows_written=rows, offset=number)
                 engine.apply(event, offset=number)
-            assert engine.state.times == whole.state.times, (at, rows)
-            assert {id_ for id_, _ in engine.published} == {id_ for id_, _ in whole.published}, (
+            assert engine.state.times == uninterrupted.state.times, (at, rows)
+            assert {id_ for id_, _ in engine.published} == {
+                id_ for id_, _ in uninterrupted.published
+            }, (
                 at,
                 rows,
             )

@@ -280,26 +280,24 @@ def test_every_step_of_the_grammar_is_read() -> None:
 
 def test_levels_by_name_and_by_release() -> None:
     """A release means its newest level; ``release=`` all features of its defaults."""
-    (name, release, every) = (
-        parse(f"upgrade:{one}")
-        for one in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
+    (name, release, defaults) = (
+        parse(f"upgrade:{setting}")
+        for setting in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
     )
     assert isinstance(name, UpdateLevels)
     assert isinstance(release, UpdateLevels)
-    assert isinstance(every, UpdateLevels)
+    assert isinstance(defaults, UpdateLevels)
     assert [step.updates[0].level for step in (name, release)] == [17, 19]
-    assert {update.feature: update.level for update in every.updates} == {
+    assert {update.feature: update.level for update in defaults.updates} == {
         "metadata.version": 25,
         "group.version": 1,
         "kraft.version": 1,
         "transaction.version": 2,
     }
-    assert {
-        parse(f"upgrade:metadata.version={level_name}").updates[0].level
-        for level_name in releases()
-    } == {  # type: ignore[union-attr]
-        release_.newest(METADATA_VERSION) for release_ in releases().values()
-    }
+    for release_name, known_release in releases().items():
+        step = parse(f"upgrade:metadata.version={release_name}")
+        assert isinstance(step, UpdateLevels)
+        assert step.updates[0].level == known_release.newest(METADATA_VERSION)
 
 
 def test_a_document_of_steps() -> None:
@@ -321,7 +319,7 @@ def test_a_document_of_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("lose", "'lose' is no step"),
         ("melt:broker-1", "there is no 'melt', but upgrade, downgrade,"),

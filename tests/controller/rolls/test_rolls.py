@@ -204,9 +204,11 @@ def test_answers_that_leave_features_out_are_no_other_software() -> None:
         ({}, {}, None),
     ],
 )
-def test_the_direction_of_a_change(before: Ranges, after: Ranges, wanted: Direction | None) -> None:
+def test_the_direction_of_a_change(
+    before: Ranges, after: Ranges, expected: Direction | None
+) -> None:
     """metadata.version decides, then all features if they agree, then the removed ones."""
-    assert direction_of(capabilities_of(before), capabilities_of(after)) is wanted
+    assert direction_of(capabilities_of(before), capabilities_of(after)) is expected
 
 
 def test_releases_by_their_ranges() -> None:
