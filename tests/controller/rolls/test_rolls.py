@@ -194,7 +194,7 @@ def test_answers_that_leave_features_out_are_no_other_software() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "wanted"),
+    ("before", "after", "expected"),
     [
         (OLD, NEW, Direction.UPGRADE),
         (NEW, OLD, Direction.DOWNGRADE),
