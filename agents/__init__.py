@@ -1,1 +1,1 @@
-"""What is said live: the Faust app, one agent an input topic, and what runs beside them."""
+"""The live worker: the Faust app, one agent for each input topic, timers and metrics."""

@@ -11,18 +11,21 @@ from featurewatch.streams.net.security import from_properties
 from featurewatch.tables.faust_table import RowTable
 
 
-def create_app(settings: WorkerSettings, ledger: OffsetTracker) -> AtLeastOnceApp:
-    """The app of a worker; must be called in the event loop in which it will run."""
+def create_app(settings: WorkerSettings, tracker: OffsetTracker) -> AtLeastOnceApp:
+    """The Faust app of a worker, which commits the offsets of ``tracker``.
+
+    Must be called in the event loop in which the app will run. Creates the worker's data directory.
+    """
     directory = settings.data_directory / settings.worker_id
     directory.mkdir(parents=True, exist_ok=True)
     store = "memory://" if settings.store == "memory" else "rocksdb://?driver=rocksdict"
     return AtLeastOnceApp(
         settings.app_id,
-        ledger=ledger,
+        tracker=tracker,
         autodiscover=False,
         broker=[f"kafka://{server}" for server in settings.bus.bootstrap_servers.split(",")],
         broker_credentials=_credentials(settings.bus),
-        # Faust's defaults wait a minute for a worker that was killed.
+        # With Faust's defaults the group waits a minute for a worker that was killed.
         consumer_group_instance_id=f"{settings.app_id}-{settings.worker_id}",
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 4,
@@ -34,10 +37,10 @@ def create_app(settings: WorkerSettings, ledger: OffsetTracker) -> AtLeastOnceAp
         Table=RowTable,
         table_standby_replicas=0,
         topic_partitions=settings.bus.partitions,
-        # We make the topics ourselves, with equal partition counts and the right policies.
+        # `ensure_topics` creates the topics, with equal partition counts and the right policies.
         topic_allow_declare=False,
         topic_disable_leader=True,
-        # Its pages would show tables to everyone; ours are elsewhere.
+        # Faust's pages would show the tables to everyone; `serve_health` has the worker's own.
         web_enabled=False,
         worker_redirect_stdouts=False,
     )

@@ -1,13 +1,13 @@
-"""Faust, held to three promises that its own book-keeping does not keep.
+"""A Faust app that processes each message at least once, which Faust alone does not guarantee.
 
-An offset is committed only after the desk has finished its event and all that the event led to is
-on the bus. Faust acknowledges an event also when its agent was cancelled in the middle, and skips
-and acknowledges events that arrive while a rebalance goes on; so what is committed is taken from
-the `OffsetTracker`, and not from Faust's acknowledgements.
+An offset is committed only after its event was processed and the bus has acknowledged everything
+that the event produced. Faust acknowledges an event also when its agent was cancelled in the
+middle, and skips and acknowledges events that arrive during a rebalance; so the committed offsets
+come from the `OffsetTracker` and not from Faust's acknowledgements.
 
-No event is passed over. After a recovery Faust lets its fetcher run before it has sought the
-committed offsets; what comes between the two may be dropped. `_Recovery` stops the flow first, and
-the ledger notices a hole.
+No event is skipped. After a recovery Faust lets its fetcher run before it seeks the committed
+offsets, and may drop messages that arrive in between. `_Recovery` stops the flow first, and
+`EventProcessor` detects a hole in the offsets.
 
 Commits wait until the bus has all rows and outputs: Faust calls the producer's flush before each.
 """
@@ -22,74 +22,76 @@ from faust.transport.drivers import aiokafka as driver
 
 
 class IncompleteEventError(RuntimeError):
-    """An event was broken off in the middle: its offset must not be committed."""
+    """An event was not processed to its end: its offset must not be committed."""
 
 
 class SkippedOffsetsError(RuntimeError):
-    """Events were passed over: the process must end and read them from the last commit on."""
+    """Events were skipped: the process must end and restart from the last commit."""
 
 
 class OffsetTracker:
-    """What was finished, by partition: the next offset of each that has to come.
+    """The next offset of each partition; all offsets before it are processed.
 
-    ``flush`` waits until the bus has everything that was sent.
+    ``flush`` waits until the bus has acknowledged everything that was sent.
     """
 
     def __init__(self, flush: Callable[[], Awaitable[None]]) -> None:
         self._flush = flush
         self._next: dict[Any, int] = {}
-        self._broken_off = False
+        self._has_failed = False
 
     def reset(self) -> None:
-        """The partitions were assigned anew: each begins at what is committed of it."""
+        """Forgets all offsets, after a new assignment: each partition starts at its last commit."""
         self._next.clear()
 
     def next_offset(self, partition: Any) -> int | None:
-        """The offset that has to come next, and the one to commit (None: nothing was finished)."""
+        """The offset expected next, which is also the one to commit (None: none was processed)."""
         return self._next.get(partition)
 
     def mark_processed(self, partition: Any, offset: int) -> None:
-        """An offset was worked on; those before it, too."""
+        """Marks an offset, and all before it, as processed."""
         self._next[partition] = offset + 1
 
     def fail(self) -> None:
-        """An event could not be finished; nothing is committed any more by this process."""
-        self._broken_off = True
+        """Forbids all further commits of this process: an event was not processed to its end."""
+        self._has_failed = True
 
     async def wait_acknowledged(self) -> None:
-        """Waits until all that was sent has arrived.
+        """Waits until the bus has acknowledged everything that was sent.
 
         Raises:
-            UnfinishedError: An event was broken off.
+            IncompleteEventError: An event was not processed to its end.
         """
-        if self._broken_off:
+        if self._has_failed:
             raise IncompleteEventError("an event was broken off: its offset is not committed")
         await self._flush()
 
 
 class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
     async def perform_seek(self) -> None:
-        """Where nothing was committed yet, too: Faust leaves the position where it happens to be,
-        which may be behind messages that it fetched and dropped during a rebalance.
+        """Seeks the committed offset, or the start of a partition that has no commit yet.
+
+        Faust leaves the position of such a partition as it is, which may be after messages that it
+        fetched and dropped during a rebalance.
         """
         await super().perform_seek()
-        fresh = [
+        uncommitted = [
             tp
             for tp in self.assignment()
             if not self._is_changelog_tp(tp) and self._committed_offset.get(tp) is None
         ]
-        if fresh:
-            await self.seek_wait(await self.earliest_offsets(*fresh))
+        if uncommitted:
+            await self.seek_wait(await self.earliest_offsets(*uncommitted))
 
     def _new_offset(self, tp: Any) -> int | None:
-        super()._new_offset(tp)  # it forgets the acknowledgements that it has counted
-        tracker: OffsetTracker = self.app.ledger
+        super()._new_offset(tp)  # clears the acknowledgements that Faust has counted
+        tracker: OffsetTracker = self.app.tracker
         return tracker.next_offset(tp)
 
 
 class _Producer(driver.Producer):  # type: ignore[misc]  # faust is not typed
     async def flush(self) -> None:
-        tracker: OffsetTracker = self.app.ledger
+        tracker: OffsetTracker = self.app.tracker
         await tracker.wait_acknowledged()
         await super().flush()
 
@@ -101,7 +103,7 @@ class _Transport(driver.Transport):  # type: ignore[misc]  # faust is not typed
 
 class _Recovery(Recovery):  # type: ignore[misc]  # faust is not typed
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        self.app.consumer.stop_flow()  # what it calls resumes it, after it has sought
+        self.app.consumer.stop_flow()  # the call below resumes it after the seek
         await super().on_recovery_completed(generation_id)
 
 
@@ -116,19 +118,19 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
 
 
 class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
-    """A Faust app that commits by a `OffsetTracker`."""
+    """A Faust app that commits the offsets of its ``tracker``."""
 
-    def __init__(self, *args: Any, ledger: OffsetTracker, **settings: Any) -> None:
-        self.ledger = ledger
+    def __init__(self, *args: Any, tracker: OffsetTracker, **settings: Any) -> None:
+        self.tracker = tracker
         super().__init__(*args, TableManager=_TableManager, **settings)
 
     def committed(self, partition: Any) -> int | None:
-        """The committed offset of a partition of ours (None: nothing was committed yet)."""
+        """The committed offset of an assigned partition (None: there is no commit yet)."""
         offset: int | None = self.consumer._committed_offset.get(partition)
         return offset
 
     async def log_start(self, partition: Any) -> int:
-        """The first offset that a partition still has."""
+        """The first offset that a partition still has; one request to the bus."""
         offsets = await self.consumer.earliest_offsets(partition)
         return int(offsets[partition])
 

@@ -1,4 +1,4 @@
-"""The agents: one an input topic, each of which hands what comes to the processor."""
+"""The Faust agents: one for each input topic, which passes its messages to the processor."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def register_agent(
 ) -> None:
     """Registers the agent of an input topic; ``full_name`` is the topic's, with its prefix.
 
-    It reads bytes as they come, since the processor does the decoding.
+    The agent reads raw bytes, since the processor does the decoding.
     """
 
     async def agent(stream: Any) -> None:
@@ -23,5 +23,5 @@ def register_agent(
         full_name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
     )
     # Faust keeps agents by name. Concurrency is 1: with more, Faust commits past messages that are
-    # still being worked on.
+    # still being processed.
     app.agent(source, name=topic.short_name, concurrency=1)(agent)

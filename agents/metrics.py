@@ -1,4 +1,4 @@
-"""The worker's metrics: what it did is counted, what it knows is read at the scrape."""
+"""The worker's metrics: its work is counted, the clusters' states are read at each scrape."""
 
 from collections import Counter as Counts
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,10 +48,10 @@ __all__ = ["METRICS", "WorkerMetricDef", "WorkerMetrics"]
 
 
 class WorkerMetrics:
-    """Counts what the worker does, and shows what it knows.
+    """Counts the worker's messages and exposes the states of its clusters.
 
-    Of clusters of more than ``node_series`` nodes, the single nodes have no series of their own:
-    ten thousand of them would have a hundred thousand.
+    In a cluster of more than ``node_series`` nodes, single nodes have no series of their own: ten
+    thousand nodes would have a hundred thousand series.
     """
 
     def __init__(self, node_series: int = 200) -> None:
@@ -67,15 +67,15 @@ class WorkerMetrics:
         )
         self._changes = Counter(CHANGES.name, CHANGES.about, CHANGES.labels, registry=self.registry)
 
-    def observe(self, topic: Topic, outcome: StepResult, seconds: float) -> None:
-        """One message was taken in, in so many seconds."""
+    def observe(self, topic: Topic, result: StepResult, seconds: float) -> None:
+        """Counts one processed message, its duration in seconds and its level changes."""
         self._events.labels(topic.short_name).inc()
         self._seconds.labels(topic.short_name).observe(seconds)
-        for change in outcome.changes:
+        for change in result.changes:
             self._changes.labels(change.cluster, change.feature, str(change.kind)).inc()
 
     def expose(self, states: Mapping[ClusterId, MonitorState]) -> None:
-        """Shows these states, as they will be at each scrape."""
+        """Registers the gauges of these states, which are read at each scrape."""
         self.registry.register(_States(states, self._node_series))
 
 
@@ -127,41 +127,44 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
 
 
 def _of_features(state: MonitorState) -> Iterator[Value]:
-    """Levels by feature, and what the nodes of a role have in common; it costs the classes."""
+    """Levels by feature, and the range that all nodes of a role support.
+
+    The cost follows the number of capability classes, not of nodes.
+    """
     image = state.image
-    known = {METADATA_VERSION, KRAFT_VERSION, *upgrade_state_of(image).features}
-    for feature in sorted(known):
+    features = {METADATA_VERSION, KRAFT_VERSION, *upgrade_state_of(image).features}
+    for feature in sorted(features):
         yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
     for role in Role:
-        found = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
-        for feature in sorted({name for ranges in found for name in ranges}):
-            supported = [ranges.of(feature) for ranges in found]
+        role_ranges = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
+        for feature in sorted({name for ranges in role_ranges for name in ranges}):
+            supported = [ranges.of(feature) for ranges in role_ranges]
             yield SUPPORTED_MIN, (role, feature), max(bounds.minimum for bounds in supported)
             yield SUPPORTED_MAX, (role, feature), min(bounds.maximum for bounds in supported)
 
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:
     image = state.image
-    stands = upgrade_state_of(image)
-    now = stands.state if image.ready else UpgradeState.UNKNOWN
-    for one in UpgradeState:
-        yield STATE, (one,), float(one is now)
+    upgrade = upgrade_state_of(image)
+    current = upgrade.state if image.ready else UpgradeState.UNKNOWN
+    for upgrade_state in UpgradeState:
+        yield STATE, (upgrade_state,), float(upgrade_state is current)
     since = state.times.states.get(CLUSTER)
     if since is not None:
         yield STATE_SINCE, (), since.at_ms / 1000
-    for feature, stand in stands.features.items():
-        unknown = stand.state is UpgradeState.UNKNOWN or not image.ready
-        behind = sum(
+    for feature, status in upgrade.features.items():
+        is_unknown = status.state is UpgradeState.UNKNOWN or not image.ready
+        blocker_count = sum(
             len(members)
             for key, members in image.nodes.classes.items()
-            if key.capabilities.ranges.of(feature).maximum < stand.newest
+            if key.capabilities.ranges.of(feature).maximum < status.newest
         )
         yield (
             UPGRADABLE,
             (feature,),
-            -1 if unknown else float(stand.state is not UpgradeState.MIXED),
+            -1 if is_unknown else float(status.state is not UpgradeState.MIXED),
         )
-        yield BLOCKERS, (feature,), behind
+        yield BLOCKERS, (feature,), blocker_count
 
 
 def _of_nodes(image: ClusterImage) -> Iterator[Value]:

@@ -1,8 +1,8 @@
 """Runs `controller.input_messages.process` on messages, publishes outputs, persists states.
 
-In this order: process (pure), publish (and wait until the bus has it all), persist (the rows, in
-order). After a crash between any two of them the same message is processed again, and what is
-published again has the same keys.
+In this order: process (pure), publish (and wait until the bus has all outputs), persist (the rows,
+in order). After a crash between any two of these the same message is processed again, and outputs
+that are published again have the same keys.
 """
 
 import asyncio
@@ -42,52 +42,55 @@ class EventProcessor:
         bus: BusSettings,
         publisher: Publisher,
         changelog: str,
-        meters: WorkerMetrics,
+        metrics: WorkerMetrics,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
         self.last_seen: dict[tuple[ClusterId, str], float] = {}
-        """When a cluster's last message came on an input topic, by cluster and short name of the
+        """The time of a cluster's last message on an input topic, by cluster and short name of the
         topic, on the monotonic clock, in seconds."""
         self.dirty: set[ClusterId] = set()
         """The clusters whose newest state has not been published."""
         self._bus = bus
         self._publisher = publisher
         self._app = app
-        self._ledger: OffsetTracker = app.ledger
+        self._tracker: OffsetTracker = app.tracker
         self._changelog = changelog
-        self._meters = meters
+        self._metrics = metrics
         self._monotonic = monotonic
         self._limits = limits
-        # Agents of different topics share the states: one event at a time.
-        self._turn = asyncio.Lock()
+        # The agents of all topics share the states: one message at a time.
+        self._lock = asyncio.Lock()
 
     def restore(
         self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]
     ) -> None:
-        """Restores the states of the clusters owned now from the rows of a recovered table."""
-        self._ledger.reset()
+        """Restores the states of the clusters for which ``owned`` is true from a recovered table.
+
+        Resets the offsets: each partition continues at its last commit.
+        """
+        self._tracker.reset()
         restored = states_of_rows((key.decode(), value) for key, value in rows)
         self.states.clear()
         self.states.update((name, state) for name, state in restored.items() if owned(name))
-        everywhere = ((name, topic.short_name) for name in self.states for topic in INPUTS)
-        self.last_seen = dict.fromkeys(everywhere, self._monotonic())
+        inputs = ((name, topic.short_name) for name in self.states for topic in INPUTS)
+        self.last_seen = dict.fromkeys(inputs, self._monotonic())
         self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
 
     async def process(self, topic: Topic, event: Any, table: Any) -> None:
-        """Processes one message of an input topic, whatever is in it.
+        """Processes one message of an input topic, whatever it contains.
 
-        Anything unexpected ends the process at once, before the offset can be committed.
+        An unexpected error ends the process at once, before the offset can be committed.
         """
         finished = False
         try:
-            async with self._turn:
+            async with self._lock:
                 if await self._is_due(event.message):
                     await self._process(topic, _input_message(event.message), table)
-                    self._ledger.mark_processed(event.message.tp, event.message.offset)
+                    self._tracker.mark_processed(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
             raise
@@ -96,15 +99,15 @@ class EventProcessor:
             exit_now()
         finally:
             if not finished:
-                self._ledger.fail()
+                self._tracker.fail()
 
     async def _is_due(self, message: Any) -> bool:
-        """Whether a message has still to be processed; false: it was processed before.
+        """Whether a message is still to be processed; false: it was processed before.
 
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
         """
-        expected = self._ledger.next_offset(message.tp)
+        expected = self._tracker.next_offset(message.tp)
         if expected is None:
             expected = self._app.committed(message.tp)
         if expected is None:
@@ -123,21 +126,21 @@ class EventProcessor:
         self.last_seen[cluster, topic.short_name] = self._monotonic()
         await self._publish(result)
         await self._persist(result.before, result.step, message.partition, table)
-        self._meters.observe(topic, result.step, self._monotonic() - began_s)
+        self._metrics.observe(topic, result.step, self._monotonic() - began_s)
 
     def _state_of(self, cluster: ClusterId) -> MonitorState:
         return self.states.get(cluster) or MonitorState.of(cluster)
 
     async def _publish(self, result: ProcessResult) -> None:
-        letter = result.dead_letter
-        if letter is not None:
-            LOG.error("%s: %s: kept in the dead letters", letter.place, letter.reason)
-            await (await self._publisher.publish(DEAD_LETTERS, letter))
-        sent = [
+        dead_letter = result.dead_letter
+        if dead_letter is not None:
+            LOG.error("%s: %s: kept in the dead letters", dead_letter.place, dead_letter.reason)
+            await (await self._publisher.publish(DEAD_LETTERS, dead_letter))
+        deliveries = [
             await self._publisher.send(self._bus.topic(topic_of(output)), encode_output(output))
             for output in result.step.outputs
         ]
-        for delivery in sent:
+        for delivery in deliveries:
             await delivery
 
     async def _persist(
@@ -158,14 +161,14 @@ class EventProcessor:
 
 
 def exit_now() -> None:
-    """Ends the process without Faust's orderly stop, which would commit what was not finished."""
+    """Ends the process without Faust's orderly stop, which would commit unprocessed messages."""
     logging.shutdown()
     sys.stderr.flush()
     os._exit(70)  # EX_SOFTWARE
 
 
 def _input_message(message: Any) -> InputMessage:
-    """A message of Faust, whose times are in seconds."""
+    """The input message of a Faust message, whose timestamp is in seconds."""
     time_ms = round(message.timestamp * 1000)
     position = (message.topic, message.partition, message.offset)
     return InputMessage(*position, time_ms, message.key, message.value)

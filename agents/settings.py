@@ -12,7 +12,7 @@ Store = Literal["memory", "rocksdb"]
 
 
 def default_directory() -> Path:
-    """Where a worker keeps what is its own, by the XDG rules."""
+    """The default directory of a worker's local data, by the XDG rules."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "featurewatch"
 
@@ -21,11 +21,12 @@ def default_directory() -> Path:
 class WorkerSettings:
     """How a worker runs.
 
-    ``worker_id`` is its static membership in the consumer group: a worker that was killed is back
+    ``worker_id`` is its static membership in the consumer group: a worker that was killed rejoins
     at once under the same id, and two running workers must have different ones. ``silent_after_s``
-    is how long a source may say nothing before an alert fires. ``limits`` is how long an upgrade
-    may lie unfinished or a registration be without a node; the pipeline judges again what was
-    judged here, and must be given the same. ``node_series`` is the number of nodes up to which a
+    is how long a source may publish nothing before an alert fires. ``stuck_after_s`` is how long
+    processed messages may stay uncommitted before the process ends. ``limits`` is how long an
+    upgrade may stay unfinished or a registration be without a node; the pipeline evaluates the same
+    rules and must get the same limits. ``node_series`` is the number of nodes up to which a
     cluster's metrics name each of them.
     """
 
@@ -42,5 +43,5 @@ class WorkerSettings:
 
     @property
     def app_id(self) -> str:
-        """The consumer group, and the prefix of the changelog."""
+        """The name of the consumer group, and the prefix of the changelog topic."""
         return f"{self.bus.prefix}-worker"

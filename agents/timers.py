@@ -1,6 +1,6 @@
-"""What the worker does by the clock: it publishes newest states and detects silent sources.
+"""The worker's periodic work: publishing states, detecting silent sources, the watchdog.
 
-The times of the clocks are arguments: ``now_ms`` is milliseconds since the Unix epoch, ``now_s``
+Clock readings are arguments: ``now_ms`` is milliseconds since the Unix epoch, ``now_s``
 seconds on the monotonic clock.
 """
 
@@ -24,9 +24,9 @@ LOG: Final = logging.getLogger("featurewatch.worker")
 async def publish_states(
     processor: EventProcessor, bus: BusSettings, publisher: Publisher, now_ms: int
 ) -> None:
-    """Publishes the newest state of each cluster in which something changed since the last time.
+    """Publishes the newest state of each cluster that changed since the last call.
 
-    Not with each event: a snapshot costs what the cluster holds.
+    Not after each event: the cost of a snapshot follows the size of the cluster.
     """
     clusters, processor.dirty = processor.dirty, set()
     for cluster in clusters:
@@ -37,9 +37,9 @@ async def publish_states(
 
 
 class SilenceDetector:
-    """Publishes that a source is silent, as an event of its own on the source's topic.
+    """Publishes a SILENT status of each silent source, as an event on the source's topic.
 
-    An event, and not an alert, so that whoever reads the topic again comes to the same alerts.
+    It is an event and not an alert, so that replaying the topic leads to the same alerts.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class SilenceDetector:
         self._silent_after_s = silent_after_s
 
     async def check(self, now_s: float, now_ms: int) -> None:
-        """Checks each source of each cluster once."""
+        """Checks each source of each cluster once: monotonic seconds, and epoch milliseconds."""
         for state in list(self._processor.states.values()):
             for status in silent_statuses(state.image, self._silent_s(state.image, now_s), now_ms):
                 await self._publisher.publish(topic_of_source(status.source), status)
 
     def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
-        """The sources that were silent for too long, with the seconds."""
+        """The seconds of silence of each source that was silent for too long, by source."""
         silent = {}
         for name in image.sources:
             topic = topic_of_source(name).short_name
@@ -93,7 +93,11 @@ def source_status(
 def silent_statuses(
     image: ClusterImage, silent_s: Mapping[str, float], now_ms: int
 ) -> list[SourceStatus]:
-    """The statuses of a cluster's sources that sent nothing for so many seconds each."""
+    """The SILENT statuses of a cluster's sources.
+
+    ``silent_s`` holds the seconds of silence by source; a source whose status is SILENT is left
+    out.
+    """
     return [
         source_status(
             image.cluster,
@@ -108,10 +112,10 @@ def silent_statuses(
 
 
 class Watchdog:
-    """Ends the process when messages are processed and their offsets are not committed.
+    """Ends the process when messages are read and their offsets are not committed.
 
-    Faust can come into a state in which it never commits again; the worker that replaces this one
-    goes on from the last commit.
+    Faust can get into a state in which it never commits again; the worker that replaces this one
+    continues from the last commit. ``stuck_after_s`` is in seconds.
     """
 
     def __init__(
@@ -121,20 +125,22 @@ class Watchdog:
         self._stuck_after_s = stuck_after_s
         self._last: dict[Any, tuple[int | None, float]] = {}
 
-    def check(self, read: Mapping[Any, int | None], now: float) -> None:
-        """Compares what was read with what was committed; ``now`` is monotonic, in seconds."""
+    def check(self, read: Mapping[Any, int | None], now_s: float) -> None:
+        """Compares the last read offset of each partition with its committed offset."""
         committed = self._committed()
         for partition, offset in read.items():
-            done = committed.get(partition)
-            before, since = self._last.get(partition, (None, now))
-            behind = offset is not None and (done is None or done <= offset)
-            if not behind or done != before:
-                self._last[partition] = (done, now)
-            elif now - since > self._stuck_after_s:
+            committed_offset = committed.get(partition)
+            last_offset, since_s = self._last.get(partition, (None, now_s))
+            is_behind = offset is not None and (
+                committed_offset is None or committed_offset <= offset
+            )
+            if not is_behind or committed_offset != last_offset:
+                self._last[partition] = (committed_offset, now_s)
+            elif now_s - since_s > self._stuck_after_s:
                 LOG.critical(
                     "stopping: %s was read to %s and is committed to %s for %.0f s",
-                    *(partition, offset, done, now - since),
+                    *(partition, offset, committed_offset, now_s - since_s),
                 )
                 exit_now()
             else:
-                self._last[partition] = (before, since)
+                self._last[partition] = (last_offset, since_s)

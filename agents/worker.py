@@ -1,4 +1,4 @@
-"""The worker: topics, publisher, app, agents, timers, put together and run."""
+"""Assembles and runs the worker: topics, publisher, app, agents and timers."""
 
 import asyncio
 import time
@@ -22,12 +22,12 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
 from featurewatch.tables.image.cluster import ClusterImage
 
-_BEHIND: Final = 100
-"""Messages that a worker may be behind and still be ready: they come in while it works."""
+_READY_LAG: Final = 100
+"""The lag, in messages, up to which a worker counts as ready: new messages arrive all the time."""
 
 
 class Worker:
-    """One worker process's work; ``await run()`` until `stop` is called or something fails."""
+    """A worker; ``await run()`` returns after `stop` and raises when something fails."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
@@ -45,29 +45,29 @@ class Worker:
         return image.log.offset if image is not None else -1
 
     def image(self, cluster: ClusterId) -> ClusterImage | None:
-        """What is known of a cluster (None: nothing)."""
+        """The image of a cluster (None: this worker has none)."""
         state = self._processor and self._processor.states.get(cluster)
         return state.image if state else None
 
     def stop(self) -> None:
-        """Asks for an orderly end: what was begun is finished, and committed."""
+        """Requests an orderly end: the current messages are processed and committed."""
         self._stop.set()
 
     def not_ready_reasons(self) -> list[str]:
-        """What the worker has not got to yet, in words; nothing: it is ready."""
+        """The reasons why the worker is not ready yet, as text; an empty list: it is ready."""
         if not self.ready.is_set():
             return ["the tables are being recovered"]
         consumer = self._app.consumer
-        trouble = self._publisher.error if self._publisher is not None else None
-        behind = [trouble] if trouble is not None else []
+        error = self._publisher.error if self._publisher is not None else None
+        reasons = [error] if error is not None else []
         for topic in INPUTS:
             name = self.settings.bus.topic(topic)
             for partition in sorted(tp for tp in consumer.assignment() if tp.topic == name):
                 end, read = consumer.highwater(partition), consumer._read_offset[partition]
-                left = (end or 0) - (read + 1 if read is not None else 0)
-                if end is None or left > _BEHIND:
-                    behind.append(f"{name} partition {partition.partition}: {left} messages left")
-        return behind
+                lag = (end or 0) - (read + 1 if read is not None else 0)
+                if end is None or lag > _READY_LAG:
+                    reasons.append(f"{name} partition {partition.partition}: {lag} messages left")
+        return reasons
 
     async def run(self) -> None:
         """Runs until it is stopped.
@@ -80,8 +80,7 @@ class Worker:
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
         async with Publisher(settings.bus) as publisher:
             self._publisher = publisher
-            ledger = OffsetTracker(publisher.flush)
-            app = self._app = create_app(settings, ledger)
+            app = self._app = create_app(settings, OffsetTracker(publisher.flush))
             processor = EventProcessor(
                 app,
                 settings.bus,
@@ -142,11 +141,11 @@ def _now_ms() -> int:
 
 
 def serve_health(worker: Worker, host: str, port: int) -> HealthServer:
-    """Serves the views of a worker; ready once it has read its topics to their end."""
+    """Serves a worker's metrics and readiness; ready once it has read its topics to their end."""
 
     def readiness() -> tuple[bool, dict[str, Any]]:
-        waiting = worker.not_ready_reasons()
-        return not waiting, {"ready": not waiting, "waiting": waiting}
+        reasons = worker.not_ready_reasons()
+        return not reasons, {"ready": not reasons, "waiting": reasons}
 
     views = HealthViews(lambda: generate_latest(worker.metrics.registry), readiness)
     return HealthServer(views, port=port, host=host)

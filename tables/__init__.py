@@ -1,5 +1,5 @@
-"""What is known of a cluster: the frozen image, its delta, where both come from, and the fold.
+"""The state of a cluster: the frozen image, its delta, their provenance, and the fold.
 
 ``image', delta = fold(image, event)`` is one pure function; the live agents, replay and every other
-engine call it. The Faust tables that keep images over restarts are defined beside it.
+engine call it. The Faust table that persists the images is defined in `faust_table`.
 """

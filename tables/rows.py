@@ -1,13 +1,13 @@
-"""An image as rows of a table, and back: the form in which it outlives the process.
+"""Converts an image to rows of a table and back; the rows persist it across restarts.
 
-Rows are written so that their *order* keeps an image whole. The rows of one event come nodes first
-and the cluster's own row, which holds the place in the log, after them; so whatever prefix of the
-rows survives a crash, the place never claims more than the rows hold, and the event is taken in
-again. Only rows that the cluster's row has made void are deleted after it: each row of a reading
-anew has the serial number of its reading, and counts only while that one goes on.
+The *order* of the rows keeps an image consistent. The rows of one event start with the nodes; the
+cluster's own row, which holds the log offset, comes after them. So whatever prefix of the rows
+survives a crash, the offset never covers more than the rows hold, and the event is applied again.
+Only rows that the cluster's row has made void are deleted after it: each row of a resync has the
+serial number of the resync, and counts only while that resync goes on.
 
-A row of nodes holds `PAGE` neighbours by id: one changed node costs one small row, and ten thousand
-nodes are read back in a second.
+A row of nodes is a page of up to `PAGE` nodes with adjacent ids: one changed node costs one small
+row, and ten thousand nodes are restored in a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,16 +22,16 @@ from featurewatch.tables.image.nodes import NO_NODES, Node, NodesImage
 from featurewatch.tables.image.zookeeper import ZnodeResync
 
 PAGE: Final = 16
-"""Nodes in a row. Measured: below, recovery grows; above, a single change does."""
+"""Nodes per row. Measured: fewer make recovery slower, more make a single change slower."""
 
 Row = tuple[str, bytes | None]
 """A key and its value; None deletes the row."""
 
 AnyResync = Resync | ZnodeResync | None
-"""What is being read anew, of the log or of ZooKeeper."""
+"""A resync of the log or of ZooKeeper (None: none goes on)."""
 
-_Pick = Callable[[ClusterImage], NodesImage | None]
-_FAMILIES: Final[Mapping[str, _Pick]] = {
+_NodesGetter = Callable[[ClusterImage], NodesImage | None]
+_FAMILIES: Final[Mapping[str, _NodesGetter]] = {
     "nodes": lambda image: image.nodes,
     "answers": lambda image: image.answers,
     "pending": lambda image: None if image.resync is None else image.resync.nodes,
@@ -46,22 +46,27 @@ def row_key(cluster: ClusterId, name: str) -> str:
 
 
 def cluster_of(key: str) -> tuple[ClusterId, str]:
-    """The cluster of a row's key, and the row's name."""
+    """The cluster of a row's key, and the row's name; the inverse of `row_key`."""
     cluster, _, name = key.partition("|")
     return ClusterId(cluster.replace("%7C", "|").replace("%25", "%")), name
 
 
 def keys_of_page(role: Role, page: int) -> list[NodeKey]:
     """The keys that share a row, by id."""
-    ids: Iterable[Any] = range(page * PAGE, (page + 1) * PAGE)  # `NodeId` costs a call for each
+    ids: Iterable[Any] = range(
+        page * PAGE, (page + 1) * PAGE
+    )  # `NodeId(...)` would cost a call per id
     return [NodeKey(role, node_id) for node_id in ids]
 
 
 def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelta) -> list[Row]:
-    """The rows that an event changes, in the order in which they must be written."""
+    """The rows that an event changes, in the order in which they must be written.
+
+    ``delta`` must be what turns ``before`` into ``after``.
+    """
     if after is before:
         return []
-    touched = {
+    changed_keys = {
         "nodes": delta.nodes,
         "answers": delta.answers,
         "pending": delta.pending,
@@ -69,7 +74,7 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
         "reading": delta.reading,
     }
     rows: list[Row] = []
-    for family, keys in touched.items():
+    for family, keys in changed_keys.items():
         if keys:
             rows.extend(_pages(after, family, _FAMILIES[family](after), keys))
     rows.append((row_key(after.cluster, "cluster"), orjson.dumps(after.to_row())))
@@ -79,49 +84,55 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
 
 
 def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage:
-    """The image that rows hold; ``rows`` maps names, as `cluster_of` gives them, to values."""
-    head = orjson.loads(rows["cluster"]) if "cluster" in rows else None
-    pending = {"pending": head and head["resync"], "reading": head and head.get("reading")}
-    tags = {family: found["serial"] for family, found in pending.items() if found}
+    """The image that rows hold; ``rows`` maps names, as `cluster_of` gives them, to values.
+
+    Without the cluster's own row the image has nodes and answers only.
+    """
+    cluster_row = orjson.loads(rows["cluster"]) if "cluster" in rows else None
+    resyncs = {
+        "pending": cluster_row and cluster_row["resync"],
+        "reading": cluster_row and cluster_row.get("reading"),
+    }
+    serials = {family: resync["serial"] for family, resync in resyncs.items() if resync}
     nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}
     for name, value in rows.items():
         family = name.partition("/")[0]
         if family in nodes:
-            tag, members = orjson.loads(value)
-            if tag == tags.get(family):
+            serial, members = orjson.loads(value)
+            if serial == serials.get(family):
                 role = Role(name.split("/")[1])
                 nodes[family].extend(Node.from_row(role, member) for member in members)
-    images = {family: NodesImage.of(found) for family, found in nodes.items()}
-    if head is None:
+    images = {family: NodesImage.of(members) for family, members in nodes.items()}
+    if cluster_row is None:
         return ClusterImage(cluster, nodes=images["nodes"], answers=images["answers"])
-    return ClusterImage.from_row(cluster, head, images)
+    return ClusterImage.from_row(cluster, cluster_row, images)
 
 
 def _void_pages(
     after: ClusterImage, family: str, old: AnyResync, new: AnyResync, written: Iterable[NodeKey]
 ) -> Iterator[Row]:
-    """Deletes the pages of a reading anew that ended, or whose place another one took."""
+    """Deletes the pages of a resync that ended or was replaced by another one."""
     if old is None or (new is not None and new.serial == old.serial):
         return
-    kept = {(key.role, key.node_id // PAGE) for key in written}
+    rewritten = {(key.role, key.node_id // PAGE) for key in written}
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in old.nodes.nodes):
-        if (role, page) not in kept:
+        if (role, page) not in rewritten:
             yield row_key(after.cluster, f"{family}/{role}/{page}"), None
 
 
 def _pages(
     image: ClusterImage, family: str, nodes: NodesImage | None, keys: Iterable[NodeKey]
 ) -> Iterator[Row]:
-    known = NO_NODES.nodes if nodes is None else nodes.nodes
+    members = NO_NODES if nodes is None else nodes
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in keys):
-        found = [known.get(key) for key in keys_of_page(role, page)]
-        members = [node.to_row() for node in found if node is not None]
+        page_nodes = [members.get(key) for key in keys_of_page(role, page)]
+        node_rows = [node.to_row() for node in page_nodes if node is not None]
         key = row_key(image.cluster, f"{family}/{role}/{page}")
-        yield key, orjson.dumps((_tag(image, family), members)) if members else None
+        yield key, orjson.dumps((_serial(image, family), node_rows)) if node_rows else None
 
 
-def _tag(image: ClusterImage, family: str) -> int | None:
-    """Which reading anew nodes belong to: those of one that came to nothing count no more."""
-    anew: Mapping[str, AnyResync] = {"pending": image.resync, "reading": image.reading}
-    found = anew.get(family)
-    return None if found is None else found.serial
+def _serial(image: ClusterImage, family: str) -> int | None:
+    """The serial number of the resync that a family of rows belongs to (None: to no resync)."""
+    resyncs: Mapping[str, AnyResync] = {"pending": image.resync, "reading": image.reading}
+    resync = resyncs.get(family)
+    return None if resync is None else resync.serial

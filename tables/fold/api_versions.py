@@ -1,4 +1,4 @@
-"""The fold of what stands on ``featurewatch.api-versions``."""
+"""Applies the events of the topic ``featurewatch.api-versions``."""
 
 from dataclasses import replace
 
@@ -21,22 +21,22 @@ Folded = tuple[ClusterImage, ClusterDelta]
 
 
 def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
-    """Takes in what a node says; it is the registration where nothing else is followed."""
+    """Applies a node's ApiVersions response; it is the registration if there is no other source."""
     node = _node(event)
     before = image.answers.get(node.key) or image.nodes.get(node.key)
-    if before is not None and _heard_ms(before) > event.seen_ms:
+    if before is not None and _seen_ms(before) > event.seen_ms:
         return image, SKIPPED
-    if before is not None and _heard_ms(before) == event.seen_ms:
-        # Taken in before; but after a crash perhaps the node only, and not yet the levels.
+    if before is not None and _seen_ms(before) == event.seen_ms:
+        # Applied before; but after a crash perhaps only the node was persisted, and not the levels.
         node = before
-    if _outranked(image):
+    if _has_higher_authority(image):
         if node is before:
             return image, SKIPPED
         changes = {node.key: node}
         return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
             answers=changes
         )
-    features = _adopted(image, event)
+    features = _with_levels(image, event)
     if node is before and features is image.features and image.authority is Authority.ANSWERS:
         return image, SKIPPED
     after = replace(
@@ -50,14 +50,14 @@ def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
 
 
 def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
-    """Takes in that a node does not answer, or is no longer listed."""
+    """Applies that a node does not respond, or is no longer listed."""
     key = NodeKey(event.role, event.node_id)
-    as_answer = _outranked(image)
-    before = (image.answers if as_answer else image.nodes).get(key)
-    if before is None or _heard_ms(before) >= event.seen_ms:
+    is_answer = _has_higher_authority(image)
+    before = (image.answers if is_answer else image.nodes).get(key)
+    if before is None or _seen_ms(before) >= event.seen_ms:
         return image, SKIPPED
     changes = {key: None if event.gone else before._replace(silent=True)}
-    if as_answer:
+    if is_answer:
         return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
             answers=changes
         )
@@ -65,7 +65,7 @@ def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
 
 
 def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
-    """Takes in that nodes see different levels of a feature, or agree again."""
+    """Applies that nodes report different levels of a feature, or agree again."""
     if len(event.views) < 2:
         disagreements = image.disagreements
         if event.feature in disagreements:
@@ -75,7 +75,7 @@ def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     return replace(image, disagreements=disagreements), NOTHING
 
 
-def _outranked(image: ClusterImage) -> bool:
+def _has_higher_authority(image: ClusterImage) -> bool:
     return image.authority in (Authority.LOG, Authority.ZOOKEEPER)
 
 
@@ -93,26 +93,26 @@ def _node(event: NodeAnswer) -> Node:
     )
 
 
-def _heard_ms(node: Node) -> int:
+def _seen_ms(node: Node) -> int:
     return node.provenance.seen_ms if isinstance(node.provenance, AnswerProvenance) else -1
 
 
-def _adopted(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
-    """The finalized levels after an answer: the highest epoch wins, brokers before controllers.
+def _with_levels(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
+    """The finalized levels after a response: the highest epoch wins, brokers before controllers.
 
-    An answer counts only if its epoch is 0 or more (KIP-778). A broker's epoch is the highest
-    offset of its image, a controller's the offset of the last change, so the two do not compare:
-    once a broker has spoken controllers are not asked. One way they do: a broker whose image ends
-    before a change that a controller has told of does not know that change yet.
+    A response counts only if its epoch is 0 or more (KIP-778). A broker's epoch is the highest
+    offset of its image and a controller's the offset of the last change, so the two are not
+    comparable: after a broker's response those of controllers are ignored. In one direction they
+    are: a broker whose image ends before a change that a controller reported has not applied it.
     """
     if event.epoch < 0:
         return image.features
-    known = image.features.provenance
-    if isinstance(known, AnswerProvenance):
-        if known.role is Role.BROKER and event.role is Role.CONTROLLER:
+    provenance = image.features.provenance
+    if isinstance(provenance, AnswerProvenance):
+        if provenance.role is Role.BROKER and event.role is Role.CONTROLLER:
             return image.features
-        if event.epoch < known.epoch:
+        if event.epoch < provenance.epoch:
             return image.features
-    provenance = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
+    answer = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
     levels = Map({name: level for name, level in event.finalized.items() if level > 0})
-    return image.features.with_snapshot(levels, event.epoch, provenance)
+    return image.features.with_snapshot(levels, event.epoch, answer)

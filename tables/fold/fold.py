@@ -1,4 +1,4 @@
-"""The fold: ``image', delta = fold(image, event)``, the one way in which knowledge changes."""
+"""The fold, ``image', delta = fold(image, event)``: every change of an image goes through it."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -39,15 +39,15 @@ from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER
 
 
 def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
-    """The image after an event, and what the event changed. Pure; the given image stays.
+    """Applies one event: returns the next image, and what the event changed. Pure.
 
-    An event that was taken in before changes nothing. Its cost follows what it changes, not the
-    size of the cluster; only a snapshot costs what it holds, and so does the event with which
-    another source becomes the authority.
+    An event that was applied before changes nothing. The cost follows what the event changes, not
+    the size of the cluster; only the end of a resync, and the event with which another source
+    becomes the authority, cost as much as the cluster holds.
     """
     after, delta = _fold(image, event)
     if image.authority is Authority.ANSWERS and after.authority is not Authority.ANSWERS:
-        # What nodes said of themselves stays known, beside what is registered.
+        # The responses of the nodes stay in the image, beside the registrations.
         after = replace(after, answers=image.nodes)
         delta = replace(delta, answers=image.nodes.nodes)
     if after.authority is not Authority.LOG:
@@ -82,45 +82,45 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
 
 
 def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage:
-    """The image with the brokers counted anew that the delta touches, beside a log."""
+    """The image of a log with ``unregistered`` updated for the brokers of the delta."""
     if not (delta.nodes or delta.znodes) or not (image.znodes.nodes or image.unregistered):
         return image
-    found = image.unregistered.mutate()
+    unregistered = image.unregistered.mutate()
     for key in {*delta.nodes, *delta.znodes}:
         if key.role is Role.BROKER and image.is_unregistered(key):
-            found[key.node_id] = None
+            unregistered[key.node_id] = None
         elif key.role is Role.BROKER:
-            found.pop(key.node_id, None)
-    return replace(image, unregistered=found.finish())
+            unregistered.pop(key.node_id, None)
+    return replace(image, unregistered=unregistered.finish())
 
 
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
-    """The image after a message on a topic that could not be read at all."""
+    """The image after a message that could not be decoded; ``place`` and ``reason`` are text."""
     unreadable = count_unreadable(image.unreadable, "MESSAGE", place, reason)
     return replace(image, unreadable=unreadable)
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
-    """A source's word; when the log is read to its end again, a reading from its start is complete.
+    """Applies a source's status, which may end a resync from the start of the log.
 
-    The word *following* alone does not say so: a source that was following when the log went
-    backwards may keep the word for a moment while it reads.
+    The state *following* alone does not end it: a source that was following when the log went
+    backwards may report that state for a moment longer. The status must be at the high watermark.
     """
     if event.state is SourceState.RETIRED:
         return _without_source(image, event.source)
     image = image.with_source(event)
-    reading_log = image.resync is not None and image.resync.reads_log
-    at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
-    following = event.state is SourceState.FOLLOWING and at_end
-    if event.source == Authority.LOG and following and reading_log:
+    is_log_resync = image.resync is not None and image.resync.reads_log
+    is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
+    is_following = event.state is SourceState.FOLLOWING and is_at_end
+    if event.source == Authority.LOG and is_following and is_log_resync:
         return end_resync(image)
     return image, NOTHING
 
 
 def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:
-    """The image without a source that will not come back, and without what only it told.
+    """The image without a retired source, and without what only that source published.
 
-    What the source of authority told stays as the last that is known; it is not ready then.
+    What the source of authority published stays, but the image is not ready any more.
     """
     if source not in image.sources:
         return image, SKIPPED
@@ -130,7 +130,7 @@ def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, Clu
     if source == image.authority:
         return after, NOTHING
     if source == Authority.ZOOKEEPER:
-        gone: dict[NodeKey, Node | None] = dict.fromkeys(image.znodes.nodes)
+        removed: dict[NodeKey, Node | None] = dict.fromkeys(image.znodes.nodes)
         after = replace(
             after,
             znodes=NO_NODES,
@@ -138,8 +138,8 @@ def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, Clu
             zookeeper=NO_ZOOKEEPER,
             reading=None,
         )
-        return after, ClusterDelta(znodes=gone)
+        return after, ClusterDelta(znodes=removed)
     if source == Authority.ANSWERS:
-        gone = dict.fromkeys(image.answers.nodes)
-        return replace(after, answers=NO_NODES, disagreements=Map()), ClusterDelta(answers=gone)
+        removed = dict.fromkeys(image.answers.nodes)
+        return replace(after, answers=NO_NODES, disagreements=Map()), ClusterDelta(answers=removed)
     return after, NOTHING

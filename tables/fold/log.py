@@ -1,4 +1,4 @@
-"""The fold of what stands on ``featurewatch.metadata-log``."""
+"""Applies the events of the topic ``featurewatch.metadata-log``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,23 +28,23 @@ from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
-_TOLD: Final = frozenset({*REPLAYS, UNREADABLE})
-"""The types of records that change the image, or what is known to be unreadable."""
+_APPLIED_TYPES: Final = frozenset({*REPLAYS, UNREADABLE})
+"""The record types that change the image, or its count of unreadable records."""
 
 
 def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
-    """Takes in a committed batch or transaction, unless its place was passed before."""
+    """Applies a committed batch or transaction, unless its last offset was applied before."""
     image = _under_log(image)
     if event.last_offset <= image.log.offset:
         return image, SKIPPED
     provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
     resync = image.resync
     if resync is not None and resync.reads_log:
-        resync, replay = _resynced(resync, event.records, provenance)
+        resync, replay = _continue_resync(resync, event.records, provenance)
         features, nodes, unreadable = image.features, image.nodes, image.unreadable
         delta = ClusterDelta(pending=replay.nodes)
     else:
-        # A snapshot that was begun and not ended counts for nothing: its source started over.
+        # A resync from an unfinished snapshot is dropped: its source has restarted.
         resync = None
         replay = RecordReplay(image.nodes, provenance)
         unreadable = _replay_all(replay, event.records, image.unreadable)
@@ -66,10 +66,10 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
 
 
 def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
-    """Takes in a part of a snapshot; the last one makes it what is known.
+    """Applies one chunk of a snapshot; the last chunk ends the resync.
 
-    A snapshot that lies behind what is known changes nothing, and neither does a repeated chunk. A
-    chunk that does not follow the one before is counted as unreadable.
+    A snapshot that ends before the last applied offset changes nothing, and neither does a repeated
+    chunk. A chunk that does not follow the previous one is counted as unreadable.
     """
     image = _under_log(image)
     if event.end_offset - 1 <= image.log.offset:
@@ -82,7 +82,7 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     if event.index < resync.next_index:
         return image, SKIPPED
     provenance = LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)
-    resync, replay = _resynced(resync, event.records, provenance)
+    resync, replay = _continue_resync(resync, event.records, provenance)
     after = replace(
         image,
         quorum=_quorum(image.quorum, replay, event.leader_epoch),
@@ -91,14 +91,14 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     )
     if not event.last:
         return after, ClusterDelta(pending=replay.nodes)
-    high = max(image.log_high, provenance.offset)
-    return end_resync(replace(after, log=provenance, log_high=high))
+    log_high = max(image.log_high, provenance.offset)
+    return end_resync(replace(after, log=provenance, log_high=log_high))
 
 
 def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
-    """Takes in that a stretch of the log is lost, or that the log itself went backwards.
+    """Applies that a range of the log is lost, or that the log itself went backwards.
 
-    A stretch that a snapshot has bridged since is not lost.
+    A range that a snapshot has covered since changes nothing.
     """
     image = _under_log(image)
     if event.reset:
@@ -109,7 +109,7 @@ def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
 
 
 def end_resync(image: ClusterImage) -> Folded:
-    """Makes what was read anew the known; the delta holds what really differs."""
+    """Replaces nodes and levels by those of the resync; the delta holds the real differences."""
     resync = image.resync
     if resync is None:
         return image, NOTHING
@@ -134,8 +134,8 @@ def end_resync(image: ClusterImage) -> Folded:
 def _under_log(image: ClusterImage) -> ClusterImage:
     """The image with the log as its authority.
 
-    What answers or ZooKeeper told before stays until the log has been read to its end; the brokers
-    that ZooKeeper knows are kept beside it from now on.
+    What ApiVersions or ZooKeeper provided stays until the log has been read to its end; the brokers
+    of ZooKeeper stay in ``znodes`` from then on.
     """
     if image.authority is Authority.LOG:
         return image
@@ -143,7 +143,7 @@ def _under_log(image: ClusterImage) -> ClusterImage:
     return after if image.authority is Authority.NONE else after.start_resync()
 
 
-def _resynced(
+def _continue_resync(
     resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
 ) -> tuple[Resync, RecordReplay]:
     replay = RecordReplay(resync.nodes, provenance)
@@ -160,26 +160,26 @@ def _resynced(
 def _replay_all(
     replay: RecordReplay, records: Sequence[RecordJson], unreadable: Unreadable
 ) -> Unreadable:
-    """Replays records, and returns ``unreadable`` with those added that could not be read."""
-    # Most records of a source that passes all on mean nothing here: they are sifted out first.
-    found = [record for record in records if record["type"] in _TOLD]
-    for at, record in enumerate(found):
+    """Replays records; returns ``unreadable`` plus those that could not be read."""
+    # Filter first: of a source that publishes all records, most do not affect the image.
+    applied = [record for record in records if record["type"] in _APPLIED_TYPES]
+    for index, record in enumerate(applied):
         if record["type"] == UNREADABLE:
             reason = str(record["data"].get("reason", "no reason is given"))
-            unreadable = _count(unreadable, record, reason)
+            unreadable = _count_record(unreadable, record, reason)
             continue
         try:
             REPLAYS[record["type"]](replay, record["data"])
         except UnregisteredBrokerError as error:
-            if not _unregisters(found[at + 1 :], error.key):
-                unreadable = _count(unreadable, record, str(error))
+            if not _unregisters(applied[index + 1 :], error.key):
+                unreadable = _count_record(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
-            unreadable = _count(unreadable, record, f"{type(error).__name__}: {error}")
+            unreadable = _count_record(unreadable, record, f"{type(error).__name__}: {error}")
     return unreadable
 
 
 def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
-    """Whether a broker leaves by these records: before a crash it may have left already."""
+    """Whether these records unregister a broker: before a crash they may have done so already."""
     return any(
         record["type"] == "UNREGISTER_BROKER_RECORD"
         and record["data"].get("brokerId") == key.node_id
@@ -187,7 +187,7 @@ def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
     )
 
 
-def _count(unreadable: Unreadable, record: RecordJson, reason: str) -> Unreadable:
+def _count_record(unreadable: Unreadable, record: RecordJson, reason: str) -> Unreadable:
     return count_unreadable(unreadable, record["type"], f"offset {record['offset']}", reason)
 
 
@@ -197,8 +197,8 @@ def _belongs(event: SnapshotChunk, resync: Resync) -> bool:
 
 def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
     reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
-    found = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
-    return replace(image, unreadable=image.unreadable.set("SNAPSHOT", found))
+    first = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
+    return replace(image, unreadable=image.unreadable.set("SNAPSHOT", first))
 
 
 def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:

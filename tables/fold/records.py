@@ -1,7 +1,7 @@
-"""What each metadata record does to an image: the table from record type to its replay.
+"""The effect of each metadata record on an image: a table from record type to replay function.
 
-The analogue of the ``replay`` methods of Kafka's image deltas. A record that lacks what it must
-have raises KeyError, TypeError or ValueError, and the fold counts it as unreadable.
+The analogue of the ``replay`` methods of Kafka's image deltas. A record without a required field
+raises KeyError, TypeError or ValueError, and the fold counts it as unreadable.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ Data = Mapping[str, Any]
 
 
 class UnregisteredBrokerError(ValueError):
-    """A change of a broker that is not registered: a registration was missed."""
+    """A record changes a broker that is not registered: a registration was missed."""
 
     def __init__(self, key: NodeKey) -> None:
         super().__init__(f"{key} changes and is not registered")
@@ -32,7 +32,7 @@ class UnregisteredBrokerError(ValueError):
 
 @dataclass(slots=True)
 class RecordReplay:
-    """What the records of one event have changed so far, over the nodes known before it."""
+    """The changes by one event's records so far; ``base`` holds the nodes before the event."""
 
     base: NodesImage
     provenance: LogProvenance
@@ -43,10 +43,10 @@ class RecordReplay:
     migration: int | None = None
 
     def broker(self, data: Data, name: str) -> Node:
-        """The registered broker that a record speaks of.
+        """The registered broker whose id is in the field ``name`` of a record.
 
         Raises:
-            OrphanError: No such broker is registered.
+            UnregisteredBrokerError: No such broker is registered.
         """
         key = _broker_key(data, name)
         node = self.nodes.get(key)
@@ -57,15 +57,15 @@ class RecordReplay:
         return node
 
     def set(self, node: Node) -> None:
-        """Sets a node."""
+        """Registers a node, or replaces its registration."""
         self.nodes[node.key] = node
 
 
 def _int(data: Data, name: str) -> int:
-    """A field that must be a whole number.
+    """A field that must be an integer.
 
-    Topics are checked for the form of records and not for their content, and what is no number
-    here would end the process far away, where the image is judged or kept.
+    Codecs check the structure of records and not their content. A wrong type that passed here would
+    end the process elsewhere, where rules are evaluated or rows are written.
     """
     value = data[name]
     if type(value) is int:
@@ -138,7 +138,7 @@ def _register_controller(replay: RecordReplay, data: Data) -> None:
 
 
 def _unregister_broker(replay: RecordReplay, data: Data) -> None:
-    """A broker that is not there may have been removed by this very event, before a crash."""
+    """Accepts an unknown broker: before a crash this very event may have removed it already."""
     replay.nodes[_broker_key(data, "brokerId")] = None
 
 
@@ -151,7 +151,8 @@ def _unfence(replay: RecordReplay, data: Data) -> None:
 
 
 def _change_registration(replay: RecordReplay, data: Data) -> None:
-    """Fencing is 1, unfencing -1, neither 0; a controlled shutdown begins with 1 and has no end."""
+    """Fencing is 1, unfencing -1, no change 0; a controlled shutdown starts with 1 and never
+    ends."""
     node = replay.broker(data, "brokerId")
     fencing = data.get("fenced", 0)
     fenced = node.fenced if fencing == 0 else fencing == 1
@@ -162,7 +163,7 @@ def _change_registration(replay: RecordReplay, data: Data) -> None:
 
 
 def _set_level(replay: RecordReplay, data: Data) -> None:
-    """Kafka skips such records for kraft.version, whose truth is a control record (KAFKA-18979)."""
+    """Ignores kraft.version, as Kafka does: a control record determines it (KAFKA-18979)."""
     name, level = FeatureName(_text(data, "name")), FeatureLevel(_int(data, "featureLevel"))
     if name != KRAFT_VERSION:
         replay.levels[name] = level
@@ -199,4 +200,4 @@ REPLAYS: Final[Mapping[str, Callable[[RecordReplay, Data], None]]] = {
     "KRAFT_VERSION": _kraft_version,
     "KRAFT_VOTERS": _voters,
 }
-"""Every record type that the image depends on; all others leave it as it is."""
+"""Every record type that the image depends on; all others do not change it."""

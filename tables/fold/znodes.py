@@ -1,11 +1,11 @@
-"""The fold of what stands on ``featurewatch.zookeeper``.
+"""Applies the events of the topic ``featurewatch.zookeeper``.
 
-What ZooKeeper knows counts as the cluster's own word from the first whole reading on, unless a
-metadata log is followed: then its brokers are kept beside the log's (`ClusterImage.znodes`).
+ZooKeeper is the authority from its first complete snapshot on, unless a metadata log is followed:
+then the brokers of ZooKeeper are held beside those of the log (`ClusterImage.znodes`).
 
-A change tells the transaction up to which the source has read (``zxid``), and that does not go
-back: one that is behind was taken in before. Only a whole reading may lead back, since ZooKeeper
-itself may have been put back.
+A change carries the transaction up to which the source has read (``zxid``), which never decreases:
+a change with a lower one was applied before. Only a complete snapshot may have a lower one, since
+ZooKeeper may have been restored from a backup.
 """
 
 import re
@@ -46,28 +46,28 @@ Folded = tuple[ClusterImage, ClusterDelta]
 Changes = dict[NodeKey, Node | None]
 
 OUT_OF_ORDER: Final = "ZNODES"
-"""The kind under which a reading with a part missing is counted as unreadable."""
+"""The kind under which a snapshot with a missing chunk is counted as unreadable."""
 
 _BROKER: Final = re.compile(r"/brokers/ids/(\d{1,10})", re.ASCII)
 
 
 def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
-    """Takes in one observed change of one znode.
+    """Applies one observed change of one znode.
 
-    Before the first whole reading nothing is known of which it could be a change.
+    A change before the first complete snapshot is skipped.
     """
-    known = image.zookeeper
-    if not known.reading or event.zxid < known.zxid:
+    before = image.zookeeper
+    if not before.reading or event.zxid < before.zxid:
         return image, SKIPPED
     nodes, changes = _with_broker(image.brokers, event)
     zookeeper = replace(
-        known,
-        held=_with_held(known.held, event),
-        issues=_with_remark(known.issues, event),
+        before,
+        held=_with_held(before.held, event),
+        issues=_with_issue(before.issues, event),
         zxid=event.zxid,
     )
     zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
-    if nodes is image.brokers and zookeeper == known:
+    if nodes is image.brokers and zookeeper == before:
         return image, SKIPPED
     if image.authority is Authority.LOG:
         return replace(image, znodes=nodes, zookeeper=zookeeper), ClusterDelta(znodes=changes)
@@ -77,60 +77,60 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
 
 
 def fold_znode_snapshot(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
-    """Takes in a part of all that is watched; the last one makes it what is known.
+    """Applies one chunk of a snapshot of all watched znodes; the last chunk ends the resync.
 
-    A reading that was begun and not ended is replaced by the next. A repeated part changes nothing,
-    and one that does not follow the part before is counted as unreadable.
+    The next snapshot replaces one that did not end. A repeated chunk changes nothing, and a chunk
+    that does not follow the previous one is counted as unreadable.
     """
     if event.reading == image.zookeeper.reading:
         return image, SKIPPED
-    reading = image.reading
-    if event.index == 0 and (reading is None or reading.name != event.reading):
+    resync = image.reading
+    if event.index == 0 and (resync is None or resync.name != event.reading):
         serial = image.resyncs + 1
-        reading = ZnodeResync(serial, event.reading)
-        image = replace(image, resyncs=serial, reading=reading)
-    if reading is None or reading.name != event.reading or event.index > reading.next_index:
+        resync = ZnodeResync(serial, event.reading)
+        image = replace(image, resyncs=serial, reading=resync)
+    if resync is None or resync.name != event.reading or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
-    if event.index < reading.next_index:
+    if event.index < resync.next_index:
         return image, SKIPPED
-    reading, changes = _gathered(reading, image.brokers, event)
+    resync, changes = _continue_resync(resync, image.brokers, event)
     if not event.last:
-        return replace(image, reading=reading), ClusterDelta(reading=changes)
-    return _whole(image, reading, event)
+        return replace(image, reading=resync), ClusterDelta(reading=changes)
+    return _end_resync(image, resync, event)
 
 
-def _gathered(
-    reading: ZnodeResync, known: NodesImage, event: ZnodeSnapshot
+def _continue_resync(
+    resync: ZnodeResync, brokers: NodesImage, event: ZnodeSnapshot
 ) -> tuple[ZnodeResync, Changes]:
     changes: Changes = {}
-    held, remarks = reading.held.mutate(), reading.issues.mutate()
+    held, issues = resync.held.mutate(), resync.issues.mutate()
     for znode in event.znodes:
         key = _broker_key(znode.path)
         if key is not None:
-            changes[key] = _node(key, znode, known.get(key), event.seen_ms)
+            changes[key] = _node(key, znode, brokers.get(key), event.seen_ms)
         elif znode.path in HELD_PATHS:
             held[znode.path] = znode
-        remark = issue_of(znode, missed=0)
-        if remark is not None:
-            remarks[znode.path] = remark
+        issue = issue_of(znode, missed=0)
+        if issue is not None:
+            issues[znode.path] = issue
     after = replace(
-        reading,
+        resync,
         next_index=event.index + 1,
-        nodes=reading.nodes.with_changes(changes),
+        nodes=resync.nodes.with_changes(changes),
         held=held.finish(),
-        issues=remarks.finish(),
+        issues=issues.finish(),
     )
     return after, changes
 
 
-def _whole(image: ClusterImage, reading: ZnodeResync, event: ZnodeSnapshot) -> Folded:
-    """Makes what was read anew the known; the delta holds what really differs."""
-    known = image.zookeeper
+def _end_resync(image: ClusterImage, resync: ZnodeResync, event: ZnodeSnapshot) -> Folded:
+    """Replaces the znodes by those of the resync; the delta holds the real differences."""
+    before = image.zookeeper
     zookeeper = replace(
-        known,
-        held=reading.held,
-        issues=with_missed_versions(known, reading),
-        reading=reading.name,
+        before,
+        held=resync.held,
+        issues=with_missed_versions(before, resync),
+        reading=resync.name,
         zxid=event.zxid,
     )
     zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
@@ -139,10 +139,10 @@ def _whole(image: ClusterImage, reading: ZnodeResync, event: ZnodeSnapshot) -> F
         unreadable = unreadable.delete(OUT_OF_ORDER)
     image = replace(image, reading=None, unreadable=unreadable)
     if image.authority is Authority.LOG:
-        after = replace(image, znodes=reading.nodes, zookeeper=zookeeper)
-        return after, ClusterDelta(znodes=reading.nodes.difference(image.znodes))
+        after = replace(image, znodes=resync.nodes, zookeeper=zookeeper)
+        return after, ClusterDelta(znodes=resync.nodes.difference(image.znodes))
     after = replace(image, authority=Authority.ZOOKEEPER)
-    after = _under_zookeeper(after, reading.nodes, zookeeper, event)
+    after = _under_zookeeper(after, resync.nodes, zookeeper, event)
     delta = ClusterDelta(
         nodes=after.nodes.difference(image.nodes),
         levels=level_changes(image.features, after.features),
@@ -157,7 +157,8 @@ def _under_zookeeper(
     zookeeper: ZookeeperImage,
     event: ZnodeChange | ZnodeSnapshot,
 ) -> ClusterImage:
-    """The image where ZooKeeper is the authority: its brokers are the nodes, its levels count."""
+    """The image with ZooKeeper as the authority: its brokers are the nodes, and its levels
+    count."""
     features = features_from_znode(image.features, zookeeper, event)
     znode = zookeeper.features
     if zookeeper.disabled is not None:
@@ -191,45 +192,46 @@ def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
     before = held.get(event.path)
     if event.znode is None:
         return held if before is None else held.delete(event.path)
-    if before is not None and _place(event.znode) < _place(before):
+    if before is not None and _version_key(event.znode) < _version_key(before):
         return held
     return held.set(event.path, event.znode)
 
 
-def _with_remark(remarks: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, ZnodeIssue]:
-    """Versions that nobody saw are remarkable of the features, since levels may hide in them.
+def _with_issue(issues: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, ZnodeIssue]:
+    """The issues after a change; missed versions are an issue of the features znodes only.
 
-    Of other znodes they are the course of things: a starting broker writes its own twice, and a
-    KRaft controller the migration's with every write (KIP-866). The topic has their numbers.
+    A missed version of the features may have had other levels. For other znodes missed versions are
+    normal: a starting broker writes its znode twice, and a KRaft controller writes the migration's
+    with every write (KIP-866). The topic has their versions.
     """
     missed = event.missed if event.path in FEATURES_PATHS else 0
-    remark = None if event.znode is None else issue_of(event.znode, missed)
-    if remark is not None:
-        return remarks.set(event.path, remark)
-    return remarks.delete(event.path) if event.path in remarks else remarks
+    issue = None if event.znode is None else issue_of(event.znode, missed)
+    if issue is not None:
+        return issues.set(event.path, issue)
+    return issues.delete(event.path) if event.path in issues else issues
 
 
 def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node:
-    """A live broker; the known one where the znode is the same.
+    """The node of a live broker; ``before`` itself if its znode has not changed.
 
-    Of one whose znode cannot be read it is not known what it supports, unless an earlier version of
-    this life of it told.
+    The ranges of an unreadable znode are those of an earlier version of the same znode, and unknown
+    if there was none.
     """
     provenance = znode_provenance(znode, seen_ms)
     content = znode.content
     if isinstance(content, BrokerZnode):
-        known = intern_capabilities(content.features)
+        capabilities = intern_capabilities(content.features)
     elif before is not None and before.epoch == znode.czxid:
-        known = before.capabilities
+        capabilities = before.capabilities
     else:
-        known = intern_capabilities({}, complete=False)
-    # What a ZooKeeper that was put back numbers again need not hold the same.
-    same = before is not None and provenance.same_data(before.provenance)
-    if before is not None and same and known is before.capabilities:
+        capabilities = intern_capabilities({}, complete=False)
+    # A restored ZooKeeper may reuse a version for other content: compare the capabilities, too.
+    is_same = before is not None and provenance.same_data(before.provenance)
+    if before is not None and is_same and capabilities is before.capabilities:
         return before
     return Node(
         key=key,
-        capabilities=known,
+        capabilities=capabilities,
         incarnation=f"{znode.czxid:#x}",
         epoch=znode.czxid,
         fenced=False,
@@ -242,19 +244,19 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
 
 def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
     reason = f"part {event.index} of reading {event.reading} does not follow the one before"
-    found = UnreadableRecords(1, f"reading {event.reading}", reason)
-    return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, found))
+    first = UnreadableRecords(1, f"reading {event.reading}", reason)
+    return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, first))
 
 
 def _broker_key(path: str) -> NodeKey | None:
-    found = _BROKER.fullmatch(path)
-    return NodeKey(Role.BROKER, NodeId(int(found[1]))) if found else None
+    match = _BROKER.fullmatch(path)
+    return NodeKey(Role.BROKER, NodeId(int(match[1]))) if match else None
 
 
-def _place(znode: Znode) -> tuple[int, int]:
+def _version_key(znode: Znode) -> tuple[int, int]:
     return znode.czxid, znode.version
 
 
 def _is_behind(znode: Znode, node: Node | None) -> bool:
     last = node and node.provenance
-    return isinstance(last, ZnodeProvenance) and _place(znode) < (last.czxid, last.version)
+    return isinstance(last, ZnodeProvenance) and _version_key(znode) < (last.czxid, last.version)

@@ -1,1 +1,1 @@
-"""The image of a cluster: frozen, compared by value."""
+"""The image of a cluster: frozen, compared by value (Kafka: ``MetadataImage``)."""

@@ -39,9 +39,9 @@ from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZnodeResync, Zooke
 
 
 class Authority(StrEnum):
-    """Which source registrations and levels are taken from, from the lowest rank to the highest.
+    """The source that registrations and levels come from; from the lowest rank to the highest.
 
-    ZooKeeper becomes it with its first whole reading.
+    ZooKeeper becomes the authority with its first complete snapshot.
     """
 
     NONE = "none"
@@ -52,19 +52,19 @@ class Authority(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """All that is known of one cluster after some events. Compared by value.
+    """The state of one cluster after some events (Kafka: ``MetadataImage``). Compared by value.
 
-    ``log`` is the last place of the metadata log taken in, ``log_high`` the furthest ever: they
-    differ only after the log went backwards. ``answers`` holds what nodes say themselves where they
-    are not the authority, and ``znodes`` the brokers of ``/brokers/ids`` where the log is it;
-    otherwise they are the ``nodes``. ``unregistered`` are those of ``znodes`` that the log has no
-    registration of a migrating broker of; it follows from ``nodes`` and ``znodes``. ``migration``
-    is the log's ZkMigrationState. ``zookeeper`` has the single znodes, and ``reading`` is all of
-    ZooKeeper being read anew. ``gap`` is the reason of a gap in the log that no snapshot has filled
-    yet. ``caught_up`` are the sources that have reached the end of what they read, and have not
-    said since that they are behind. ``resyncs`` counts readings anew, of log and ZooKeeper.
-    ``read`` has the last message of each input topic that was taken in: after a crash the bus gives
-    some again.
+    ``log`` is the last applied position of the metadata log, ``log_high`` the highest applied
+    offset ever: they differ only after the log was truncated. ``answers`` holds the nodes as
+    their own ApiVersions responses describe them, unless these are the authority; ``znodes`` holds
+    the brokers of ``/brokers/ids`` if the log is the authority. Otherwise both are the ``nodes``.
+    ``unregistered`` are the brokers of ``znodes`` without a migrating registration in the log; it
+    follows from ``nodes`` and ``znodes``. ``migration`` is the log's ZkMigrationState.
+    ``zookeeper`` holds the single znodes, and ``reading`` is a resync of ZooKeeper that goes on.
+    ``gap`` is the reason of a gap in the log that no snapshot has filled yet. ``caught_up`` are the
+    sources that have reached the end of their input and have not reported a lag since. ``resyncs``
+    counts the resyncs of log and ZooKeeper. ``read`` is the last applied message of each input
+    topic: after a crash the bus delivers some messages again.
     """
 
     cluster: ClusterId
@@ -91,10 +91,10 @@ class ClusterImage:
 
     @property
     def ready(self) -> bool:
-        """Whether the source of authority has caught up; until then nothing is judged.
+        """Whether the source of authority has caught up; until then no rule is evaluated.
 
-        A source that stalls or falls silent leaves what it told as true as it was: all of the
-        cluster if it had caught up, and a part of it if it had not.
+        A source that stalls or falls silent does not change this: what it published stays valid,
+        for the whole cluster if the source had caught up, else for a part of it.
         """
         if self.authority is Authority.ZOOKEEPER and self.reading is not None:
             return False
@@ -106,18 +106,18 @@ class ClusterImage:
         return self.nodes if self.authority is Authority.ZOOKEEPER else self.znodes
 
     def is_unregistered(self, key: NodeKey) -> bool:
-        """Whether a broker is in ZooKeeper, and the log has no migrating registration of it.
+        """Whether a broker is in ZooKeeper and has no migrating registration in the log.
 
-        That is what Kafka's controllers wait for before a migration begins
+        Kafka's controllers do not begin a migration while there is such a broker
         (``KRaftMigrationDriver.areZkBrokersReadyForMigration``).
         """
         node = self.nodes.get(key)
         return self.znodes.get(key) is not None and (node is None or not node.migrating)
 
     def has_applied(self, delivery: MessagePosition) -> bool:
-        """Whether this message was taken in before.
+        """Whether this message was applied before.
 
-        A topic that was deleted and made anew begins at offset 0 again, with newer messages.
+        A topic that was deleted and recreated starts at offset 0 again, with newer messages.
         """
         last = self.read.get(delivery.topic)
         if last is None:
@@ -138,7 +138,7 @@ class ClusterImage:
     ) -> Self:
         """This image after a commit of the log.
 
-        By the constructor, since `dataclasses.replace` takes three times as long.
+        Calls the constructor, since `dataclasses.replace` takes three times as long.
         """
         return type(self)(
             self.cluster,
@@ -187,7 +187,7 @@ class ClusterImage:
         return replace(self, resyncs=serial, resync=Resync(serial, end_offset, leader_epoch))
 
     def to_row(self) -> dict[str, Any]:
-        """The cluster's own row: all but the nodes, which have rows of their own."""
+        """The fields of the cluster's own row: all but the nodes, which have rows of their own."""
         return {
             "authority": self.authority,
             **self.features.to_row(),
@@ -213,12 +213,13 @@ class ClusterImage:
     ) -> Self:
         """The image that the cluster's own row and its rows of nodes, by family, hold.
 
-        Rows that an older release wrote have nothing of ZooKeeper; and brokers beside a log, and
-        answers beside either, count only once the row has a log, or an authority beside answers.
+        Rows of an older release have no ZooKeeper fields. ``znodes`` count only if the authority is
+        the log, and ``answers`` only if the authority is another source: after a crash, rows of
+        nodes may be newer than the cluster's row.
         """
         authority = Authority(row["authority"])
         log = provenance_from_row(row["log"])
-        assert isinstance(log, LogProvenance)  # noqa: S101 - three fields make one
+        assert isinstance(log, LogProvenance)  # noqa: S101 - three fields are a LogProvenance
         resync, zookeeper, reading = row["resync"], row.get("zookeeper"), row.get("reading")
         image = cls(
             cluster=cluster,
@@ -248,12 +249,13 @@ class ClusterImage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDelta:
-    """What an event changed in an image.
+    """What an event changed in an image (Kafka: ``MetadataDelta``).
 
-    ``nodes`` maps to None where a node was removed; ``answers`` and ``znodes`` likewise, and
-    ``pending`` and ``reading`` for nodes of a resync or reading that goes on. ``from_snapshot``
-    tells changes that were found by reading the state anew from those that were seen to happen.
-    ``skipped`` says that the event had been taken in before and changed nothing.
+    ``nodes`` maps a removed node to None; so do ``answers``, ``znodes``, and ``pending`` and
+    ``reading`` for the nodes of a resync of the log or of ZooKeeper that goes on.
+    ``from_snapshot`` is true if the changes are the differences that a resync revealed, and false
+    if each change was observed. ``skipped`` is true if the event was applied before and changed
+    nothing.
     """
 
     nodes: Mapping[NodeKey, Node | None] = field(default_factory=dict)

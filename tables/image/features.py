@@ -1,4 +1,4 @@
-"""The finalized levels, and the three numbers that must not be mixed up: level, epoch, revision."""
+"""The finalized levels, and three numbers that must not be confused: level, epoch, revision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from featurewatch.tables.image.provenance import (
 
 @dataclass(frozen=True, slots=True)
 class FeaturesImage:
-    """The finalized levels of a cluster; a feature that is not there is not finalized.
+    """The finalized levels of a cluster; a feature that is absent is not finalized.
 
-    ``epoch`` is what the cluster says of the set: for a metadata log the offset of the last commit
-    that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the features
-    znode (-1: there is none, or it is disabled). ``revision`` is ours and counts the commits that
-    changed a level. Neither is the level of any feature (KIP-584).
+    ``epoch`` is the cluster's own version of the set: for a metadata log the offset of the last
+    commit that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the
+    features znode (-1: there is none, or it is disabled). ``revision`` is featurewatch's counter of
+    the commits that changed a level. Neither is the level of any feature (KIP-584).
     """
 
     levels: Map[FeatureName, FeatureLevel]
@@ -35,7 +35,7 @@ class FeaturesImage:
     ) -> Self:
         """This image after a commit that sets levels (0 removes a feature).
 
-        The same image comes back, object for object, where nothing changes by it.
+        Returns this very object if no level changes.
         """
         if not changes:
             return self
@@ -53,22 +53,22 @@ class FeaturesImage:
     def with_snapshot(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
-        """This image after the whole set was read anew: the delta against what was known counts."""
-        gone = {name: FeatureLevel(0) for name in self.levels if name not in levels}
-        return self.with_changes({**gone, **levels}, epoch, provenance)
+        """This image with the whole set of levels replaced: an absent feature is not finalized."""
+        removed = {name: FeatureLevel(0) for name in self.levels if name not in levels}
+        return self.with_changes({**removed, **levels}, epoch, provenance)
 
     def with_znode(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
-        """This image after the whole set was read with an epoch of its own, as a znode's version.
+        """This image with the whole set replaced by a znode's, whose version is the epoch.
 
-        The epoch then moves also where no level changes; the revision does not.
+        The epoch changes even if no level does; the revision does not.
         """
         after = self.with_snapshot(levels, epoch, provenance)
         return replace(after, epoch=epoch, provenance=provenance) if after is self else after
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of the cluster's row that hold it."""
+        """The fields of the cluster's row that hold this image."""
         return {
             "levels": dict(self.levels.items()),
             "epoch": self.epoch,
@@ -88,7 +88,7 @@ NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NO_PROVENANCE)
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """What a commit did to one finalized level; 0 stands for *not finalized*."""
+    """The change of one finalized level by a commit; 0 means *not finalized*."""
 
     feature: FeatureName
     before: FeatureLevel
@@ -96,10 +96,13 @@ class LevelChange:
 
 
 def level_changes(before: FeaturesImage, after: FeaturesImage) -> tuple[LevelChange, ...]:
-    """The levels that differ between two images, by feature name."""
+    """The levels that differ between two images, sorted by feature name."""
     if before.levels is after.levels:
         return ()
-    off = FeatureLevel(0)
+    not_finalized = FeatureLevel(0)
     names = sorted({*before.levels, *after.levels})
-    pairs = ((name, before.levels.get(name, off), after.levels.get(name, off)) for name in names)
+    pairs = (
+        (name, before.levels.get(name, not_finalized), after.levels.get(name, not_finalized))
+        for name in names
+    )
     return tuple(LevelChange(name, old, new) for name, old, new in pairs if old != new)

@@ -1,4 +1,4 @@
-"""What is known from the metadata log beside levels and nodes: quorum, resync, unreadable."""
+"""The metadata log's part of an image beside levels and nodes: quorum, resync, unreadable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ from featurewatch.tables.image.nodes import NO_NODES, NodesImage
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The controller quorum as its control records tell it (-1: not known)."""
+    """The controller quorum as its control records describe it (-1: unknown)."""
 
     leader_id: int = -1
     leader_epoch: int = -1
     voters: tuple[NodeId, ...] = ()
 
     def to_row(self) -> dict[str, Any]:
-        """Its fields."""
+        """The fields of a row."""
         return {
             "leader_id": self.leader_id,
             "leader_epoch": self.leader_epoch,
@@ -28,7 +28,7 @@ class Quorum:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The quorum that fields hold."""
+        """The quorum that a row's fields hold."""
         return cls(row["leader_id"], row["leader_epoch"], tuple(row["voters"]))
 
 
@@ -37,50 +37,51 @@ NO_QUORUM: Final = Quorum()
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecords:
-    """What could not be read of one kind: how often, and the first case."""
+    """The unreadable records of one kind: their number, and location and reason of the first."""
 
     count: int
     place: str
     reason: str
 
     def to_row(self) -> dict[str, Any]:
-        """Its fields."""
+        """The fields of a row."""
         return {"count": self.count, "place": self.place, "reason": self.reason}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """What fields hold."""
+        """The unreadable records that a row's fields hold."""
         return cls(row["count"], row["place"], row["reason"])
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""What could not be read, by kind: a type of records, ``SNAPSHOT`` or ``MESSAGE``."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE`` or ``ZNODES``."""
 
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
-    """One more of a kind; place and reason of the first case stay."""
+    """Counts one more of a kind; location and reason of the first one stay."""
     first = unreadable.get(kind, UnreadableRecords(0, place, reason))
     return unreadable.set(kind, replace(first, count=first.count + 1))
 
 
 def unreadable_to_row(unreadable: Unreadable) -> dict[str, Any]:
-    """Their fields, by kind."""
+    """The fields of a row, by kind."""
     return {kind: records.to_row() for kind, records in unreadable.items()}
 
 
 def unreadable_from_row(row: Mapping[str, Any]) -> Unreadable:
-    """What fields hold, by kind."""
+    """The unreadable records that a row's fields hold, by kind."""
     return Map({kind: UnreadableRecords.from_row(records) for kind, records in row.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """The cluster being read anew, from a snapshot or from the start of a log that went backwards.
+    """A resync of the cluster from a snapshot, or from the start of a log that went backwards.
 
-    It becomes the image at its end, so that what was known stays until then and only what really
-    differs is a change. ``end_offset`` and ``leader_epoch`` name the snapshot (-1: the log itself)
-    and ``next_index`` is the chunk that must come next. ``serial`` tells the rows of this resync
-    from those of one before; it is no property of the cluster, and is left out of comparisons.
+    It replaces the image's nodes and levels when it ends, so that the old ones stay until then and
+    only real differences count as changes. ``end_offset`` and ``leader_epoch`` are the snapshot's
+    id (-1: the log itself); ``next_index`` is the expected chunk. ``serial`` separates the rows of
+    this resync from those of an earlier one; it is no property of the cluster, so comparisons
+    ignore it.
     """
 
     serial: int = field(compare=False)
@@ -93,11 +94,11 @@ class Resync:
 
     @property
     def reads_log(self) -> bool:
-        """Whether it is the log that is read anew, up to its high watermark."""
+        """Whether the resync reads the log itself, up to its high watermark."""
         return self.end_offset < 0
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of a part of the cluster's row; its nodes have rows of their own."""
+        """The fields in the cluster's row; the nodes have rows of their own."""
         return {
             "serial": self.serial,
             "end_offset": self.end_offset,
@@ -109,7 +110,7 @@ class Resync:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
-        """The resync that a part of the cluster's row holds, with its nodes."""
+        """The resync that these fields and its rows of nodes hold."""
         return cls(
             serial=row["serial"],
             end_offset=row["end_offset"],

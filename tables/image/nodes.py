@@ -1,4 +1,4 @@
-"""What the nodes of a cluster support: registrations, and the classes of nodes that are alike."""
+"""The registered nodes of a cluster, and their classes by supported ranges."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ class Capabilities:
     """The supported ranges that one or many nodes advertise.
 
     Interned by `intern_capabilities`: equal capabilities are one object, so that ten thousand
-    brokers of two releases share two of them, and comparing them is comparing identities.
+    brokers of two releases share two objects, and a comparison compares identities.
 
-    ``complete`` is false where the answer left out features whose minimum is 0 (ApiVersions below
-    version 4, KAFKA-17492): a feature that is missing may then be supported all the same.
-    ``broken`` says that some range is none, and nothing can be concluded from it.
+    ``complete`` is false if the response omitted features whose minimum is 0 (ApiVersions below
+    version 4, KAFKA-17492): a missing feature may then be supported after all. ``broken`` is true
+    if some range is invalid, so that nothing can be concluded from it.
     """
 
     ranges: SupportedRanges
@@ -37,32 +37,32 @@ class Capabilities:
 def intern_capabilities(
     ranges: Mapping[FeatureName, tuple[int, int]], *, complete: bool = True
 ) -> Capabilities:
-    """The one object for these supported ranges."""
+    """The shared `Capabilities` object for these supported ranges."""
     key = (tuple(sorted(ranges.items())), complete)
-    known = _KNOWN.get(key)
-    if known is None:
-        known = _KNOWN[key] = Capabilities(SupportedRanges(key[0]), complete)
-    return known
+    capabilities = _INTERNED.get(key)
+    if capabilities is None:
+        capabilities = _INTERNED[key] = Capabilities(SupportedRanges(key[0]), complete)
+    return capabilities
 
 
-_KNOWN: Final[
+_INTERNED: Final[
     WeakValueDictionary[tuple[tuple[tuple[FeatureName, tuple[int, int]], ...], bool], Capabilities]
 ] = WeakValueDictionary()
-"""Never fewer than some node has: of two objects for equal ranges, one would be a change."""
+"""Weak, and unbounded: a second object for equal ranges in use would count as a change."""
 
 
 @lru_cache(maxsize=4096)
 def _ranges_json(capabilities: Capabilities) -> orjson.Fragment:
-    """Encoded once for all nodes that share them."""
+    """The ranges as JSON, encoded once for all nodes that share them."""
     return orjson.Fragment(orjson.dumps(capabilities.ranges, default=list))
 
 
 class Node(NamedTuple):
-    """One registered node; a tuple, since a fencing storm makes ten thousand of them a second.
+    """One registered node; a tuple, since a fencing storm creates ten thousand per second.
 
     ``epoch`` is the broker epoch (-1 for controllers and for nodes known by ApiVersions only);
-    ``incarnation`` changes with every start of its process. ``fenced`` and ``shutting_down`` are
-    for brokers. ``silent`` says that it does not answer ApiVersions.
+    ``incarnation`` changes with every start of its process. ``fenced`` and ``shutting_down`` apply
+    to brokers. ``silent`` is true if the node does not respond to ApiVersions.
     """
 
     key: NodeKey
@@ -76,7 +76,7 @@ class Node(NamedTuple):
     provenance: Provenance
 
     def to_row(self) -> tuple[Any, ...]:
-        """The node as a member of a row of nodes; the row's key holds the role."""
+        """The node's fields in a row of nodes; the row's key holds the role."""
         return (
             self.key.node_id,
             _ranges_json(self.capabilities),
@@ -92,7 +92,7 @@ class Node(NamedTuple):
 
     @classmethod
     def from_row(cls, role: Role, row: Sequence[Any]) -> Self:
-        """The node that a member of a row of nodes holds."""
+        """The node that these fields of a row of nodes hold."""
         node_id, ranges, complete, incarnation, epoch, *flags, provenance = row
         bounds = {feature: (low, high) for feature, (low, high) in ranges.items()}
         fenced, shutting_down, migrating, silent = flags
@@ -121,7 +121,7 @@ _NO_NODES: Final[Map[NodeId, None]] = Map()
 
 @dataclass(frozen=True, slots=True)
 class NodesImage:
-    """All registered nodes, and the same by class.
+    """All registered nodes, and their ids by class.
 
     ``classes`` follows from ``nodes``: an event that touches one node touches one or two of them,
     whatever the size of the cluster.
@@ -151,16 +151,16 @@ class NodesImage:
             elif before is not None:
                 del nodes[key]
             if before is None or node is None or before.capabilities is not node.capabilities:
-                classes = _moved(classes, key, before, node)
+                classes = _update_classes(classes, key, before, node)
         return type(self)(nodes.finish(), classes)
 
     def difference(self, before: Self) -> dict[NodeKey, Node | None]:
-        """What turns ``before`` into this image; the cost is that of reading both."""
-        gone: dict[NodeKey, Node | None] = {
+        """The changes that turn ``before`` into this image (None: removed); reads both in full."""
+        removed: dict[NodeKey, Node | None] = {
             key: None for key in before.nodes if key not in self.nodes
         }
-        set_ = {key: node for key, node in self.nodes.items() if before.nodes.get(key) != node}
-        return {**gone, **set_}
+        updated = {key: node for key, node in self.nodes.items() if before.nodes.get(key) != node}
+        return {**removed, **updated}
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Self:
@@ -168,7 +168,7 @@ class NodesImage:
         return cls(Map(), Map()).with_changes({node.key: node for node in nodes})
 
 
-def _moved(
+def _update_classes(
     classes: Map[CapabilityKey, Map[NodeId, None]],
     key: NodeKey,
     before: Node | None,

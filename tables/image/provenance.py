@@ -1,4 +1,4 @@
-"""Where a piece of knowledge comes from."""
+"""The provenance of nodes and levels: the log position, response or znode they come from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from featurewatch.streams.znodes import Znode
 
 @dataclass(frozen=True, slots=True, order=True)
 class LogProvenance:
-    """A place in the metadata log: the last offset taken in, its leader epoch, its append time.
+    """A position in the metadata log: the last applied offset, its leader epoch and append time.
 
-    The analogue of Kafka's ``MetadataProvenance``. What came by a snapshot has the last offset that
-    the snapshot covers. ``append_ms`` is -1 where it is not known.
+    The analogue of Kafka's ``MetadataProvenance``. For a snapshot, ``offset`` is the last offset
+    that it covers. ``append_ms`` is milliseconds since the Unix epoch (-1: unknown).
     """
 
     offset: int
@@ -23,7 +23,7 @@ class LogProvenance:
 
 @dataclass(frozen=True, slots=True)
 class AnswerProvenance:
-    """An ApiVersions answer: who gave it, under which epoch, and when it was heard."""
+    """An ApiVersions response: the node, its features epoch, and when the response was received."""
 
     role: Role
     node_id: NodeId
@@ -35,8 +35,8 @@ class AnswerProvenance:
 class ZnodeProvenance:
     """A znode as it was read: ``zxid`` is the transaction that last changed it (its mzxid).
 
-    For levels that went with their znode, ``czxid`` and ``version`` are -1 and ``zxid`` is the
-    newest transaction that the source knew of when it found the znode gone.
+    For levels that were removed with their znode, ``czxid`` and ``version`` are -1 and ``zxid`` is
+    the source's newest transaction when it noticed the deletion.
     """
 
     path: str
@@ -46,7 +46,7 @@ class ZnodeProvenance:
     seen_ms: int
 
     def same_data(self, other: object) -> bool:
-        """Whether the other is of the same version of the same life of the same znode."""
+        """Whether the other has the same version of the same znode, not deleted in between."""
         return (
             isinstance(other, ZnodeProvenance)
             and (self.path, self.czxid) == (other.path, other.czxid)
@@ -55,7 +55,7 @@ class ZnodeProvenance:
 
 
 def znode_provenance(znode: Znode, seen_ms: int) -> ZnodeProvenance:
-    """Where a znode's content comes from."""
+    """The provenance of a znode's content."""
     return ZnodeProvenance(znode.path, znode.czxid, znode.mzxid, znode.version, seen_ms)
 
 
@@ -63,13 +63,18 @@ Provenance = LogProvenance | AnswerProvenance | ZnodeProvenance
 
 
 def provenance_to_row(provenance: Provenance) -> tuple[Any, ...]:
-    """The fields of a provenance; their number tells its kind."""
-    at = provenance
-    if isinstance(at, LogProvenance):
-        return at.offset, at.leader_epoch, at.append_ms
-    if isinstance(at, ZnodeProvenance):
-        return at.path, at.czxid, at.zxid, at.version, at.seen_ms
-    return at.role, at.node_id, at.epoch, at.seen_ms
+    """The fields of a provenance in a row; their number determines its class."""
+    if isinstance(provenance, LogProvenance):
+        return provenance.offset, provenance.leader_epoch, provenance.append_ms
+    if isinstance(provenance, ZnodeProvenance):
+        return (
+            provenance.path,
+            provenance.czxid,
+            provenance.zxid,
+            provenance.version,
+            provenance.seen_ms,
+        )
+    return provenance.role, provenance.node_id, provenance.epoch, provenance.seen_ms
 
 
 def provenance_from_row(row: Sequence[Any]) -> Provenance:
@@ -83,4 +88,4 @@ def provenance_from_row(row: Sequence[Any]) -> Provenance:
 
 
 NO_PROVENANCE: Final = LogProvenance(offset=-1, leader_epoch=-1, append_ms=-1)
-"""Nothing was taken in yet."""
+"""The provenance before any event was applied."""

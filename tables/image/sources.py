@@ -1,4 +1,4 @@
-"""What is known of the sources: their reports, what nodes see by them, and the messages applied."""
+"""The sources' part of an image: their statuses, disagreements of nodes, applied messages."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -9,11 +9,11 @@ from featurewatch.streams.events import FeatureView, SourceState, SourceStatus
 from featurewatch.streams.types import FeatureName
 
 Disagreements = Map[FeatureName, tuple[FeatureView, ...]]
-"""The features of which nodes see different levels."""
+"""The features for which nodes report different levels, with the views of the nodes."""
 
 
 class MessagePosition(NamedTuple):
-    """The position of a message on the bus: an input topic, its offset there, and its time."""
+    """The position of a message on the bus: input topic, offset, and time in Unix milliseconds."""
 
     topic: str
     offset: int
@@ -21,7 +21,7 @@ class MessagePosition(NamedTuple):
 
 
 def sources_to_row(sources: Map[str, SourceStatus]) -> list[SourceStatus]:
-    """The newest status of each source; JSON has their fields."""
+    """The newest status of each source, to be encoded as JSON objects."""
     return list(sources.values())
 
 
@@ -46,12 +46,12 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
 
 
 def disagreements_to_row(disagreements: Disagreements) -> dict[FeatureName, Any]:
-    """The views of each feature; JSON has their fields."""
+    """The views of each feature, to be encoded as JSON objects."""
     return dict(disagreements.items())
 
 
 def disagreements_from_row(row: Mapping[FeatureName, Iterable[Mapping[str, Any]]]) -> Disagreements:
-    """The views of each feature."""
+    """The views of each feature that a row holds."""
     return Map(
         {
             feature: tuple(FeatureView(view["level"], tuple(view["nodes"])) for view in views)
@@ -61,10 +61,10 @@ def disagreements_from_row(row: Mapping[FeatureName, Iterable[Mapping[str, Any]]
 
 
 def positions_to_row(positions: Map[str, MessagePosition]) -> dict[str, tuple[int, int]]:
-    """Offset and time of the last message applied, by topic."""
+    """Offset and time of the last applied message, by topic."""
     return {topic: (last.offset, last.time_ms) for topic, last in positions.items()}
 
 
 def positions_from_row(row: Mapping[str, tuple[int, int]]) -> Map[str, MessagePosition]:
-    """The last message applied of each topic."""
+    """The last applied message of each topic."""
     return Map({topic: MessagePosition(topic, *last) for topic, last in row.items()})

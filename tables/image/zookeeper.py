@@ -1,4 +1,4 @@
-"""What is known from ZooKeeper beside brokers: single znodes, and the issues with some."""
+"""ZooKeeper's part of an image beside the brokers: single znodes, and the issues with some."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from featurewatch.streams.znodes import (
 from featurewatch.tables.image.nodes import NO_NODES, NodesImage
 
 FEATURES_PATHS: Final = ("/feature", "/features")
-"""Where finalized features may stand, the path of released Kafka first: it counts if both exist."""
+"""The paths of finalized features; the first, of released Kafka, counts if both exist."""
 
 CONTROLLER_PATH: Final = "/controller"
 CONTROLLER_EPOCH_PATH: Final = "/controller_epoch"
@@ -28,15 +28,15 @@ MIGRATION_PATH: Final = "/migration"
 HELD_PATHS: Final = frozenset(
     {*FEATURES_PATHS, CONTROLLER_PATH, CONTROLLER_EPOCH_PATH, MIGRATION_PATH, "/cluster/id"}
 )
-"""The single znodes that the image holds; brokers are nodes, and all others pass by."""
+"""The single znodes that the image holds; brokers are nodes, all other znodes are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeIssue:
     """An issue with one znode; it stays until the znode is read cleanly or deleted.
 
-    ``missed`` versions of the features before ``version`` were seen by nobody; ``unreadable`` is
-    the reason why the newest one could not be read.
+    ``missed`` is the number of versions of the features before ``version`` that the source did not
+    read; ``unreadable`` is the reason why the newest version could not be read.
     """
 
     missed: int = 0
@@ -44,12 +44,12 @@ class ZnodeIssue:
     unreadable: str = ""
 
     def to_row(self) -> dict[str, Any]:
-        """Its fields."""
+        """The fields of a row."""
         return {"missed": self.missed, "version": self.version, "unreadable": self.unreadable}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The issue that fields hold."""
+        """The issue that a row's fields hold."""
         return cls(row["missed"], row["version"], row["unreadable"])
 
 
@@ -57,10 +57,10 @@ class ZnodeIssue:
 class ZookeeperImage:
     """The single znodes of a cluster as they were last read, by path.
 
-    ``reading`` names the last whole reading (empty: there was none yet) and ``zxid`` is the
-    transaction up to which the source has told. ``max_versions`` has the highest version that each
-    features znode ever had, over all its lives. ``erased`` are the levels that went when the
-    features were disabled; they come back by no later enabling.
+    ``reading`` is the name of the last complete snapshot (empty: none yet) and ``zxid`` the newest
+    transaction that the source has published. ``max_versions`` has the highest version that each
+    features znode ever had, deletions included. ``erased`` are the levels that were lost when the
+    features were disabled; enabling them later does not restore the levels.
     """
 
     held: Map[str, Znode] = field(default_factory=Map)
@@ -77,46 +77,48 @@ class ZookeeperImage:
 
     @property
     def disabled(self) -> Znode | None:
-        """The features znode that counts, if it says that the feature versioning is off."""
+        """The features znode that counts, if its status is disabled."""
         znode = self.features
-        off = znode and isinstance(znode.content, FeaturesZnode) and not znode.content.enabled
-        return znode if off else None
+        is_disabled = (
+            znode and isinstance(znode.content, FeaturesZnode) and not znode.content.enabled
+        )
+        return znode if is_disabled else None
 
     @property
     def controller(self) -> ControllerZnode | None:
-        """The controller (None: there is none now, or its znode cannot be read)."""
+        """The active controller (None: there is none, or its znode is unreadable)."""
         znode = self.held.get(CONTROLLER_PATH)
         content = znode and znode.content
         return content if isinstance(content, ControllerZnode) else None
 
     @property
     def controller_epoch(self) -> int:
-        """The controller epoch (-1: not known)."""
+        """The controller epoch (-1: unknown)."""
         znode = self.held.get(CONTROLLER_EPOCH_PATH)
         content = znode and znode.content
         return content.epoch if isinstance(content, ControllerEpochZnode) else -1
 
     @property
     def migration(self) -> MigrationZnode | None:
-        """How far a KRaft controller has taken the metadata over (None: no migration began)."""
+        """The progress of a migration to KRaft (None: no migration has begun)."""
         znode = self.held.get(MIGRATION_PATH)
         content = znode and znode.content
         return content if isinstance(content, MigrationZnode) else None
 
     def regressed(self) -> Iterator[tuple[Znode, int]]:
-        """The features znodes whose version is below one they once had, with that one.
+        """The features znodes whose version is below their highest one, with that version.
 
-        Of one that cannot be read it is not said: where reading is forbidden its numbers are 0.
+        Unreadable znodes are left out: if reading is forbidden, their versions are 0.
         """
-        for path, peak in sorted(self.max_versions.items()):
+        for path, max_version in sorted(self.max_versions.items()):
             znode = self.held.get(path)
             if znode is None or isinstance(znode.content, UnreadableZnode):
                 continue
-            if znode.version < peak:
-                yield znode, peak
+            if znode.version < max_version:
+                yield znode, max_version
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of a part of the cluster's row."""
+        """The fields in the cluster's row."""
         return {
             "held": list(self.held.values()),
             "remarks": _issues_to_row(self.issues),
@@ -128,7 +130,7 @@ class ZookeeperImage:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The single znodes that a part of the cluster's row holds."""
+        """The single znodes that these fields of the cluster's row hold."""
         return cls(
             held=_znodes_from_row(row["held"]),
             issues=_issues_from_row(row["remarks"]),
@@ -144,10 +146,10 @@ NO_ZOOKEEPER: Final = ZookeeperImage()
 
 @dataclass(frozen=True, slots=True)
 class ZnodeResync:
-    """All that is watched in ZooKeeper being read anew; it becomes the image at its last chunk.
+    """A resync of all watched znodes; it replaces the image's znodes at its last chunk.
 
-    ``name`` tells one reading from another and ``next_index`` is the chunk that must come next.
-    ``serial`` is for rows, as in `tables.image.cluster.Resync`.
+    ``name`` identifies the snapshot and ``next_index`` is the expected chunk. ``serial`` is for
+    rows, as in `tables.image.log.Resync`.
     """
 
     serial: int = field(compare=False)
@@ -158,7 +160,7 @@ class ZnodeResync:
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of a part of the cluster's row; its brokers have rows of their own."""
+        """The fields in the cluster's row; the brokers have rows of their own."""
         return {
             "serial": self.serial,
             "name": self.name,
@@ -169,7 +171,7 @@ class ZnodeResync:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
-        """The resync that a part of the cluster's row holds, with its brokers."""
+        """The resync that these fields and its rows of brokers hold."""
         return cls(
             serial=row["serial"],
             name=row["name"],
@@ -193,7 +195,10 @@ def _issues_from_row(row: Mapping[str, Any]) -> Map[str, ZnodeIssue]:
 
 
 def issue_of(znode: Znode, missed: int) -> ZnodeIssue | None:
-    """The issue with a znode as it was read (None: there is none)."""
+    """The issue with a znode as it was read (None: no version missed, and readable).
+
+    ``missed`` is the number of versions that the source did not read.
+    """
     content = znode.content
     reason = content.reason or "no reason is given" if isinstance(content, UnreadableZnode) else ""
     return ZnodeIssue(missed, znode.version, reason) if missed or reason else None

@@ -1,6 +1,7 @@
-"""A worker that kills itself at a chosen point: ``crashing.py POINT BOOTSTRAP PREFIX DIRECTORY``.
+"""A worker that kills itself at a given point: ``crashing.py POINT BOOTSTRAP PREFIX DIRECTORY``.
 
-The point concerns the event that finalizes `LEVEL`; ``nowhere`` is an ordinary worker.
+The point is in the processing of the event that finalizes `LEVEL`; with ``nowhere`` the worker
+never kills itself.
 """
 
 import asyncio
@@ -19,39 +20,39 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.tables.faust_table import changelog_topic
 
-POINTS = ("before-say", "between-say-and-keep", "between-rows", "before-commit")
+POINTS = ("before-publish", "before-persist", "between-rows", "before-commit")
 LEVEL = 30
 
 
 def _die() -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("nobody survives this")
+    raise AssertionError("SIGKILL did not end the process")
 
 
 class _Crash:
-    """Replaces methods of the worker by ones that end it."""
+    """Replaces methods of the worker by methods that kill it."""
 
     def __init__(self, point: str, changelog: str) -> None:
         self._point = point
         self._changelog = changelog
         self._in_event = False
-        self._seen = False
-        self._say, self._keep = EventProcessor._publish, EventProcessor._persist
-        self._send, self._settle = Publisher.send, OffsetTracker.wait_acknowledged
+        self._was_in_event = False
+        self._publish, self._persist = EventProcessor._publish, EventProcessor._persist
+        self._send, self._wait = Publisher.send, OffsetTracker.wait_acknowledged
 
     def install(self) -> None:
-        """From now on the worker ends at the point."""
+        """Replaces the methods: from then on the worker kills itself at the point."""
         crash = self
 
-        async def say(desk: EventProcessor, result: Any) -> None:
+        async def publish(processor: EventProcessor, result: Any) -> None:
             crash._in_event = any(change.after == LEVEL for change in result.step.changes)
-            crash._seen |= crash._in_event
-            crash.reach("before-say")
-            await crash._say(desk, result)
+            crash._was_in_event |= crash._in_event
+            crash.reach("before-publish")
+            await crash._publish(processor, result)
 
-        async def keep(desk: EventProcessor, *arguments: Any) -> None:
-            crash.reach("between-say-and-keep")
-            await crash._keep(desk, *arguments)
+        async def persist(processor: EventProcessor, *arguments: Any) -> None:
+            crash.reach("before-persist")
+            await crash._persist(processor, *arguments)
             crash._in_event = False
 
         async def send(
@@ -59,29 +60,29 @@ class _Crash:
         ) -> asyncio.Future[None]:
             delivery = await crash._send(publisher, topic, message, partition)
             if topic == crash._changelog and crash._in_event:
-                await delivery  # this row is kept, and those after it are not
+                await delivery  # this row is persisted, the rows after it are not
                 crash.reach("between-rows")
             return delivery
 
-        async def settle(ledger: OffsetTracker) -> None:
-            if crash._seen and not crash._in_event and crash._point == "before-commit":
+        async def wait_acknowledged(tracker: OffsetTracker) -> None:
+            if crash._was_in_event and not crash._in_event and crash._point == "before-commit":
                 _die()
-            await crash._settle(ledger)
+            await crash._wait(tracker)
 
         for owner, name, method in (
-            *((EventProcessor, "_publish", say), (EventProcessor, "_persist", keep)),
-            *((Publisher, "send", send), (OffsetTracker, "wait_acknowledged", settle)),
+            *((EventProcessor, "_publish", publish), (EventProcessor, "_persist", persist)),
+            *((Publisher, "send", send), (OffsetTracker, "wait_acknowledged", wait_acknowledged)),
         ):
             setattr(owner, name, method)
 
     def reach(self, point: str) -> None:
-        """Ends here if this is the point and the event the right one."""
+        """Kills the process if this is the point, during the event that finalizes `LEVEL`."""
         if self._in_event and point == self._point:
             _die()
 
 
 def main(point: str, bootstrap: str, prefix: str, directory: str) -> None:
-    """Runs the worker until it ends itself or is ended."""
+    """Runs the worker until it kills itself or is killed."""
     bus = BusSettings(bootstrap, prefix=prefix, partitions=2, replication_factor=1)
     settings = WorkerSettings(bus, data_directory=Path(directory), silent_after_s=600)
     _Crash(point, changelog_topic(settings.app_id)).install()

@@ -10,14 +10,14 @@ CLUSTER = ClusterId("agents-cluster-0000000")
 
 
 def commit(offset: int, records: list[dict[str, Any]], cluster: ClusterId = CLUSTER) -> LogCommit:
-    """Records committed together, at the offset of the first."""
-    last = offset + len(records) - 1
-    now = int(time.time() * 1000)
-    return LogCommit(cluster, CommitKind.BATCH, offset, last, 1, now, records, {}, now)
+    """A commit of records; ``offset`` is that of the first."""
+    last_offset = offset + len(records) - 1
+    now_ms = int(time.time() * 1000)
+    return LogCommit(cluster, CommitKind.BATCH, offset, last_offset, 1, now_ms, records, {}, now_ms)
 
 
 def levels(offset: int, finalized: dict[str, int], cluster: ClusterId = CLUSTER) -> LogCommit:
-    """Levels finalized in one batch."""
+    """A commit that finalizes levels in one batch."""
     records = [
         {
             "offset": offset + number,
@@ -33,7 +33,7 @@ def levels(offset: int, finalized: dict[str, int], cluster: ClusterId = CLUSTER)
 def registration(
     offset: int, node: int, supported: tuple[int, int], cluster: ClusterId = CLUSTER
 ) -> LogCommit:
-    """A broker that registers with a range of metadata.version."""
+    """A commit that registers a broker with a range of metadata.version."""
     low, high = supported
     feature = {
         "name": "metadata.version",
@@ -57,11 +57,11 @@ def registration(
 
 
 def following(offset: int, cluster: ClusterId = CLUSTER) -> SourceStatus:
-    """The source has caught up to an offset."""
+    """A status: the source has caught up to an offset."""
     return status(SourceState.FOLLOWING, offset, cluster)
 
 
 def status(state: SourceState, offset: int, cluster: ClusterId = CLUSTER) -> SourceStatus:
-    """What the source of the metadata log says of itself."""
-    now = int(time.time() * 1000)
-    return SourceStatus(cluster, "kraft", state, offset, 1, offset + 1, 1, 1, "a detail", now)
+    """A status of the source of the metadata log, which ends at an offset."""
+    now_ms = int(time.time() * 1000)
+    return SourceStatus(cluster, "kraft", state, offset, 1, offset + 1, 1, 1, "a detail", now_ms)

@@ -1,4 +1,4 @@
-"""The ledger: what may be committed."""
+"""`OffsetTracker`: the offsets that may be committed."""
 
 import asyncio
 
@@ -16,49 +16,49 @@ class _Bus:
         self.flushed += 1
 
 
-def test_only_finished_offsets_are_committed() -> None:
-    """What comes next is the offset after the last finished one, by partition; else nothing."""
-    ledger = OffsetTracker(_Bus().flush)
-    assert ledger.next_offset("log-0") is None
-    ledger.mark_processed("log-0", 6)
-    ledger.mark_processed("log-1", 0)
+def test_only_processed_offsets_are_committed() -> None:
+    """The next offset of a partition is the one after its last processed offset, else None."""
+    tracker = OffsetTracker(_Bus().flush)
+    assert tracker.next_offset("log-0") is None
+    tracker.mark_processed("log-0", 6)
+    tracker.mark_processed("log-1", 0)
     assert (
-        ledger.next_offset("log-0"),
-        ledger.next_offset("log-1"),
-        ledger.next_offset("log-2"),
+        tracker.next_offset("log-0"),
+        tracker.next_offset("log-1"),
+        tracker.next_offset("log-2"),
     ) == (7, 1, None)
 
 
-def test_an_assignment_begins_at_what_is_committed() -> None:
-    """After partitions were assigned anew nothing that was finished before counts."""
-    ledger = OffsetTracker(_Bus().flush)
-    ledger.mark_processed("log-0", 6)
-    ledger.reset()
-    assert ledger.next_offset("log-0") is None
+def test_an_assignment_starts_at_the_last_commit() -> None:
+    """A new assignment clears the offsets that were processed before it."""
+    tracker = OffsetTracker(_Bus().flush)
+    tracker.mark_processed("log-0", 6)
+    tracker.reset()
+    assert tracker.next_offset("log-0") is None
 
 
 async def test_a_commit_waits_for_the_bus() -> None:
-    """Settling returns after the bus has all that was sent."""
+    """`wait_acknowledged` returns after the bus has acknowledged everything that was sent."""
     bus = _Bus()
     await OffsetTracker(bus.flush).wait_acknowledged()
     assert bus.flushed == 1
 
 
-async def test_nothing_is_committed_after_an_event_was_broken_off() -> None:
-    """Once an event could not be finished every commit of this process is refused."""
+async def test_nothing_is_committed_after_an_event_failed() -> None:
+    """Once an event was not processed to its end, every commit of this process is refused."""
     bus = _Bus()
-    ledger = OffsetTracker(bus.flush)
-    ledger.mark_processed("log-0", 1)
-    ledger.fail()
-    ledger.mark_processed("log-0", 2)
+    tracker = OffsetTracker(bus.flush)
+    tracker.mark_processed("log-0", 1)
+    tracker.fail()
+    tracker.mark_processed("log-0", 2)
     for _ in range(2):
         with pytest.raises(IncompleteEventError, match="broken off"):
-            await ledger.wait_acknowledged()
+            await tracker.wait_acknowledged()
     assert bus.flushed == 0
 
 
 async def test_a_bus_that_fails_refuses_the_commit() -> None:
-    """What the flush raises comes out of settling."""
+    """`wait_acknowledged` raises the error of the flush."""
 
     async def fail() -> None:
         raise ConnectionError("gone")

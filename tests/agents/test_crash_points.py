@@ -1,7 +1,7 @@
-"""A worker is killed between the steps of one event: nothing is lost, and keys tell what is twice.
+"""A worker is killed between the steps of one event: nothing is lost, and duplicates share keys.
 
-The event raises metadata.version above what a node supports, so that it leads to a change, to
-alerts, to a snapshot and to several rows.
+The event raises metadata.version above what a node supports, so that it produces a change, alerts,
+a snapshot and several rows.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def _start(point: str, bus: BusSettings, directory: Path) -> subprocess.Popen[by
 async def test_every_output_once_by_key_after_a_kill_at_each_point(
     bus: Cluster, tmp_path: Path
 ) -> None:
-    """The worker dies at each point in turn, on the same event, and the last one goes on."""
+    """The worker is killed at each point in turn, at the same event; the last worker continues."""
     prefix = f"crash-{uuid.uuid4().hex[:8]}"
     settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=2, replication_factor=1)
     ensure_topics(settings)
@@ -85,17 +85,17 @@ def _check(bus: BusSettings) -> None:
     assert sorted(by_key.values()) == [(19, 1), (LEVEL, 2)]
     for change in changes:
         assert by_key[change.id] == (change.after, change.revision)
-    told = Counter(change.id for change in changes if change.after == LEVEL)
-    assert told.total() >= 2, "no crash led to a second telling: the points were not reached"
+    publications = Counter(change.id for change in changes if change.after == LEVEL)
+    assert publications.total() >= 2, "nothing was published twice: no point was reached"
     digests = {(snapshot.revision, snapshot.digest) for snapshot in snapshots}
     assert sorted(revision for revision, _ in digests) == [1, 2]
     states: dict[str, list[AlertState]] = {}
     for alert in alerts:
         states.setdefault(alert.rule, []).append(alert.state)
     assert {"incompatible-node", "level-above-support"} <= states.keys()
-    for rule, said in states.items():
-        assert said[0] is AlertState.FIRING, rule
-        assert said[-1] is AlertState.RESOLVED, rule
+    for rule, alert_states in states.items():
+        assert alert_states[0] is AlertState.FIRING, rule
+        assert alert_states[-1] is AlertState.RESOLVED, rule
 
 
 def _outputs(

@@ -1,4 +1,4 @@
-"""What becomes of nodes when a level changes, and what is said of it, on real clusters."""
+"""Real clusters whose levels change: the effect on nodes, and the published outputs."""
 
 import asyncio
 import re
@@ -48,11 +48,11 @@ UNKNOWN_LEVEL = re.compile(
     rf"featureLevel={TOO_HIGH}\), but this controller only supports versions 1-21"
     rf"|No MetadataVersion with feature level {TOO_HIGH}"
 )
-"""Kafka's own words for a level that its software does not know."""
+"""Kafka's error messages for a level that its software does not know."""
 
 
 class MonitoringSink(LogSink):
-    """A sink that hands each event to the monitor at once, and keeps the monitor's outputs."""
+    """A sink that passes each event to the monitor at once and collects the monitor's outputs."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
@@ -62,24 +62,25 @@ class MonitoringSink(LogSink):
         self.alerts: list[Alert] = []
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
-        """Apply an event; there is nothing unreadable in these logs."""
+        """Applies an event; these logs have no dead letters."""
         delivery = await super().publish(topic, event)
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.apply(event)
-        self.changes += outcome.changes
-        self.alerts += outcome.alerts
+        result = self.engine.apply(event)
+        self.changes += result.changes
+        self.alerts += result.alerts
         return delivery
 
     @property
     def image(self) -> ClusterImage:
-        """What is known now."""
+        """The current image."""
         return self.engine.state.image
 
     @property
     def firing(self) -> dict[str, Alert]:
-        """The alerts that fire now, by rule."""
-        said = {alert.id: alert for alert in self.alerts}
-        return {each.rule: each for each in said.values() if each.state is AlertState.FIRING}
+        """The alerts that are firing, by rule."""
+        newest = {alert.id: alert for alert in self.alerts}
+        firing = (alert for alert in newest.values() if alert.state is AlertState.FIRING)
+        return {alert.rule: alert for alert in firing}
 
     def levels(self) -> list[tuple[int, int]]:
         """The changes of metadata.version, before and after."""
@@ -87,12 +88,12 @@ class MonitoringSink(LogSink):
         return [(change.before, change.after) for change in changes]
 
     def incarnations(self) -> dict[str, str]:
-        """Every registered node's process, by what the log says of it."""
+        """The incarnation of every registered node, as in the log."""
         return {str(key): node.incarnation for key, node in self.image.nodes.nodes.items()}
 
 
 async def finalize(cluster: Cluster, level: int) -> None:
-    """Ask the active controller for a level of metadata.version."""
+    """Finalizes a level of metadata.version by a request to the active controller."""
     leader = await asyncio.to_thread(cluster.leader)
     (address,) = parse_addresses(leader.controller or "")
     await update_features(address, (FeatureUpdate(METADATA_VERSION, FeatureLevel(level)),))
@@ -101,7 +102,7 @@ async def finalize(cluster: Cluster, level: int) -> None:
 def following(
     cluster: Cluster, watched: MonitoringSink
 ) -> AbstractAsyncContextManager[KraftSource]:
-    """A source on the cluster's log that hands its events to the monitor."""
+    """A source on the cluster's log that passes its events to the monitor."""
     return running(settings_for(cluster, wanted=DEFAULT_RECORD_TYPES), watched)
 
 
@@ -124,8 +125,8 @@ def level_records(node: KafkaNode) -> list[int]:
 async def test_a_controller_on_old_software(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:
-    """It joins the quorum and replicates the log (M-43), and ends at the level it cannot support
-    (M-44); an alert names a controller that announces such software, until it is replaced.
+    """It joins the quorum and replicates the log (M-43), and exits at the level it cannot support
+    (M-44); an alert names a controller that registers such software, until it is replaced.
     """
     controllers = [NodeSpec(number, NEW_SOFTWARE, Roles.CONTROLLER) for number in (1, 2, 3)]
     cluster = make_cluster(ClusterSpec(controllers, "3.9"))
@@ -166,8 +167,8 @@ async def test_a_controller_on_old_software(
 async def test_the_active_controller_on_old_software(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:
-    """Elected, it meets the level it cannot support and ends (M-46); that nobody leads any more is
-    an alert, and once it is back on new software the level is what it was.
+    """After its election it reads the level it cannot support and exits (M-46); an alert fires
+    without a leader, and after a restart on new software the level is unchanged.
     """
     cluster = make_cluster(ClusterSpec([NodeSpec(1, NEW_SOFTWARE, Roles.CONTROLLER)], "3.9"))
     node, watched = cluster.node(1), MonitoringSink(cluster)
@@ -180,7 +181,7 @@ async def test_the_active_controller_on_old_software(
         await until(lambda: not node.running)
         assert UNKNOWN_LEVEL.search(node.log.read_text())
         elections = [data for _, kind, data in on_disk(node) if kind == "LEADER_CHANGE"]
-        assert len(elections) == 2, "it met the level before it was elected"
+        assert len(elections) == 2, "it read the level before it was elected"
         await until(lambda: "source-stalled" in watched.firing)
         await asyncio.to_thread(node.start, NEW_SOFTWARE)
         await until(lambda: watched.following() and watched.firing == {})
@@ -204,10 +205,10 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
-    """Level after level, each node says the new one from the same process as before (F-71)."""
+    """Every node reports each new level without a restart of its process (F-71)."""
     watched, sink = MonitoringSink(mixed), LogSink()
     settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
-    asking = asyncio.create_task(ApiVersionsSource(settings, sink).run())
+    polling = asyncio.create_task(ApiVersionsSource(settings, sink).run())
 
     def levels_by_node() -> dict[tuple[Role, NodeId], int]:
         answers = [event for event in sink.events if isinstance(event, NodeAnswer)]
@@ -230,14 +231,14 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
             assert [node.pid for node in mixed.nodes] == processes
             assert watched.firing == {}
     finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        polling.cancel()
+        await asyncio.gather(polling, return_exceptions=True)
 
 
 @pytest.mark.stack
 async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) -> None:
-    """Released Kafka's broker logs it and stays up, outside of the cluster (M-47); it blocks the
-    level while it is registered, and is told as no member once it is not.
+    """A released broker logs it and stays up, outside of the cluster (M-47); it blocks the level
+    while it is registered, and its heartbeats are refused afterwards.
     """
     broker, key = mixed.node(11), NodeKey(Role.BROKER, NodeId(11))
     watched = MonitoringSink(mixed)
@@ -264,14 +265,15 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
 
 
 def test_a_broker_that_unregisters_itself() -> None:
-    """As the KIP has it: the alert begins with the level and ends with its going (M-47)."""
+    """As in the KIP: the alert fires with the level and is resolved by the unregistration
+    (M-47)."""
     engine = Engine()
     engine.apply_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
     engine.apply(r.following(9))
-    began = engine.apply(r.commit(10, r.level(MV, TOO_HIGH))).alerts
-    assert {(a.rule, a.state, a.subject.get("node")) for a in began} == {
+    fired = engine.apply(r.commit(10, r.level(MV, TOO_HIGH))).alerts
+    assert {(a.rule, a.state, a.subject.get("node")) for a in fired} == {
         ("incompatible-node", AlertState.FIRING, 1),
         ("level-above-support", AlertState.FIRING, None),
     }
-    ended = engine.apply(r.commit(11, r.unregister(1))).alerts
-    assert {(a.id, a.state) for a in ended} == {(a.id, AlertState.RESOLVED) for a in began}
+    resolved = engine.apply(r.commit(11, r.unregister(1))).alerts
+    assert {(a.id, a.state) for a in resolved} == {(a.id, AlertState.RESOLVED) for a in fired}

@@ -1,4 +1,4 @@
-"""The documentation's tables of metrics, and what a worker really shows, against the registries."""
+"""The documentation's tables of metrics, and a worker's exposition, match the registries."""
 
 import re
 from pathlib import Path
@@ -22,44 +22,46 @@ ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", re.MULTILINE)
 
 def test_the_tables_are_the_registries() -> None:
     """docs/metrics.md has each metric with its kind, labels and meaning, and no other."""
-    wanted = [
+    expected = [
         (metric.name, metric.kind, ", ".join(source.LABELS), metric.help)
         for metric in source.METRICS
     ]
-    state = ("1 for the source's current state, else 0.",)
-    wanted.append((source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state))
-    wanted += [
+    state_help = ("1 for the source's current state, else 0.",)
+    expected.append(
+        (source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state_help)
+    )
+    expected += [
         (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
         for metric in worker.METRICS
     ]
-    assert ROW.findall(DOC.read_text()) == wanted
+    assert ROW.findall(DOC.read_text()) == expected
 
 
-def _shown(text: str) -> dict[str, tuple[str, frozenset[str]]]:
+def _families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
     """Each family's kind and labels, by the name that a query uses."""
-    found = {}
+    families = {}
     for family in text_string_to_metric_families(text):
         if family.samples:
             name = f"{family.name}_total" if family.type == "counter" else family.name
             labels = {label for sample in family.samples for label in sample.labels} - {"le"}
-            found[name] = (family.type, frozenset(labels))
-    return found
+            families[name] = (family.type, frozenset(labels))
+    return families
 
 
-def test_a_worker_shows_every_metric_of_its_registry() -> None:
+def test_a_worker_exposes_every_metric_of_its_registry() -> None:
     """After a change and an alert each registered metric has series, with its labels."""
-    meters = WorkerMetrics()
+    metrics = WorkerMetrics()
     state = MonitorState.of(CLUSTER)
     events = (registration(1, 1, (1, 19)), levels(2, {"metadata.version": 30}), following(2))
     for event in events:
-        outcome = step(state, event)
-        state = outcome.state
-        meters.observe(METADATA_LOG, outcome, 0.001)
-    meters.expose({CLUSTER: state})
-    shown = _shown(generate_latest(meters.registry).decode())
+        result = step(state, event)
+        state = result.state
+        metrics.observe(METADATA_LOG, result, 0.001)
+    metrics.expose({CLUSTER: state})
+    series = _families(generate_latest(metrics.registry).decode())
     for metric in worker.METRICS:
-        assert shown[metric.name] == (metric.kind, frozenset(metric.labels)), metric
-    for name in shown.keys() - {metric.name for metric in worker.METRICS}:
+        assert series[metric.name] == (metric.kind, frozenset(metric.labels)), metric
+    for name in series.keys() - {metric.name for metric in worker.METRICS}:
         assert name.endswith("_created"), name
 
 
@@ -68,9 +70,9 @@ class _Source:
         return SourceReport(ClusterId("c"), "kraft", SourceState.FOLLOWING)
 
 
-def test_a_source_shows_every_metric_of_its_registry() -> None:
+def test_a_source_exposes_every_metric_of_its_registry() -> None:
     """One source gives one series of each registered metric."""
-    shown = _shown(exposition(registry_of(lambda: [_Source()])).decode())
-    wanted = {metric.name: metric.kind for metric in source.METRICS}
-    wanted[source.SOURCE_STATE] = "gauge"
-    assert {name: kind for name, (kind, _) in shown.items()} == wanted
+    series = _families(exposition(registry_of(lambda: [_Source()])).decode())
+    expected = {metric.name: metric.kind for metric in source.METRICS}
+    expected[source.SOURCE_STATE] = "gauge"
+    assert {name: kind for name, (kind, _) in series.items()} == expected

@@ -1,4 +1,4 @@
-"""What a scrape shows of an upgrade, and what it does not show of ten thousand nodes."""
+"""The gauges of an upgrade, and of clusters with more nodes than ``node_series``."""
 
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,11 +15,11 @@ HOUR = 3_600_000
 Labels = tuple[tuple[str, str], ...]
 
 
-def shown(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels, float]]:
-    """Each metric's values by their labels but for the cluster."""
-    meters = WorkerMetrics(node_series)
-    meters.expose({ClusterId(CLUSTER): state})
-    text = generate_latest(meters.registry).decode()
+def values_of(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels, float]]:
+    """Each metric's values, by their labels without the cluster."""
+    metrics = WorkerMetrics(node_series)
+    metrics.expose({ClusterId(CLUSTER): state})
+    text = generate_latest(metrics.registry).decode()
     return {
         family.name.removeprefix("featurewatch_"): {
             tuple(sorted((k, v) for k, v in sample.labels.items() if k != "cluster")): sample.value
@@ -29,43 +29,44 @@ def shown(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels,
     }
 
 
-def rolling() -> Engine:
-    """Three brokers, one of them old and long gone."""
+def rolling_cluster() -> Engine:
+    """Three brokers, one of them old and silent for hours."""
     engine = Engine()
-    gone = [r.register(7, ranges("3.9"), epoch=7)]
-    engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), *gone))
+    ghosts = [r.register(7, ranges("3.9"), epoch=7)]
+    engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3"), *ghosts))
     engine.apply(r.following(90, seen_ms=2 * HOUR))
     return engine
 
 
-def test_what_an_upgrade_shows() -> None:
-    """State and its time, blockers, ghosts, releases and ranges; dots stay, off is 0."""
-    found = shown(rolling().state)
+def test_the_gauges_of_an_upgrade() -> None:
+    """State and its time, blockers, ghosts, releases and ranges; a level not finalized is 0."""
+    values = values_of(rolling_cluster().state)
     feature = (("feature", MV),)
-    assert found["upgrade_state"][("state", "mixed"),] == 1
-    assert sum(found["upgrade_state"].values()) == 1
-    assert found["upgrade_state_since_seconds"][()] == 0.5
-    assert (found["upgrade_ready"][feature], found["upgrade_blockers"][feature]) == (0, 1)
-    assert found["ghost_registrations"] == {(("role", "broker"),): 1, (("role", "controller"),): 0}
-    assert found["finalized_level"][("feature", TV),] == 0
-    assert found["release_nodes"][(("release", "3.9"), ("role", "broker"))] == 1
-    assert found["supported_max_level"][(*feature, ("role", "broker"))] == 21
-    assert found["supported_min_level"][(*feature, ("role", "controller"))] == 7
-    assert found["node_max_level"][(*feature, ("node", "7"), ("role", "broker"))] == 21
-    assert found["node_min_level"][(*feature, ("node", "1"), ("role", "broker"))] == 7
+    assert values["upgrade_state"][("state", "mixed"),] == 1
+    assert sum(values["upgrade_state"].values()) == 1
+    assert values["upgrade_state_since_seconds"][()] == 0.5
+    assert (values["upgrade_ready"][feature], values["upgrade_blockers"][feature]) == (0, 1)
+    assert values["ghost_registrations"] == {(("role", "broker"),): 1, (("role", "controller"),): 0}
+    assert values["finalized_level"][("feature", TV),] == 0
+    assert values["release_nodes"][(("release", "3.9"), ("role", "broker"))] == 1
+    assert values["supported_max_level"][(*feature, ("role", "broker"))] == 21
+    assert values["supported_min_level"][(*feature, ("role", "controller"))] == 7
+    assert values["node_max_level"][(*feature, ("node", "7"), ("role", "broker"))] == 21
+    assert values["node_min_level"][(*feature, ("node", "1"), ("role", "broker"))] == 7
 
 
 def test_many_nodes_have_no_series_of_their_own() -> None:
-    """What they have in common does."""
-    found = shown(rolling().state, node_series=5)
-    assert found["node_max_level"] == {}
-    assert found["supported_max_level"] != {}
+    """Above ``node_series`` nodes, only the series of roles remain."""
+    values = values_of(rolling_cluster().state, node_series=5)
+    assert values["node_max_level"] == {}
+    assert values["supported_max_level"] != {}
 
 
-def test_what_is_not_known_is_not_ready() -> None:
-    """Before all is read the state is unknown, and so is every feature."""
+def test_a_cluster_that_has_not_caught_up_is_unknown() -> None:
+    """Before the source has caught up, the states of the cluster and of every feature are
+    unknown."""
     engine = Engine()
     engine.apply_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
-    found = shown(engine.state)
-    assert found["upgrade_state"][("state", "unknown"),] == 1
-    assert set(found["upgrade_ready"].values()) == {-1}
+    values = values_of(engine.state)
+    assert values["upgrade_state"][("state", "unknown"),] == 1
+    assert set(values["upgrade_ready"].values()) == {-1}

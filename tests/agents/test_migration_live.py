@@ -27,8 +27,8 @@ from tests.simulation.engine import Engine
 pytestmark = pytest.mark.stack
 
 
-class Desk:
-    """Takes in what the sources publish, audited at each step."""
+class MonitoredSources:
+    """A sink that applies what the sources publish, audited at each step."""
 
     error: str | None = None
 
@@ -36,26 +36,26 @@ class Desk:
         self.engine = Engine(cluster=cluster)
         self.engine.auditor = Auditor()
         self.rules: list[str] = []
-        """Each alert that began or ended, in order: ``+rule`` or ``-rule``."""
+        """Each alert that fired or was resolved, in order: ``+rule`` or ``-rule``."""
 
     async def publish(self, _topic: Topic, event: Event | DeadLetter) -> None:
-        """Takes an event."""
+        """Applies an event."""
         assert not isinstance(event, DeadLetter), event
-        outcome = self.engine.apply(event)
-        self.rules += [f"{'+-'[a.state == 'resolved']}{a.rule}" for a in outcome.alerts]
+        result = self.engine.apply(event)
+        self.rules += [f"{'+-'[a.state == 'resolved']}{a.rule}" for a in result.alerts]
 
     async def flush(self) -> None:
         """There is nothing to wait for."""
 
     @property
     def firing(self) -> set[str]:
-        """The rules of the alerts that fire."""
+        """The rules of the firing alerts."""
         return {a.rule for alerts in self.engine.state.firing.values() for a in alerts}
 
-    async def until(self, wished: Callable[[Snapshot], bool]) -> Snapshot:
-        """The state, once it is as wished."""
+    async def until(self, condition: Callable[[Snapshot], bool]) -> Snapshot:
+        """Waits until the state meets a condition, and returns it."""
         deadline = time.monotonic() + 60
-        while not wished(state := snapshot(self.engine.state.image, 1)):
+        while not condition(state := snapshot(self.engine.state.image, 1)):
             assert time.monotonic() < deadline, (state, self.firing)
             await asyncio.sleep(0.02)
         return state
@@ -63,7 +63,7 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
-    """A source in the background."""
+    """Runs a source in the background."""
     task = asyncio.ensure_future(source.run())
     try:
         yield
@@ -73,7 +73,7 @@ async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-def log_of(cluster: Cluster, desk: Desk) -> KraftSource:
+def log_of(cluster: Cluster, sink: MonitoredSources) -> KraftSource:
     """The source of the controllers' log."""
 
     async def resume() -> OffsetAndEpoch | None:
@@ -81,45 +81,49 @@ def log_of(cluster: Cluster, desk: Desk) -> KraftSource:
 
     cluster_id = ClusterId(cluster.cluster_id)
     quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers))
-    return KraftSource(KraftSettings(cluster_id, quorum=quorum), desk, resume)
+    return KraftSource(KraftSettings(cluster_id, quorum=quorum), sink, resume)
 
 
 async def test_a_migration_is_seen_from_both_sides(
     make_ensemble: MakeEnsemble, make_cluster: MakeCluster
 ) -> None:
-    """Who controls, who is missing, that metadata.version must wait, and when it is over."""
+    """Both sources show the controller, the missing brokers, and the end of the migration."""
     zookeeper = f"{make_ensemble().connect_string}/kafka"
     spec = zookeeper_mode(1, zookeeper, properties={"inter.broker.protocol.version": "3.8"})
     cluster = await asyncio.to_thread(make_cluster, spec)
-    migration, desk = ClusterMigration(cluster), Desk(ClusterId(cluster.cluster_id))
-    async with running(ZookeeperSource(ZookeeperSettings(zookeeper), desk)):
-        state = await desk.until(lambda now: now.ready and now.migration.brokers_in_zookeeper == 1)
+    migration, sink = ClusterMigration(cluster), MonitoredSources(ClusterId(cluster.cluster_id))
+    async with running(ZookeeperSource(ZookeeperSettings(zookeeper), sink)):
+        state = await sink.until(
+            lambda state: state.ready and state.migration.brokers_in_zookeeper == 1
+        )
         assert (state.authority, state.epoch, state.controller.node_id) == ("zookeeper", 0, 1)
         assert (state.controller.kraft_epoch, state.migration.under_way) == (-1, False)
-        assert desk.firing == set()
+        assert sink.firing == set()
 
         await asyncio.to_thread(migration.add_controllers)
-        async with running(log_of(cluster, desk)):
-            state = await desk.until(lambda now: now.ready and now.authority == "kraft")
+        async with running(log_of(cluster, sink)):
+            state = await sink.until(lambda state: state.ready and state.authority == "kraft")
             assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
-            assert desk.firing == {"migration-under-way", "migration-incomplete"}
+            assert sink.firing == {"migration-under-way", "migration-incomplete"}
 
             await asyncio.to_thread(migration.enroll_brokers)
-            state = await desk.until(
-                lambda now: now.migration.state == "migration" and now.controller.kraft_epoch > 0
+            state = await sink.until(
+                lambda state: (
+                    state.migration.state == "migration" and state.controller.kraft_epoch > 0
+                )
             )
             assert (state.controller.node_id, state.migration.kraft_controller_id) == (3001, 3001)
             assert (state.migration.brokers_in_zookeeper, state.migration.missing) == (1, ())
-            assert desk.firing == {"migration-under-way"}, desk.engine.state.firing
+            assert sink.firing == {"migration-under-way"}, sink.engine.state.firing
 
             await asyncio.to_thread(migration.move_brokers)
-            state = await desk.until(lambda now: now.migration.brokers_in_zookeeper == 0)
+            state = await sink.until(lambda state: state.migration.brokers_in_zookeeper == 0)
             assert (state.migration.under_way, state.ready) == (True, True)
 
             await asyncio.to_thread(migration.finish)
-            state = await desk.until(lambda now: now.migration.state == "post-migration")
+            state = await sink.until(lambda state: state.migration.state == "post-migration")
             assert not state.migration.under_way
-            assert not {rule for rule in desk.firing if rule.startswith("migration")}
-            lines = [one for one in desk.rules if one.endswith("migration-under-way")]
-            assert lines.count("-migration-under-way") == 1, desk.rules
-            assert lines[-1] == "-migration-under-way", desk.rules
+            assert not {rule for rule in sink.firing if rule.startswith("migration")}
+            lines = [rule for rule in sink.rules if rule.endswith("migration-under-way")]
+            assert lines.count("-migration-under-way") == 1, sink.rules
+            assert lines[-1] == "-migration-under-way", sink.rules

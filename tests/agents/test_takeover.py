@@ -50,7 +50,7 @@ async def _publish(bus: BusSettings, events: list[Any]) -> None:
 def test_another_worker_takes_over_from_one_that_was_killed(
     bus: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two workers share the clusters; when one is killed the other goes on with all of them."""
+    """Two workers share the clusters; after one is killed the other continues with all of them."""
     monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "4")
     settings = _settings(bus)
     workers = [_worker(name, settings, tmp_path) for name in ("one", "two")]
@@ -59,37 +59,37 @@ def test_another_worker_takes_over_from_one_that_was_killed(
             worker.start()
         wait_ready(workers)
         first = [levels(1, {"metadata.version": 20}, cluster) for cluster in CLUSTERS]
-        asyncio.run(_publish(settings, [*first, *(following(1, each) for each in CLUSTERS)]))
-        wanted = {(cluster, 1, 20) for cluster in CLUSTERS}
-        _until(settings, lambda said: said >= wanted)
+        asyncio.run(_publish(settings, [*first, *(following(1, cluster) for cluster in CLUSTERS)]))
+        expected = {(cluster, 1, 20) for cluster in CLUSTERS}
+        _until(settings, lambda changes: changes >= expected)
         workers[0].kill()
-        more = [levels(2, {"metadata.version": 21}, cluster) for cluster in CLUSTERS]
-        asyncio.run(_publish(settings, list(more)))
-        wanted |= {(cluster, 2, 21) for cluster in CLUSTERS}
-        _until(settings, lambda said: said == wanted)
+        second = [levels(2, {"metadata.version": 21}, cluster) for cluster in CLUSTERS]
+        asyncio.run(_publish(settings, list(second)))
+        expected |= {(cluster, 2, 21) for cluster in CLUSTERS}
+        _until(settings, lambda changes: changes == expected)
         assert workers[1].ended is None, workers[1].log.read_text()
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _until(bus: BusSettings, done: Callable[[set[tuple[str, int, int]]], bool]) -> None:
-    """Until the changes that were said, as (cluster, revision, level), are as wished."""
+def _until(bus: BusSettings, condition: Callable[[set[tuple[str, int, int]]], bool]) -> None:
+    """Waits until the published changes, as (cluster, revision, level), meet a condition."""
     deadline = time.monotonic() + 60
-    said: dict[str, tuple[str, int, int]] = {}
+    changes: dict[str, tuple[str, int, int]] = {}
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
-        while not done(set(said.values())):
-            assert time.monotonic() < deadline, sorted(said.values())
+        while not condition(set(changes.values())):
+            assert time.monotonic() < deadline, sorted(changes.values())
             for message in reader.poll(0.2):
                 change = decode_change(message.value())
                 content = (change.cluster, change.revision, int(change.after))
-                assert said.setdefault(change.id, content) == content
+                assert changes.setdefault(change.id, content) == content
 
 
-async def test_a_silent_source_is_an_alert_until_it_is_heard_again(
+async def test_a_silent_source_is_an_alert_until_its_next_event(
     bus: Cluster, tmp_path: Path
 ) -> None:
-    """After ``silent_after_s`` without a word source-stalled fires; the next word resolves it."""
+    """After ``silent_after_s`` without an event source-stalled fires; the next one resolves it."""
     settings = _settings(bus)
     worker = Worker(WorkerSettings(settings, data_directory=tmp_path, silent_after_s=1))
     running = asyncio.ensure_future(worker.run())

@@ -1,4 +1,4 @@
-"""What the worker does by the clock, with the clock handed in."""
+"""The worker's periodic work, with clock readings as arguments."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -28,66 +28,68 @@ def _state(*events: Any) -> MonitorState:
     return state
 
 
-def test_a_silent_source_is_said_to_be_silent() -> None:
-    """Each source that was heard of before gets a status of its own, with the seconds in words."""
+def test_a_silent_source_gets_a_silent_status() -> None:
+    """Each silent source gets a status of its own, whose detail has the seconds."""
     image = _state(following(3)).image
-    (found,) = silent_statuses(image, {"kraft": 21.4}, now_ms=5)
-    assert (found.cluster, found.source, found.state) == (CLUSTER, "kraft", SourceState.SILENT)
-    assert found.seen_ms == 5
-    assert "21 s" in found.detail
+    (silent,) = silent_statuses(image, {"kraft": 21.4}, now_ms=5)
+    assert (silent.cluster, silent.source, silent.state) == (CLUSTER, "kraft", SourceState.SILENT)
+    assert silent.seen_ms == 5
+    assert "21 s" in silent.detail
 
 
-def test_silence_is_said_once() -> None:
-    """A source that was said to be silent is not said again until it is heard of."""
+def test_silence_is_published_once() -> None:
+    """A silent source gets no second SILENT status until its next event."""
     silent = _state(following(3), status(SourceState.SILENT, -1)).image
     assert silent_statuses(silent, {"kraft": 60}, now_ms=5) == []
-    back = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
-    assert len(silent_statuses(back, {"kraft": 60}, now_ms=5)) == 1
+    image = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
+    assert len(silent_statuses(image, {"kraft": 60}, now_ms=5)) == 1
 
 
 async def test_each_source_is_silent_by_itself() -> None:
-    """That one source of a cluster goes on does not hide that another has ended."""
+    """An active source of a cluster does not hide that another one is silent."""
     znodes = replace(following(3), source="zookeeper")
-    desk = SimpleNamespace(
+    processor = SimpleNamespace(
         states={CLUSTER: _state(following(3), znodes)},
         last_seen={(CLUSTER, "metadata-log"): 100.0, (CLUSTER, "zookeeper"): 70.0},
     )
-    said: list[tuple[str, str]] = []
+    published: list[tuple[str, str]] = []
 
     async def publish(topic: Topic, event: SourceStatus) -> None:
-        said.append((topic.short_name, event.source))
+        published.append((topic.short_name, event.source))
 
     publisher = cast("Publisher", SimpleNamespace(publish=publish))
-    detector = timers.SilenceDetector(cast("EventProcessor", desk), publisher, silent_after_s=20)
+    detector = timers.SilenceDetector(
+        cast("EventProcessor", processor), publisher, silent_after_s=20
+    )
     await detector.check(now_s=101.0, now_ms=5)
-    assert said == [("zookeeper", "zookeeper")]
+    assert published == [("zookeeper", "zookeeper")]
 
 
 @pytest.fixture
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often the process was ended."""
-    found: list[str] = []
-    monkeypatch.setattr(timers, "exit_now", lambda: found.append("stopped"))
-    return found
+    """One item for each time that the process was to exit."""
+    exits: list[str] = []
+    monkeypatch.setattr(timers, "exit_now", lambda: exits.append("stopped"))
+    return exits
 
 
 def test_the_watchdog_ends_a_worker_that_reads_and_never_commits(stops: list[str]) -> None:
-    """It waits for the whole time, and then acts."""
-    dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
-    dog.check({"p": 10}, now=0)
-    dog.check({"p": 12}, now=60)
+    """It ends the process only after ``stuck_after_s``."""
+    watchdog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+    watchdog.check({"p": 10}, now_s=0)
+    watchdog.check({"p": 12}, now_s=60)
     assert stops == []
-    dog.check({"p": 12}, now=61)
+    watchdog.check({"p": 12}, now_s=61)
     assert stops == ["stopped"]
 
 
 def test_the_watchdog_counts_from_the_last_commit(stops: list[str]) -> None:
-    """Each commit, however small, gives the worker the whole time again."""
+    """Each commit, however small, restarts the time."""
     committed = {"p": 0}
-    dog = Watchdog(lambda: committed, stuck_after_s=60)
+    watchdog = Watchdog(lambda: committed, stuck_after_s=60)
     for second in range(0, 500, 50):
         committed["p"] += 1
-        dog.check({"p": 1000}, now=second)
+        watchdog.check({"p": 1000}, now_s=second)
     assert stops == []
 
 
@@ -95,10 +97,10 @@ def test_the_watchdog_counts_from_the_last_commit(stops: list[str]) -> None:
 def test_the_watchdog_leaves_an_idle_worker_alone(
     stops: list[str], read: dict[str, int | None]
 ) -> None:
-    """A partition that is committed to its end, or was never read, is no reason, for ever."""
-    dog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+    """A partition that is committed to its end, or was never read, never ends the process."""
+    watchdog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
     for second in (0, 100, 1000, 10_000):
-        dog.check(read, now=second)
+        watchdog.check(read, now_s=second)
     assert stops == []
 
 
@@ -111,21 +113,21 @@ class _Recorder:
 
 
 async def test_the_newest_state_is_published_once_for_many_events() -> None:
-    """A cluster in which something changed has one snapshot, of what is known at the moment."""
+    """A cluster that changed gets one snapshot, of its current state."""
     state = _state(registration(1, 1, (1, 30)), levels(2, {"metadata.version": 21}), following(2))
-    desk = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
+    processor = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
     bus = _Recorder()
     for _ in range(2):
-        await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus), 7)
+        await publish_states(cast("EventProcessor", processor), BUS, cast("Publisher", bus), 7)
     ((topic, message),) = bus.sent
     assert topic == "featurewatch.state"
-    found = decode_snapshot(message.value)
-    assert (found.revision, dict(found.finalized)) == (1, {"metadata.version": 21})
+    snapshot = decode_snapshot(message.value)
+    assert (snapshot.revision, dict(snapshot.finalized)) == (1, {"metadata.version": 21})
 
 
 async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:
-    """What is no longer owned is passed over."""
-    desk = SimpleNamespace(dirty={CLUSTER}, states={})
+    """A cluster that this worker no longer owns is skipped."""
+    processor = SimpleNamespace(dirty={CLUSTER}, states={})
     bus = _Recorder()
-    await publish_states(cast("EventProcessor", desk), BUS, cast("Publisher", bus), 7)
+    await publish_states(cast("EventProcessor", processor), BUS, cast("Publisher", bus), 7)
     assert bus.sent == []

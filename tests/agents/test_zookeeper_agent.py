@@ -1,4 +1,4 @@
-"""A worker on a real bus that is told of ZooKeeper."""
+"""A worker on a real bus that processes ZooKeeper events."""
 
 import asyncio
 import contextlib
@@ -45,52 +45,52 @@ async def running(settings: WorkerSettings) -> AsyncIterator[Worker]:
         await task
 
 
-async def until(worker: Worker, wished: Callable[[ClusterImage], bool]) -> ClusterImage:
-    """The cluster's image, once it is as wished."""
+async def until(worker: Worker, condition: Callable[[ClusterImage], bool]) -> ClusterImage:
+    """Waits until the cluster's image meets a condition, and returns it."""
     deadline = time.monotonic() + 60
-    while (image := worker.image(CLUSTER)) is None or not wished(image):
+    while (image := worker.image(CLUSTER)) is None or not condition(image):
         assert time.monotonic() < deadline, image
         await asyncio.sleep(0.02)
     return image
 
 
 async def publish(bus: BusSettings, *events: ZookeeperEvent) -> None:
-    """Puts events on the topic as the source does, seen now."""
+    """Publishes events as the source does, with the current time."""
     async with Publisher(bus) as publisher:
         for event in events:
-            now = int(time.time() * 1000)
-            await (await publisher.publish(ZOOKEEPER, replace(event, seen_ms=now)))
+            now_ms = int(time.time() * 1000)
+            await (await publisher.publish(ZOOKEEPER, replace(event, seen_ms=now_ms)))
 
 
 def values_on(bus: BusSettings, topic: Topic, count: int) -> list[bytes]:
-    """The first messages of a topic, once there are so many."""
-    found: list[bytes] = []
+    """The values of a topic's first messages; waits until there are ``count``."""
+    values: list[bytes] = []
     deadline = time.monotonic() + 30
     with contextlib.closing(TopicReader(bus, topic)) as reader:
-        while len(found) < count:
-            assert time.monotonic() < deadline, found
-            found += [message.value() or b"" for message in reader.poll(0.2)]
-    return found
+        while len(values) < count:
+            assert time.monotonic() < deadline, values
+            values += [message.value() or b"" for message in reader.poll(0.2)]
+    return values
 
 
 @pytest.mark.stack
-async def test_znodes_become_changes_and_outlive_the_worker(bus: Cluster, tmp_path: Path) -> None:
-    """A level, a broker and a source that falls silent are told; another worker knows them too."""
+async def test_znodes_become_changes_and_survive_the_worker(bus: Cluster, tmp_path: Path) -> None:
+    """Levels, brokers and a silent source become outputs; the next worker restores the state."""
     servers, prefix = bus.bootstrap_servers, f"zookeeper-{time.time_ns()}"
     on_bus = BusSettings(servers, prefix=prefix, replication_factor=1)
     await asyncio.to_thread(ensure_topics, on_bus)
     settings = WorkerSettings(on_bus, data_directory=tmp_path, silent_after_s=5)
-    begin = z.reading("s1", [z.broker(1, NEW, 10), z.features({TV: 1}, 5, 2)], 50, chunks=2)
+    events = z.reading("s1", [z.broker(1, NEW, 10), z.features({TV: 1}, 5, 2)], 50, chunks=2)
     async with running(settings) as worker:
-        await publish(on_bus, *begin, z.following())
+        await publish(on_bus, *events, z.following())
         image = await until(worker, lambda image: image.ready)
         assert (image.authority, image.features.epoch) == (Authority.ZOOKEEPER, 2)
         await publish(on_bus, z.change(z.features({TV: 2}, 5, 3), 60))
         await publish(on_bus, z.change(z.broker(2, {TV: (0, 1)}, 61), 61))
         image = await until(worker, lambda image: len(image.nodes) == 2)
     async with running(settings) as worker:
-        again = await until(worker, lambda image: image.zookeeper.zxid == 61)
-        assert (again.nodes, again.features) == (image.nodes, image.features)
+        restored = await until(worker, lambda image: image.zookeeper.zxid == 61)
+        assert (restored.nodes, restored.features) == (image.nodes, image.features)
         await until(worker, lambda image: image.sources["zookeeper"].state is SourceState.SILENT)
     changes = [decode_change(value) for value in values_on(on_bus, FEATURE_CHANGES, 2)]
     assert [(change.after, change.epoch, change.provenance["zxid"]) for change in changes] == [
@@ -102,7 +102,7 @@ async def test_znodes_become_changes_and_outlive_the_worker(bus: Cluster, tmp_pa
 
 
 def test_each_source_has_its_topic() -> None:
-    """A silence is said where the source itself would speak."""
+    """A silence is published on the source's own topic."""
     sources = ("kraft", "zookeeper", "api-versions")
     assert [topic_of_source(source) for source in sources] == [
         METADATA_LOG,

@@ -1,4 +1,4 @@
-"""From findings to alerts: what begins, goes on and ends, and what is said of it."""
+"""From findings to alerts: which fire, continue and are resolved, and their texts."""
 
 from featurewatch.controller.monitor import step, step_unreadable
 from featurewatch.streams.events import SourceState
@@ -17,7 +17,7 @@ def watching(*records: object) -> Engine:
 
 
 def test_an_alert_begins_goes_on_and_ends() -> None:
-    """It keeps its beginning; going on unchanged says nothing (F-33, M-42)."""
+    """The alert keeps its start; an unchanged finding publishes nothing (F-33, M-42)."""
     engine = watching(r.level(MV, 25))
     began = engine.apply(r.commit(20, r.register(1, OLD)))
     alert = next(a for a in began.alerts if a.rule == "incompatible-node")
@@ -41,7 +41,7 @@ def test_an_alert_begins_goes_on_and_ends() -> None:
 
 
 def test_the_remedy_says_which_way() -> None:
-    """A node above the level wants an older release or a higher level (F-34)."""
+    """The remedy for a node above the level is an older release or a higher level (F-34)."""
     engine = watching(r.level(MV, 6), r.register(1, NEW))
     summaries = [a.summary for alerts in engine.state.firing.values() for a in alerts]
     assert len(summaries) == 1
@@ -49,7 +49,7 @@ def test_the_remedy_says_which_way() -> None:
 
 
 def test_unknown_is_not_healthy() -> None:
-    """An answer that may leave features out is a warning, never silence."""
+    """A response that may omit features leads to a warning."""
     engine = Engine()
     engine.apply(r.following(0, source="api-versions", seen_ms=1))
     alerts = engine.apply(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
@@ -58,14 +58,14 @@ def test_unknown_is_not_healthy() -> None:
 
 
 def test_a_reversed_range_is_an_alert_of_its_own() -> None:
-    """Nothing else is concluded from it (F-04)."""
+    """Nothing else is concluded from an invalid range (F-04)."""
     engine = watching(r.level(MV, 5), r.register(1, {MV: (9, 3)}))
     rules = [a.rule for alerts in engine.state.firing.values() for a in alerts]
     assert rules == ["invalid-range"]
 
 
 def test_nothing_is_said_of_nodes_before_the_end_is_reached() -> None:
-    """Then all of it is, once (F-40: a level is announced whether or not nodes support it)."""
+    """Once ready, all findings are published once (F-40: a level counts even if nodes lack it)."""
     engine = Engine()
     engine.apply(r.catching_up(0, seen_ms=1))
     early = engine.apply(r.commit(10, r.level(MV, 25), r.register(1, OLD)))
@@ -79,7 +79,7 @@ def test_nothing_is_said_of_nodes_before_the_end_is_reached() -> None:
 
 
 def test_a_restart_of_the_source_says_nothing() -> None:
-    """Catching up and following again is no change where nothing changed."""
+    """Catching up and following again publishes nothing if nothing changed."""
     engine = watching(r.level(MV, 25), r.register(1, OLD))
     for event in (r.catching_up(10, seen_ms=500), r.following(10, seen_ms=501)):
         outcome = engine.apply(event)
@@ -87,7 +87,7 @@ def test_a_restart_of_the_source_says_nothing() -> None:
 
 
 def test_a_source_that_stalls() -> None:
-    """It fires at once, and ends when it follows again."""
+    """The alert fires at once, and is resolved when the source follows again."""
     engine = watching(r.level(MV, 21))
     fired = engine.apply(r.status(SourceState.STALLED, 10, seen_ms=500)).alerts
     assert [(a.rule, a.subject) for a in fired] == [("source-stalled", {"source": "kraft"})]
@@ -96,7 +96,7 @@ def test_a_source_that_stalls() -> None:
 
 
 def test_a_log_that_went_backwards_is_said_once() -> None:
-    """Not again with each record that is read anew; it ends where the log is longer again."""
+    """It fires once while the log is read again, and is resolved when the log is longer."""
     engine = watching(r.level(MV, 21))
     fired = engine.apply(r.gap(3, 10, reset=True, seen_ms=200)).alerts
     assert [a.rule for a in fired] == ["epoch-regression", "log-gap"]
@@ -108,23 +108,23 @@ def test_a_log_that_went_backwards_is_said_once() -> None:
 
 
 def test_a_message_that_cannot_be_read() -> None:
-    """It is counted, an alert says so, and nothing else stops."""
+    """The message is counted and fires an alert; processing continues."""
     engine = watching(r.level(MV, 21))
     where = "topic t partition 0 offset 9"
     outcome = step_unreadable(engine.state, where, "not JSON", MessagePosition("t", 9, 700))
     (alert,) = outcome.alerts
     assert alert.subject == {"record": "MESSAGE"}
     assert "topic t partition 0 offset 9" in alert.summary
-    again = step_unreadable(outcome.state, where, "not JSON", MessagePosition("t", 10, 800))
-    assert again.alerts[0].evidence["count"] == 2
+    second = step_unreadable(outcome.state, where, "not JSON", MessagePosition("t", 10, 800))
+    assert second.alerts[0].evidence["count"] == 2
     assert (
-        step_unreadable(again.state, where, "not JSON", MessagePosition("t", 10, 800)).alerts == ()
+        step_unreadable(second.state, where, "not JSON", MessagePosition("t", 10, 800)).alerts == ()
     )
-    assert step(again.state, r.commit(11, r.level(MV, 22))).changes[0].after == 22
+    assert step(second.state, r.commit(11, r.level(MV, 22))).changes[0].after == 22
 
 
 def test_disagreement_and_agreement() -> None:
-    """Nodes that see different levels are named until they agree."""
+    """Nodes with different levels are named until they agree."""
     engine = watching(r.level(MV, 21))
     (fired,) = engine.apply(r.disagreement(MV, 2, 500)).alerts
     assert (fired.rule, fired.subject) == ("nodes-disagree", {"feature": MV})

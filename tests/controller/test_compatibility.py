@@ -1,4 +1,4 @@
-"""The one compatibility function, and who stands in the way of a level."""
+"""The compatibility function, and the blockers of a level."""
 
 import pytest
 
@@ -32,20 +32,20 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
     ],
 )
 def test_a_range_includes_both_ends(bounds: tuple[int, int], level: int, verdict: Verdict) -> None:
-    """Minimum ≤ level ≤ maximum, for level 0 too; what is no range says nothing (F-03, F-33)."""
+    """Minimum ≤ level ≤ maximum, for level 0 too; an invalid range is unknown (F-03, F-33)."""
     assert supports(intern_capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 
 
 def test_a_missing_feature() -> None:
-    """It counts as 0-0 (F-34), and as unknown where the answer may have left it out."""
+    """A missing feature counts as 0-0 (F-34), and as unknown if the response may omit it."""
     for complete, verdict in ((True, NO), (False, UNKNOWN)):
-        known = intern_capabilities({MV: (1, 21)}, complete=complete)
-        assert supports(known, TV, FeatureLevel(1)) is verdict
-        assert supports(known, TV, FeatureLevel(0)) is YES
+        capabilities = intern_capabilities({MV: (1, 21)}, complete=complete)
+        assert supports(capabilities, TV, FeatureLevel(1)) is verdict
+        assert supports(capabilities, TV, FeatureLevel(0)) is YES
 
 
 def test_more_features_than_finalized_are_compatible() -> None:
-    """What is not finalized is not looked at (F-35, F-41)."""
+    """Features that are not finalized are not checked (F-35, F-41)."""
     image = fold_all([r.commit(1, r.level(MV, 21))])
     assert incompatibilities(intern_capabilities(NEW), image.features.levels) == ()
     assert not needs_evaluation(intern_capabilities(NEW), image.features.levels)
@@ -53,7 +53,8 @@ def test_more_features_than_finalized_are_compatible() -> None:
 
 
 def test_every_blocker_is_named_fenced_or_not() -> None:
-    """Not the first one only, as Kafka does; all registered brokers count (F-33, F-37, F-38)."""
+    """All blockers, not the first only as in Kafka; all registered brokers count (F-33, F-37,
+    F-38)."""
     image = fold_all(
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]
@@ -68,7 +69,7 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
 
 
 def test_controllers_are_asked_from_level_15_on() -> None:
-    """Registered ones by their range, and voters that have not registered (KIP-919)."""
+    """Registered controllers by their range, and voters that have not registered (KIP-919)."""
     events = [
         r.commit(1, r.leader_change(1, (1, 2))),
         r.commit(5, r.level(MV, 15), r.register_controller(1, OLD)),
@@ -81,7 +82,7 @@ def test_controllers_are_asked_from_level_15_on() -> None:
 
 
 def test_level_names() -> None:
-    """Every level from 1 on has one name, and one that is too new is no error (M-67)."""
+    """Every level from 1 on has one name, and a level that is too new raises no error (M-67)."""
     assert level_name(METADATA_VERSION, FeatureLevel(1)) == "1 (3.0-IV1)"
     assert level_name(METADATA_VERSION, FeatureLevel(21)) == "21 (3.9-IV0)"
     assert level_name(METADATA_VERSION, FeatureLevel(30)) == "30 (4.3-IV0)"

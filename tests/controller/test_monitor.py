@@ -11,15 +11,15 @@ from tests.simulation.records import MV, NEW, OLD, TV
 
 
 def test_the_kinds_of_change() -> None:
-    """Finalized, upgraded, downgraded, removed, each with its revision and place (M-36, F-36)."""
+    """Finalized, upgraded, downgraded, removed, each with revision and provenance (M-36, F-36)."""
     engine = Engine()
-    found = []
+    changes = []
     for offset, value in enumerate((1, 2, 1, 0), start=1):
         (change,) = engine.apply(r.commit(offset, r.level(TV, value))).changes
         assert change.provenance == {"offset": offset, "leader_epoch": 1, "append_ms": offset * 10}
         assert (change.epoch, change.revision, change.from_snapshot) == (offset, offset, False)
-        found.append((change.kind, change.before, change.after))
-    assert found == [
+        changes.append((change.kind, change.before, change.after))
+    assert changes == [
         (ChangeKind.FINALIZED, 0, 1),
         (ChangeKind.UPGRADED, 1, 2),
         (ChangeKind.DOWNGRADED, 2, 1),
@@ -28,7 +28,7 @@ def test_the_kinds_of_change() -> None:
 
 
 def test_what_a_snapshot_of_the_log_changes_is_marked() -> None:
-    """It was found by comparing; what is equal is no change (M-65)."""
+    """The change follows from a comparison; equal levels are no change (M-65)."""
     engine = Engine()
     engine.apply(r.commit(1, r.level(MV, 21), r.level(TV, 1)))
     outcome = engine.apply(r.chunk(9, 0, r.level(MV, 21), r.level(TV, 2), last=True))
@@ -37,7 +37,7 @@ def test_what_a_snapshot_of_the_log_changes_is_marked() -> None:
 
 
 def test_a_snapshot_groups_nodes_that_are_alike() -> None:
-    """Two releases are two classes with their ids, however many nodes there are."""
+    """Two releases are two classes with their ids, for any number of nodes."""
     engine = Engine()
     nodes = [r.register(i, OLD if i % 2 else NEW, fenced=i == 3) for i in range(20)]
     taken = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
@@ -50,17 +50,17 @@ def test_a_snapshot_groups_nodes_that_are_alike() -> None:
 
 
 def test_a_digest_covers_what_is_said_and_not_when() -> None:
-    """Equal content has one digest; a level, a node or a fencing makes another."""
+    """Equal content has one digest; another level, node or fencing changes it."""
     engine = Engine()
     engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
     image = engine.state.image
-    one = snapshot(image, 1).digest
-    assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == one
-    assert snapshot(Engine(engine.rows).state.image, 3).digest == one
+    digest = snapshot(image, 1).digest
+    assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == digest
+    assert snapshot(Engine(engine.rows).state.image, 3).digest == digest
     for record in (r.unfence(1), r.register(1, NEW), r.unregister(2), r.level(MV, 20)):
         other = Engine(engine.rows)
         other.apply(r.commit(9, record))
-        assert snapshot(other.state.image, 1).digest != one
+        assert snapshot(other.state.image, 1).digest != digest
 
 
 def test_an_event_again_says_nothing() -> None:

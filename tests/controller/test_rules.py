@@ -1,4 +1,4 @@
-"""The registry of rules: every rule about nodes gets the nodes that it may have findings of."""
+"""The registry of rules: every rule about nodes is evaluated for all nodes it may apply to."""
 
 from collections.abc import Iterable
 
@@ -41,19 +41,19 @@ def _find(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     ],
 )
 def test_a_rule_that_could_never_fire_is_refused(kind: SubjectKind, timer: Timer | None) -> None:
-    """Without grounds, or with a timer that its subjects do not have, no subject would reach it."""
+    """Without triggers, or with a timer its subjects lack, a rule would never be evaluated."""
     with pytest.raises(TypeError, match="the rule new could never fire"):
         Rule("new", "something new", kind, _find, timer=timer)
 
 
 def test_grounds_are_for_nodes() -> None:
-    """Nothing else has capabilities."""
+    """Only nodes have capabilities."""
     with pytest.raises(TypeError, match="could never fire"):
         Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
 
 
 def test_names_are_unique_and_each_kind_has_rules() -> None:
-    """An alert's id holds the rule's name."""
+    """An alert's id contains the rule's name."""
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert all(RULES_BY_KIND[kind] for kind in SubjectKind)
 
@@ -62,7 +62,7 @@ def test_names_are_unique_and_each_kind_has_rules() -> None:
 def test_no_finding_without_grounds(
     first: tuple[int, int], second: tuple[int, int] | None, level: int, other: int
 ) -> None:
-    """Of a node whose class needs no evaluation, no rule without a timer would find anything."""
+    """A node whose class needs no evaluation has no findings of a rule without a timer."""
     ranges = {MV: first} if second is None else {MV: first, TV: second}
     levels = (r.level(MV, level), r.level(TV, other))
     image = fold_all([r.commit(1, *levels, r.register(1, ranges, fenced=False))])
@@ -71,8 +71,8 @@ def test_no_finding_without_grounds(
     node = image.nodes.get(key)
     assert node is not None
     for rule in RULES_BY_KIND[SubjectKind.NODE]:
-        found = [*rule.find(context, Subject(SubjectKind.NODE, key))]
-        if rule.timer is None and found:
+        findings = [*rule.find(context, Subject(SubjectKind.NODE, key))]
+        if rule.timer is None and findings:
             assert rule.grounds is not None
             assert rule.grounds(node.capabilities, image.features.levels)
             assert needs_evaluation(node.capabilities, image.features.levels)

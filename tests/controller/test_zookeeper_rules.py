@@ -1,4 +1,4 @@
-"""What is said of znodes and of the way from ZooKeeper to KRaft, to whom, and how loudly."""
+"""The rules about znodes and about the migration from ZooKeeper to KRaft."""
 
 import orjson
 import pytest
@@ -14,28 +14,28 @@ from tests.simulation.engine import Engine
 from tests.simulation.records import MV, NEW, OLD, TV
 
 
-def watching(*found: Znode) -> Engine:
-    """An engine that has read all there is."""
+def watching(*znodes: Znode) -> Engine:
+    """An engine that has applied one complete snapshot."""
     engine = Engine()
-    engine.apply_all([*z.reading("s1", found, 50), z.following()])
+    engine.apply_all([*z.reading("s1", znodes, 50), z.following()])
     return engine
 
 
 def firing(engine: Engine) -> dict[str, Alert]:
-    """What fires, by the tail of its id."""
+    """The firing alerts, by the tail of the id."""
     alerts = (alert for alerts in engine.state.firing.values() for alert in alerts)
     return {alert.id.partition("/")[2]: alert for alert in alerts}
 
 
 def migrating(brokers: int) -> Engine:
-    """A log in the state *pre-migration*, and brokers in ZooKeeper that it does not know."""
+    """A log in the state *pre-migration*, and brokers in ZooKeeper that it has not registered."""
     engine = watching(*(z.broker(i, {}, 10 + i) for i in range(brokers)))
     engine.apply_all([r.commit(3, r.level(MV, 21), r.migration_state(2)), r.following(3)])
     return engine
 
 
 def test_versions_that_nobody_saw() -> None:
-    """Their number and place, once; the alert's id is the znode's path."""
+    """The number and path of missed versions, once; the alert's id has the znode's path."""
     engine = watching(z.features({}, 5, 2))
     (alert,) = engine.apply(z.change(z.features({TV: 1}, 5, 6), 60, missed=3)).alerts
     assert alert.id == f"{r.CLUSTER}/znode-missed/znode/feature"
@@ -45,15 +45,15 @@ def test_versions_that_nobody_saw() -> None:
 
 
 def test_how_loudly_an_unreadable_znode_is_told() -> None:
-    """The features concern every node; a broker's znode concerns that broker."""
+    """The features znode concerns every node; a broker's znode concerns that broker."""
     engine = watching(z.unreadable(z.FEATURE, 5), z.unreadable("/brokers/ids/1", 10))
-    found = firing(engine)
-    assert found["znode-unreadable/znode/feature"].severity is Severity.CRITICAL
-    assert found["znode-unreadable/znode/brokers/ids/1"].severity is Severity.WARNING
+    alerts = firing(engine)
+    assert alerts["znode-unreadable/znode/feature"].severity is Severity.CRITICAL
+    assert alerts["znode-unreadable/znode/brokers/ids/1"].severity is Severity.WARNING
 
 
 def test_an_unreadable_broker_is_not_taken_for_healthy() -> None:
-    """While a level is finalized, it is unknown whether it supports it."""
+    """While a level is finalized, its support by such a broker is unknown."""
     engine = watching(z.features({TV: 1}, 5), z.unreadable("/brokers/ids/1", 10))
     alert = firing(engine)[f"missing-feature/node/broker-1/{TV}"]
     assert alert.evidence["verdict"] == "unknown"
@@ -61,32 +61,32 @@ def test_an_unreadable_broker_is_not_taken_for_healthy() -> None:
 
 
 def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
-    """Those that are gone do not count in ZooKeeper mode: nobody is told to unregister them."""
+    """In ZooKeeper mode absent brokers do not count: there is nothing to unregister."""
     engine = watching(z.features({MV: 25}, 5), z.broker(1, OLD, 10))
-    found = firing(engine)
-    above = found[f"level-above-support/feature/{MV}"]
+    alerts = firing(engine)
+    above = alerts[f"level-above-support/feature/{MV}"]
     assert "above what 1 live node supports: start it on a newer release." in above.summary
-    assert found[f"incompatible-node/node/broker-1/{MV}"].severity is Severity.CRITICAL
+    assert alerts[f"incompatible-node/node/broker-1/{MV}"].severity is Severity.CRITICAL
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "summary"),
     [
         (z.change(z.features({TV: 1}, 60), 60, recreated=True), "deleted and made anew"),
         (*z.reading("s2", [z.features({TV: 1}, 5, 3)], 40), "ZooKeeper was put back"),
     ],
 )
-def test_an_epoch_that_went_backwards(event: object, said: str) -> None:
-    """The highest epoch, and which of the two ways it was; not each step on the way back."""
+def test_an_epoch_that_went_backwards(event: object, summary: str) -> None:
+    """The highest epoch, and the kind of regression; published once."""
     engine = watching(z.features({TV: 2}, 5, 7))
     engine.apply(event)  # type: ignore[arg-type]
     alert = firing(engine)["znode-regression/znode/feature"]
     assert (alert.severity, alert.evidence) == (Severity.CRITICAL, {"was": 7})
-    assert said in alert.summary
+    assert summary in alert.summary
 
 
 def test_disabling_names_what_went() -> None:
-    """The levels that were finalized until then."""
+    """The alert has the levels that were finalized until then."""
     engine = watching(z.features({TV: 2, MV: 7}, 5, 7))
     engine.apply(z.change(z.features({}, 5, 8, enabled=False), 60))
     alert = firing(engine)["features-disabled/znode/feature"]
@@ -95,13 +95,13 @@ def test_disabling_names_what_went() -> None:
 
 
 def test_a_migration_warns_of_metadata_version() -> None:
-    """For as long as the log says that it goes on; and brokers that are missing are named."""
+    """The alert fires while the log reports a migration; missing brokers are named."""
     engine = migrating(3)
-    found = firing(engine)
-    warning = found["migration-under-way/migration"]
+    alerts = firing(engine)
+    warning = alerts["migration-under-way/migration"]
     assert (warning.severity, warning.subject) == (Severity.WARNING, {})
     assert warning.evidence == {"state": "pre-migration"}
-    assert found["migration-incomplete/migration"].evidence == {"missing": 3, "nodes": [0, 1, 2]}
+    assert alerts["migration-incomplete/migration"].evidence == {"missing": 3, "nodes": [0, 1, 2]}
     engine.apply(r.commit(9, *(r.register(i, OLD, migrating=True) for i in (0, 2))))
     assert firing(engine)["migration-incomplete/migration"].evidence["nodes"] == [1]
     engine.apply(r.commit(10, r.register(1, OLD)))  # a KRaft broker of the same id is another
@@ -111,7 +111,8 @@ def test_a_migration_warns_of_metadata_version() -> None:
 
 
 def test_many_missing_brokers_are_not_told_one_by_one() -> None:
-    """Above ten the rough number is said, so that a cluster that registers is no flood."""
+    """Above ten the count is rounded, so that a cluster that registers causes no flood of
+    alerts."""
     engine = migrating(40)
     alert = firing(engine)["migration-incomplete/migration"]
     assert alert.evidence == {"missing": 20}
@@ -123,14 +124,14 @@ def test_many_missing_brokers_are_not_told_one_by_one() -> None:
 
 
 def taken(engine: Engine) -> Snapshot:
-    """The state now, as it comes back from its message."""
+    """The current state, encoded and decoded."""
     state = snapshot(engine.state.image, 5)
     assert decode_snapshot(encode_output(state).value) == state
     return state
 
 
 def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
-    """Its authority, the controller by ZooKeeper's word, and the place of the features znode."""
+    """Its authority, the controller from ZooKeeper, and the provenance of the features znode."""
     engine = watching(
         z.broker(1, NEW, 10), z.features({TV: 2}, 5, 7), z.controller(1, 9), z.controller_epoch(4)
     )
@@ -157,7 +158,7 @@ def test_a_snapshot_of_a_migration() -> None:
 
 
 def test_snapshots_of_before_zookeeper_can_be_read() -> None:
-    """What a worker of an earlier release has left on the bus lacks the newer parts."""
+    """A message of an earlier release lacks the newer fields."""
     state = taken(watching(z.broker(1, NEW, 10)))
     old = orjson.loads(encode_output(state).value or b"")
     for name in ("authority", "controller", "migration"):

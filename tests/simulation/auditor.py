@@ -1,6 +1,6 @@
-"""An independent auditor: what must fire, judged from scratch, and what must hold at each step.
+"""An independent auditor: computes the alerts that must fire, and checks invariants at each step.
 
-It calls none of the rules' own helpers: it reads images and applies KIP-584 in its own words.
+It calls none of the rules' own helpers: it reads images and implements KIP-584 independently.
 """
 
 from collections import defaultdict
@@ -14,78 +14,78 @@ from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, Unreadabl
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
 from featurewatch.tables.image.zookeeper import ZookeeperImage
-from tests.simulation.state_durations import Lasting, is_timed, is_unchecked
+from tests.simulation.state_durations import TimedAlerts, is_timed, is_unchecked
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
-    """The ids of all alerts that must fire; while not ready nodes and features stay as they are."""
-    found = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
+    """The ids of all alerts that must fire; until ready, those of nodes and features stay."""
+    ids = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
     if image.ready:
-        return found | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
-    kept = ("node", "feature", "migration")
-    return found | {one for one in firing if one.split("/")[2] in kept}
+        return ids | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
+    subjects = ("node", "feature", "migration")
+    return ids | {id_ for id_ in firing if id_.split("/")[2] in subjects}
 
 
 def _of_the_log(image: ClusterImage) -> set[str]:
-    found: set[str] = set()
+    tails: set[str] = set()
     for name, status in image.sources.items():
         if status.state in (SourceState.STALLED, SourceState.SILENT):
-            found.add(f"source-stalled/source/{name}")
+            tails.add(f"source-stalled/source/{name}")
     for kind in image.unreadable:
-        found.add(f"unreadable/record/{kind}")
+        tails.add(f"unreadable/record/{kind}")
     if image.log.offset < image.log_high:
-        found.add("epoch-regression/log")
+        tails.add("epoch-regression/log")
     if image.gap:
-        found.add("log-gap/log")
-    return found | _of_znodes(image.zookeeper)
+        tails.add("log-gap/log")
+    return tails | _of_znodes(image.zookeeper)
 
 
-def _of_znodes(known: ZookeeperImage) -> set[str]:
-    found: set[str] = set()
-    for path, remark in known.issues.items():
-        if remark.missed:
-            found.add(f"znode-missed/znode{path}")
-        if remark.unreadable:
-            found.add(f"znode-unreadable/znode{path}")
-    for path, znode in known.held.items():
+def _of_znodes(zookeeper: ZookeeperImage) -> set[str]:
+    tails: set[str] = set()
+    for path, issue in zookeeper.issues.items():
+        if issue.missed:
+            tails.add(f"znode-missed/znode{path}")
+        if issue.unreadable:
+            tails.add(f"znode-unreadable/znode{path}")
+    for path, znode in zookeeper.held.items():
         readable = not isinstance(znode.content, UnreadableZnode)
-        if readable and znode.version < known.max_versions.get(path, -1):
-            found.add(f"znode-regression/znode{path}")
-    counting = known.held.get("/feature") or known.held.get("/features")
+        if readable and znode.version < zookeeper.max_versions.get(path, -1):
+            tails.add(f"znode-regression/znode{path}")
+    counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
     content = None if counting is None else counting.content
-    if isinstance(content, FeaturesZnode) and not content.enabled and known.erased:
-        found.add(f"features-disabled/znode{counting.path if counting else ''}")
-    return found
+    if isinstance(content, FeaturesZnode) and not content.enabled and zookeeper.erased:
+        tails.add(f"features-disabled/znode{counting.path if counting else ''}")
+    return tails
 
 
 def _missing(image: ClusterImage) -> set[NodeId]:
-    """The brokers in ZooKeeper that have not registered as migrating, by looking at all of them."""
+    """The brokers in ZooKeeper without a migrating registration, by a check of all of them."""
     registered = {key.node_id for key, node in image.nodes.nodes.items() if node.migrating}
     return {key.node_id for key in image.znodes.nodes} - registered
 
 
 def _of_a_migration(image: ClusterImage) -> set[str]:
-    log = image.authority == "kraft"
+    is_log = image.authority == "kraft"
     znode = image.zookeeper.held.get("/migration")
     readable = znode is not None and isinstance(znode.content, MigrationZnode)
-    if log:
-        unheard = image.migration == 0 and readable and len(image.znodes) > 0
-        under_way = image.migration in (1, 2) or unheard
+    if is_log:
+        is_unrecorded = image.migration == 0 and readable and len(image.znodes) > 0
+        under_way = image.migration in (1, 2) or is_unrecorded
     else:
         controller = image.zookeeper.held.get("/controller")
         kraft = controller and getattr(controller.content, "kraft_epoch", -1) >= 0
         under_way = readable or bool(kraft)
     if not under_way:
         return set()
-    gone = _missing(image) if log else set()
+    missing = _missing(image) if is_log else set()
     if image.migration != 2:
-        gone -= {key.node_id for key in image.nodes.nodes if key.role is Role.BROKER}
-    found = {"migration-under-way/migration"}
-    return found | ({"migration-incomplete/migration"} if gone else set())
+        missing -= {key.node_id for key in image.nodes.nodes if key.role is Role.BROKER}
+    tails = {"migration-under-way/migration"}
+    return tails | ({"migration-incomplete/migration"} if missing else set())
 
 
 def _of_the_cluster(image: ClusterImage) -> set[str]:
-    found = _of_a_migration(image)
+    tails = _of_a_migration(image)
     levels = dict(image.features.levels.items())
     for node in image.nodes.nodes.values():
         role, node_id = node.key
@@ -93,60 +93,60 @@ def _of_the_cluster(image: ClusterImage) -> set[str]:
         ranges = dict(node.capabilities.ranges)
         for feature, (low, high) in ranges.items():
             if low > high or low < 0:
-                found.add(f"invalid-range/{subject}/{feature}")
+                tails.add(f"invalid-range/{subject}/{feature}")
         for feature, level in levels.items():
             if feature not in ranges:
-                found.add(f"missing-feature/{subject}/{feature}")
+                tails.add(f"missing-feature/{subject}/{feature}")
                 if node.capabilities.complete:
-                    found.add(f"level-above-support/feature/{feature}")
+                    tails.add(f"level-above-support/feature/{feature}")
                 continue
             low, high = ranges[feature]
             if 0 <= low <= high and not low <= level <= high:
-                found.add(f"incompatible-node/{subject}/{feature}")
+                tails.add(f"incompatible-node/{subject}/{feature}")
             if 0 <= low <= high < level:
-                found.add(f"level-above-support/feature/{feature}")
+                tails.add(f"level-above-support/feature/{feature}")
     for feature, views in image.disagreements.items():
         if len(views) > 1:
-            found.add(f"nodes-disagree/feature/{feature}")
-    return found
+            tails.add(f"nodes-disagree/feature/{feature}")
+    return tails
 
 
 def firing_ids(state: MonitorState) -> set[str]:
-    """The ids of the alerts that fire."""
+    """The ids of the firing alerts."""
     return {alert.id for alerts in state.firing.values() for alert in alerts}
 
 
 def _classes(image: ClusterImage) -> dict[tuple[Role, object], set[int]]:
-    found: dict[tuple[Role, object], set[int]] = defaultdict(set)
+    classes: dict[tuple[Role, object], set[int]] = defaultdict(set)
     for key, node in image.nodes.nodes.items():
         ranges = tuple(sorted(node.capabilities.ranges.items()))
-        found[key.role, (ranges, node.capabilities.complete)].add(key.node_id)
-    return dict(found)
+        classes[key.role, (ranges, node.capabilities.complete)].add(key.node_id)
+    return dict(classes)
 
 
 class Auditor:
-    """Looks at each step; an assertion fails where something is not as it must be.
+    """Checks each step; an assertion fails if an invariant is violated.
 
-    It also keeps the ledger of all that was said: fired minus resolved is what fires.
+    It also tracks the published alerts: those that fired and were not resolved must be firing.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self.lasting = Lasting(limits)
+        self.timers = TimedAlerts(limits)
         self.open: set[str] = set()
         self.peaks: dict[str, int] = {}
 
-    def check(self, before: MonitorState, outcome: StepResult, event: Event | None) -> None:
-        """Audit one step; without an event a message could not be read."""
-        old, new = before.image, outcome.state.image
-        self._levels(old, new, outcome)
-        self._places(old, new)
+    def check(self, before: MonitorState, result: StepResult, event: Event | None) -> None:
+        """Audits one step; ``event`` is None for a message that could not be decoded."""
+        old, new = before.image, result.state.image
+        self._levels(old, new, result)
+        self._offsets(old, new)
         self._zookeeper(old, new)
-        self._alerts(before, outcome, self.lasting.after(before, outcome, event))
-        said = {
+        self._alerts(before, result, self.timers.after(before, result, event))
+        capabilities = {
             (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
             for key in new.nodes.classes
         }
-        assert len(said) == len(new.nodes.classes), "two classes of the same ranges"
+        assert len(capabilities) == len(new.nodes.classes), "two classes of the same ranges"
         by_class = {
             (key.role, (tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)):
             set(members)
@@ -154,78 +154,83 @@ class Auditor:
         }  # fmt: skip
         assert by_class == _classes(new), "the classes are not those of the nodes"
 
-    def _levels(self, old: ClusterImage, new: ClusterImage, outcome: StepResult) -> None:
+    def _levels(self, old: ClusterImage, new: ClusterImage, result: StepResult) -> None:
         differ = {
             name
             for name in {*old.features.levels, *new.features.levels}
             if old.features.levels.get(name) != new.features.levels.get(name)
         }
         assert new.features.revision == old.features.revision + bool(differ)
-        assert {change.feature for change in outcome.changes} == differ
-        assert (outcome.snapshot is not None) == bool(differ)
+        assert {change.feature for change in result.changes} == differ
+        assert (result.snapshot is not None) == bool(differ)
         assert all(level > 0 for level in new.features.levels.values())
-        if outcome.snapshot is not None:
-            assert outcome.snapshot.revision == new.features.revision
-            assert dict(outcome.snapshot.finalized) == dict(new.features.levels)
-        for change in outcome.changes:
+        if result.snapshot is not None:
+            assert result.snapshot.revision == new.features.revision
+            assert dict(result.snapshot.finalized) == dict(new.features.levels)
+        for change in result.changes:
             assert change.before == old.features.levels.get(change.feature, 0)
             assert change.after == new.features.levels.get(change.feature, 0)
             assert change.revision == new.features.revision
 
-    def _places(self, old: ClusterImage, new: ClusterImage) -> None:
+    def _offsets(self, old: ClusterImage, new: ClusterImage) -> None:
         assert new.log_high >= old.log_high
         assert new.log_high >= new.log.offset
-        fell = new.log.offset < old.log.offset
-        assert not fell or (new.log.offset == -1 and new.resync is not None), "a place fell"
-        here, there = old.features.provenance, new.features.provenance
+        is_lower = new.log.offset < old.log.offset
+        assert not is_lower or (new.log.offset == -1 and new.resync is not None), (
+            "the offset went backwards"
+        )
+        provenances = (old.features.provenance, new.features.provenance)
         regressed = new.log.offset < new.log_high
-        if isinstance(here, LogProvenance) and isinstance(there, LogProvenance) and not regressed:
+        if all(isinstance(item, LogProvenance) for item in provenances) and not regressed:
             assert new.features.epoch >= old.features.epoch or old.log.offset < old.log_high
 
     def _zookeeper(self, old: ClusterImage, new: ClusterImage) -> None:
-        known = new.zookeeper
-        for path, znode in known.held.items():
+        zookeeper = new.zookeeper
+        for path, znode in zookeeper.held.items():
             if path in ("/feature", "/features"):
                 self.peaks[path] = max(self.peaks.get(path, -1), znode.version)
-        assert self.peaks == dict(known.max_versions), "not the highest epochs"
-        assert all(remark.missed or remark.unreadable for remark in known.issues.values())
+        assert self.peaks == dict(zookeeper.max_versions), "not the highest epochs"
+        assert all(issue.missed or issue.unreadable for issue in zookeeper.issues.values())
         if new.authority == "kraft":
             assert set(new.unregistered) == _missing(new), "not those that are missing"
-        if new.authority != "zookeeper" or old.zookeeper == known:
+        if new.authority != "zookeeper" or old.zookeeper == zookeeper:
             return
-        counting = known.held.get("/feature") or known.held.get("/features")
+        counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
         content = counting.content if counting else None
-        place = new.features.provenance
+        provenance = new.features.provenance
         assert len(new.znodes) == 0
         if isinstance(content, UnreadableZnode):
             assert new.features is old.features, "unknown is not removed"
         elif counting is None or not isinstance(content, FeaturesZnode) or not content.enabled:
-            if not (isinstance(place, ZnodeProvenance) and self._is_higher(place, counting)):
+            if not (
+                isinstance(provenance, ZnodeProvenance) and self._is_higher(provenance, counting)
+            ):
                 assert (len(new.features.levels), new.features.epoch) == (0, -1)
-        elif isinstance(place, ZnodeProvenance) and self._is_higher(place, counting):
+        elif isinstance(provenance, ZnodeProvenance) and self._is_higher(provenance, counting):
             assert new.features is old.features, "a lower epoch of one life counted"
         else:
             assert dict(new.features.levels) == {k: v for k, v in content.levels.items() if v}
             assert new.features.epoch == counting.version
 
     @staticmethod
-    def _is_higher(place: ZnodeProvenance, znode: Znode | None) -> bool:
-        """Whether a place is further on in the life that the znode has now."""
-        if znode is None or (place.path, place.czxid) != (znode.path, znode.czxid):
+    def _is_higher(provenance: ZnodeProvenance, znode: Znode | None) -> bool:
+        """Whether a provenance has a higher version than the znode, which was not recreated
+        since."""
+        if znode is None or (provenance.path, provenance.czxid) != (znode.path, znode.czxid):
             return False
-        return place.version > znode.version
+        return provenance.version > znode.version
 
-    def _alerts(self, before: MonitorState, outcome: StepResult, timed: set[str]) -> None:
-        for alert in outcome.alerts:
+    def _alerts(self, before: MonitorState, result: StepResult, timed: set[str]) -> None:
+        for alert in result.alerts:
             if alert.state is AlertState.FIRING:
                 self.open.add(alert.id)
             else:
-                assert alert.id in self.open, f"{alert.id} ends and never began"
+                assert alert.id in self.open, f"{alert.id} was resolved and never fired"
                 self.open.remove(alert.id)
-            assert alert.since_ms <= alert.at_ms or outcome.state.image.log_high >= 0
-        firing = firing_ids(outcome.state)
-        assert self.open == firing, "what was said is not what fires"
-        was = {one for one in firing_ids(before) if not (is_timed(one) or is_unchecked(one))}
-        expected = expected_ids(outcome.state.image, was) | timed
-        firing = {one for one in firing if not is_unchecked(one)}
+            assert alert.since_ms <= alert.at_ms or result.state.image.log_high >= 0
+        firing = firing_ids(result.state)
+        assert self.open == firing, "the published alerts are not the firing ones"
+        was_firing = {id_ for id_ in firing_ids(before) if not (is_timed(id_) or is_unchecked(id_))}
+        expected = expected_ids(result.state.image, was_firing) | timed
+        firing = {id_ for id_ in firing if not is_unchecked(id_)}
         assert firing == expected, (sorted(firing - expected), sorted(expected - firing))

@@ -1,4 +1,5 @@
-"""An engine for tests: takes in events as the worker does, and may be killed between any rows."""
+"""An engine for tests: applies events as the worker does, and can be killed between any two
+rows."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -21,7 +22,7 @@ EncodedOutput = tuple[str, bytes]
 
 
 class Engine:
-    """A state, the table's rows, and all that was said; nothing else survives `restart`."""
+    """A state, the table's rows, and all published outputs; nothing else survives `restart`."""
 
     def __init__(
         self, rows: Mapping[str, bytes] | None = None, cluster: ClusterId = CLUSTER
@@ -37,70 +38,70 @@ class Engine:
             self.restart()
 
     def restart(self) -> None:
-        """Forget everything but the rows."""
-        found = states_of_rows(self.rows.items())
-        self.state = found.get(self.cluster, MonitorState.of(self.cluster))
+        """Restores the state from the rows."""
+        states = states_of_rows(self.rows.items())
+        self.state = states.get(self.cluster, MonitorState.of(self.cluster))
 
     def apply(
         self, event: Event, rows_written: int | None = None, offset: int | None = None
     ) -> StepResult:
-        """Say, then keep; with ``rows_written`` the process dies after so many rows.
+        """Publishes, then persists; with ``rows_written`` the process is killed after so many rows.
 
-        ``offset`` is where the event stands on a topic, if it comes from there.
+        ``offset`` is that of the event on its topic (None: it comes from no topic).
         """
         delivery = None if offset is None else MessagePosition("topic", offset, offset)
-        outcome = step(self.state, event, delivery, self.limits)
+        result = step(self.state, event, delivery, self.limits)
         if self.auditor is not None:
-            self.auditor.check(self.state, outcome, event)
-        self.published += encoded_outputs(outcome)
-        rows = rows_of_step(self.state, outcome) if outcome.state is not self.state else []
+            self.auditor.check(self.state, result, event)
+        self.published += encoded_outputs(result)
+        rows = rows_of_step(self.state, result) if result.state is not self.state else []
         for key, value in rows if rows_written is None else rows[:rows_written]:
             if value is None:
                 self.rows.pop(key, None)
             else:
                 self.rows[key] = value
         if rows_written is None:
-            self.state = outcome.state
+            self.state = result.state
         else:
             self.restart()
-        return outcome
+        return result
 
     def apply_all(self, events: Sequence[Event], first: int | None = None) -> None:
-        """Take in events in order, from one topic.
+        """Applies events of one topic in order.
 
-        The first of them stands at offset ``first``, or follows what was taken from there before.
+        The first event has offset ``first``, or follows the last event applied so far.
         """
         for offset, event in enumerate(events, start=self.end if first is None else first):
             self.apply(event, offset=offset)
             self.end = max(self.end, offset + 1)
 
 
-def encoded_outputs(outcome: StepResult) -> list[EncodedOutput]:
-    """Each output's id (the ``ce_id``), and its value as it goes to the topic."""
-    outputs: list[Output] = [*outcome.changes, *outcome.alerts]
-    if outcome.snapshot is not None:
-        outputs.append(outcome.snapshot)
-    found = []
+def encoded_outputs(result: StepResult) -> list[EncodedOutput]:
+    """Each output's id (the ``ce_id``) and its encoded value."""
+    outputs: list[Output] = [*result.changes, *result.alerts]
+    if result.snapshot is not None:
+        outputs.append(result.snapshot)
+    encoded = []
     for output in outputs:
         message = encode_output(output)
-        found.append((dict(message.headers)["ce_id"].decode(), message.value or b""))
-    return found
+        encoded.append((dict(message.headers)["ce_id"].decode(), message.value or b""))
+    return encoded
 
 
 def rows_of(state: MonitorState, event: Event) -> int:
-    """How many rows taking in an event writes."""
-    outcome = step(state, event)
-    return 0 if outcome.state is state else len(rows_of_step(state, outcome))
+    """The number of rows that applying an event writes."""
+    result = step(state, event)
+    return 0 if result.state is state else len(rows_of_step(state, result))
 
 
 def simulated_outputs(seeds: range) -> list[Output]:
-    """What is said of some simulated clusters, and their newest states."""
+    """The outputs of some simulated clusters, and their last states."""
     outputs: list[Output] = []
     for seed in seeds:
         engine = Engine()
         for event in World(Random(seed)).history(steps=20):
-            outcome = engine.apply(event)
-            outputs += [*outcome.changes, *outcome.alerts]
-            outputs += [outcome.snapshot] if outcome.snapshot else []
+            result = engine.apply(event)
+            outputs += [*result.changes, *result.alerts]
+            outputs += [result.snapshot] if result.snapshot else []
         outputs.append(snapshot(engine.state.image, 5))
     return outputs

@@ -1,6 +1,6 @@
 """A small model of ZooKeeper with a cluster's znodes, and a source that watches it, from one seed.
 
-What is true stands in `Ensemble.znodes`; each action gives the events that the source publishes.
+`Ensemble.znodes` is the truth; each action returns the events that the source publishes.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,11 +21,11 @@ SUPPORTED: tuple[Ranges, ...] = (
     {MV: (9, 3)},
     {MV: (-1, 21)},
 )
-"""Supported ranges of brokers; the last two are none that Kafka would accept."""
+"""Supported ranges of brokers; the last two are invalid."""
 
 
 class Ensemble:
-    """ZooKeeper and its source; ``random`` decides, ``tick`` gives the time."""
+    """A simulated ZooKeeper and its source; ``random`` decides, ``tick`` gives the time."""
 
     def __init__(self, random: Random, tick: Callable[[], int], nodes: int = 6) -> None:
         self.random = random
@@ -44,35 +44,35 @@ class Ensemble:
             (1, self._partition),
             (1, self._migration),
             (3, self._session_lost),
-            (1, self._put_back),
-            (1, self._trouble),
+            (1, self._restore_backup),
+            (1, self._stall),
             (1, self._too_early),
         ]
 
     def history(self, steps: int) -> list[Event]:
-        """What the source publishes over some steps; at the end it has caught up."""
+        """The events of the source over some steps; at the end it has caught up."""
         events = [*self.start()]
         for _ in range(steps):
             events += self.act()
         return [*events, z.following(self._tick())]
 
     def start(self) -> Iterator[Event]:
-        """The source comes up: it reads all there is."""
+        """The source starts with a complete snapshot."""
         for act in self.random.choices((self._broker, self._levels, self._controller), k=3):
-            list(act())  # before anybody looked
+            list(act())  # before the source starts
         yield z.catching_up(self._tick())
         yield from self._read()
         yield z.following(self._tick())
 
     def act(self) -> Iterator[Event]:
-        """One thing happens."""
+        """Runs one random action."""
         (_, act), *_ = self.random.choices(self._actions, [weight for weight, _ in self._actions])
         yield from act()
 
     # -- ZooKeeper -----------------------------------------------------------------------------
 
     def _set(self, path: str, content: ZnodeContent) -> Iterator[Event]:
-        """A znode is made or changed, perhaps so fast that nobody sees it."""
+        """Creates or changes a znode, perhaps so fast that the source misses versions."""
         before = self.znodes.get(path)
         missed = self.random.choice((0, 0, 0, 0, 1, 5))
         recreated = before is not None and self.random.random() < 0.2
@@ -97,7 +97,7 @@ class Ensemble:
     def _remember(self) -> None:
         self._past.append((self._zxid - 1, dict(self.znodes)))
 
-    # -- what happens to the cluster -----------------------------------------------------------
+    # -- actions on the cluster -----------------------------------------------------------------
 
     def _id(self) -> int:
         return self.random.randrange(self._nodes)
@@ -147,7 +147,7 @@ class Ensemble:
         else:
             yield from self._set("/migration", z.migration(self._id()).content)
 
-    # -- what happens to the source ------------------------------------------------------------
+    # -- actions on the source -------------------------------------------------------------------
 
     def _read(self) -> Iterator[Event]:
         self._readings += 1
@@ -157,7 +157,7 @@ class Ensemble:
         yield from z.reading(name, znodes, self._zxid, chunks=chunks, seen_ms=self._tick())
 
     def _session_lost(self) -> Iterator[Event]:
-        """What happens meanwhile is seen by nobody; a reading may itself be broken off."""
+        """Actions during a disconnection are not observed; the snapshot after it may be cut off."""
         if self.random.random() < 0.7:
             yield z.catching_up(self._tick())
         for act in self.random.choices((self._broker, self._levels, self._features_end), k=2):
@@ -170,21 +170,21 @@ class Ensemble:
         yield from self._read()
         yield z.following(self._tick())
 
-    def _put_back(self) -> Iterator[Event]:
-        """ZooKeeper comes back from an older state: transactions are numbered again from there."""
+    def _restore_backup(self) -> Iterator[Event]:
+        """ZooKeeper is restored from an older state: later transactions reuse its numbers."""
         if self._past and self.random.random() < 0.6:
             self._zxid, self.znodes = self.random.choice(self._past)
             self.znodes = dict(self.znodes)
-            self._past = [each for each in self._past if each[0] <= self._zxid]
+            self._past = [state for state in self._past if state[0] <= self._zxid]
             yield from self._session_lost()
 
-    def _trouble(self) -> Iterator[Event]:
+    def _stall(self) -> Iterator[Event]:
         yield z.status(self.random.choice((SourceState.STALLED, SourceState.SILENT)), self._tick())
         if self.random.random() < 0.7:
             yield z.following(self._tick())
 
     def _too_early(self) -> Iterator[Event]:
-        """A part of a reading whose beginning was lost."""
+        """A chunk of a snapshot whose beginning was lost."""
         if self.random.random() < 0.3:
             self._readings += 1
             name = f"session-{self._readings}"

@@ -1,4 +1,4 @@
-"""Prints what the monitor says of some simulated histories, for whoever compares processes."""
+"""Prints the monitor's outputs for some simulated histories, to compare processes."""
 
 import sys
 from random import Random

@@ -1,4 +1,4 @@
-"""Metadata records and events as short function calls: what tests are written in."""
+"""Builders of metadata records and events, for tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -47,7 +47,7 @@ def _features(ranges: Ranges) -> list[dict[str, Any]]:
 
 
 def record(kind: str, data: Mapping[str, Any], offset: int = 0) -> RecordJson:
-    """Any record."""
+    """A record of any type."""
     return {"offset": offset, "type": kind, "version": 0, "data": dict(data)}
 
 
@@ -83,12 +83,12 @@ def unregister(node_id: int) -> RecordJson:
 
 
 def fence(node_id: int) -> RecordJson:
-    """A broker is fenced, in the words of releases before 3.3-IV2."""
+    """A broker is fenced, by the record type of releases before 3.3-IV2."""
     return record("FENCE_BROKER_RECORD", {"id": node_id, "epoch": 1})
 
 
 def unfence(node_id: int) -> RecordJson:
-    """A broker is unfenced, in the words of releases before 3.3-IV2."""
+    """A broker is unfenced, by the record type of releases before 3.3-IV2."""
     return record("UNFENCE_BROKER_RECORD", {"id": node_id, "epoch": 1})
 
 
@@ -109,12 +109,13 @@ def level(name: str, value: int) -> RecordJson:
 
 
 def kraft_version(value: int) -> RecordJson:
-    """The control record that is the truth of kraft.version."""
+    """The control record that determines kraft.version."""
     return record("KRAFT_VERSION", {"version": 0, "kRaftVersion": value})
 
 
 def migration_state(state: int) -> RecordJson:
-    """A migration from ZooKeeper begins (2), goes on (1) or is over (3); 0: there never was one."""
+    """The state of a migration from ZooKeeper: 0 none, 1 pre-migration, 2 migration, 3
+    post-migration."""
     return record("ZK_MIGRATION_STATE_RECORD", {"zkMigrationState": state})
 
 
@@ -130,7 +131,7 @@ def unreadable(reason: str = "unknown type 99") -> RecordJson:
 
 
 def commit(last: int, *records: RecordJson, epoch: int = 1, first: int | None = None) -> LogCommit:
-    """A batch up to ``last``; it is appended and seen at ``last`` × 10 ms."""
+    """A commit up to ``last``; it is appended and seen at ``last`` × 10 ms."""
     return LogCommit(
         cluster=CLUSTER,
         kind=CommitKind.BATCH,
@@ -147,13 +148,13 @@ def commit(last: int, *records: RecordJson, epoch: int = 1, first: int | None = 
 def chunk(
     end: int, index: int, *records: RecordJson, last: bool = False, epoch: int = 1, seen_ms: int = 0
 ) -> SnapshotChunk:
-    """A part of a snapshot."""
+    """A chunk of a snapshot."""
     seen_ms = seen_ms or end * 10
     return SnapshotChunk(CLUSTER, end, epoch, index, last, end * 10, records, {}, seen_ms)
 
 
 def gap(first: int, last: int, *, reset: bool = False, seen_ms: int = 0) -> LogGap:
-    """A part of the log that is lost, or not true any more."""
+    """A range of the log that is lost, or a log that went backwards."""
     return LogGap(CLUSTER, first, last, "lost", reset, seen_ms or last * 10)
 
 
@@ -165,7 +166,7 @@ def status(
     behind: int = 0,
     seen_ms: int = 0,
 ) -> SourceStatus:
-    """A source's word; ``behind`` is how many offsets below the high watermark it stands."""
+    """A source's status; ``behind`` is its lag below the high watermark, in offsets."""
     high = offset + 1 + behind
     detail = "it cannot read" if state is SourceState.STALLED else ""
     return SourceStatus(
@@ -174,12 +175,12 @@ def status(
 
 
 def following(offset: int = 0, *, source: str = "kraft", seen_ms: int = 0) -> SourceStatus:
-    """A source is caught up."""
+    """A source has caught up."""
     return status(SourceState.FOLLOWING, offset, source=source, seen_ms=seen_ms)
 
 
 def catching_up(offset: int = 0, *, source: str = "kraft", seen_ms: int = 0) -> SourceStatus:
-    """A source is behind."""
+    """A source is catching up."""
     return status(SourceState.CATCHING_UP, offset, source=source, behind=9, seen_ms=seen_ms)
 
 
@@ -193,7 +194,7 @@ def answer(
     role: Role = Role.BROKER,
     complete: bool = True,
 ) -> NodeAnswer:
-    """What a node says by ApiVersions."""
+    """A node's ApiVersions response."""
     return NodeAnswer(
         cluster=CLUSTER,
         role=role,
@@ -210,16 +211,16 @@ def answer(
 def silent(
     node_id: int, seen_ms: int, *, gone: bool = False, role: Role = Role.BROKER
 ) -> NodeSilent:
-    """A node does not answer, or is listed no more."""
+    """A node does not respond, or is no longer listed."""
     return NodeSilent(CLUSTER, role, NodeId(node_id), f"n{node_id}:9092", gone, "refused", seen_ms)
 
 
 def disagreement(feature: str, views: int, seen_ms: int) -> Disagreement:
-    """Some nodes see some levels of a feature; with fewer than two views they agree."""
-    found = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
-    return Disagreement(CLUSTER, FeatureName(feature), found, seen_ms)
+    """Nodes report different levels of a feature; with fewer than two views they agree."""
+    nodes = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
+    return Disagreement(CLUSTER, FeatureName(feature), nodes, seen_ms)
 
 
 def in_cluster(name: str, event: LogCommit) -> LogCommit:
-    """The same in another cluster."""
+    """The same event for another cluster."""
     return replace(event, cluster=ClusterId(name))

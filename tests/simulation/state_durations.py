@@ -1,8 +1,7 @@
-"""What has lasted too long, judged from scratch: every node is looked at after every event.
+"""The alerts about states that lasted too long, computed by a check of every node at every event.
 
-The monitor looks at what an event touched, and at nodes when one of them is due. What it says must
-be the same. Not judged here: registrations that would be refused, and levels that stay behind
-others.
+The monitor checks what an event changed, and nodes when one of them is due. Its alerts must be the
+same. Not included: registrations that would be refused, and levels that are behind other levels.
 """
 
 from collections.abc import Iterator
@@ -17,29 +16,29 @@ from featurewatch.tables.image.nodes import Node
 MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
 
 
-class Lasting:
-    """Since when nodes are away and the cluster stands as it does, and what is too long by now.
+class TimedAlerts:
+    """The times since which nodes are away and the cluster has its state, and the overdue alerts.
 
-    What was too long once is so until it ends or begins anew, and what is said of a node or of the
-    upgrade is never said for an earlier time than what fires of it: clocks of sources differ.
+    An overdue alert stays until its state ends or restarts. A subject is never evaluated at an
+    earlier time than that of its firing alerts, since clocks of sources differ.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._away: dict[NodeKey, int] = {}
         self._state = (OTHER, -1)
-        self._over: set[str] = set()
-        self._told: set[str] = set()
+        self._overdue: set[str] = set()
+        self._expected: set[str] = set()
 
-    def after(self, before: MonitorState, outcome: StepResult, event: Event | None) -> set[str]:
-        """The ids of the alerts that must fire after an event."""
-        new = outcome.state.image
-        if event is not None and not outcome.delta.skipped:
+    def after(self, before: MonitorState, result: StepResult, event: Event | None) -> set[str]:
+        """The ids of the timed alerts that must fire after an event."""
+        new = result.state.image
+        if event is not None and not result.delta.skipped:
             at_ms = _time_ms(event)
             self._check(before.image, new, at_ms)
             if new.ready:
-                self._told = self._over = set(self._too_long(new, at_ms, before))
-        return self._told
+                self._expected = self._overdue = set(self._too_long(new, at_ms, before))
+        return self._expected
 
     def _check(self, old: ClusterImage, new: ClusterImage, at_ms: int) -> None:
         for key in {*self._away, *new.nodes.nodes}:
@@ -53,12 +52,12 @@ class Lasting:
                 self._away.setdefault(key, at_ms)
         state = _state(new)
         if state != self._state[0]:
-            self._over = self._over - {_of_upgrade(new, self._state[0])}
+            self._overdue = self._overdue - {_of_upgrade(new, self._state[0])}
             self._state = (state, at_ms)
 
     def _forget(self, image: ClusterImage, key: NodeKey) -> None:
         self._away.pop(key, None)
-        self._over = self._over - {_of_ghost(image, key)}
+        self._overdue = self._overdue - {_of_ghost(image, key)}
 
     def _too_long(self, image: ClusterImage, at_ms: int, before: MonitorState) -> Iterator[str]:
         newest: dict[str, int] = {}
@@ -69,13 +68,13 @@ class Lasting:
             for key, since_ms in self._away.items():
                 alert = _of_ghost(image, key)
                 now_ms = newest.get(f"node/{key}", at_ms)
-                if now_ms - since_ms >= self._limits.ghost_ms or alert in self._over:
+                if now_ms - since_ms >= self._limits.ghost_ms or alert in self._overdue:
                     yield alert
         state, since_ms = self._state
         alert = _of_upgrade(image, state)
         now_ms = newest.get("upgrade", at_ms)
-        over = now_ms - since_ms >= self._limits.upgrade_ms or alert in self._over
-        if (state == READY or (state == MIXED and _behind(image))) and over:
+        is_overdue = now_ms - since_ms >= self._limits.upgrade_ms or alert in self._overdue
+        if (state == READY or (state == MIXED and _behind(image))) and is_overdue:
             yield alert
 
 
@@ -88,12 +87,12 @@ def _of_upgrade(image: ClusterImage, rule: str) -> str:
 
 
 def is_timed(alert_id: str) -> bool:
-    """Whether an alert is one of those that are judged here."""
+    """Whether this module computes an alert."""
     return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY)
 
 
 def is_unchecked(alert_id: str) -> bool:
-    """Whether an alert is one of those that lasted and are not judged here."""
+    """Whether an alert depends on time and this module does not compute it."""
     return alert_id.split("/")[1] in ("registration-refused", "finalization-partial")
 
 
@@ -114,28 +113,28 @@ def _is_away(image: ClusterImage, node: Node) -> bool:
     return bool(image.quorum.voters) and node.key.node_id not in image.quorum.voters
 
 
-def _spans(image: ClusterImage) -> list[tuple[int, int]]:
-    every = image.nodes.nodes.values()
-    return [node.capabilities.ranges.get(METADATA_VERSION, (0, 0)) for node in every]
+def _ranges(image: ClusterImage) -> list[tuple[int, int]]:
+    nodes = image.nodes.nodes.values()
+    return [node.capabilities.ranges.get(METADATA_VERSION, (0, 0)) for node in nodes]
 
 
 def _state(image: ClusterImage) -> str:
-    spans, level = _spans(image), image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
-    unsure = any(
+    ranges, level = _ranges(image), image.features.levels.get(METADATA_VERSION, FeatureLevel(0))
+    is_unknown = any(
         METADATA_VERSION not in node.capabilities.ranges and not node.capabilities.complete
         for node in image.nodes.nodes.values()
     )
-    if image.authority == "zookeeper" or not spans or unsure:
+    if image.authority == "zookeeper" or not ranges or is_unknown:
         return OTHER
-    if not all(0 <= low <= high for low, high in spans):
+    if not all(0 <= low <= high for low, high in ranges):
         return OTHER
-    if len({high for _, high in spans}) > 1:
+    if len({high for _, high in ranges}) > 1:
         return MIXED
-    if level and not all(low <= level <= high for low, high in spans):
+    if level and not all(low <= level <= high for low, high in ranges):
         return MIXED
-    return READY if spans[0][1] > level else OTHER
+    return READY if ranges[0][1] > level else OTHER
 
 
 def _behind(image: ClusterImage) -> bool:
-    highs = [high for _, high in _spans(image)]
+    highs = [high for _, high in _ranges(image)]
     return min(highs) < max(highs)

@@ -1,4 +1,4 @@
-"""The worker may die between any two rows: nothing is lost, or said with another key."""
+"""The worker may be killed between any two rows: nothing is lost or published with another key."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ from tests.simulation.world import World
 
 
 def crash_everywhere(seed: int, steps: int) -> None:
-    """Dies after each row of each event of a history, and takes the event in again."""
+    """Kills the engine after each row of each event of a history, and applies the event again."""
     engine = Engine()
     for number, event in enumerate(World(Random(seed)).history(steps)):
         rows, state = dict(engine.rows), engine.state
@@ -26,8 +26,8 @@ def crash_everywhere(seed: int, steps: int) -> None:
 
 
 def test_killed_after_any_row_of_any_event() -> None:
-    """Whatever prefix of an event's rows was kept, the event taken in again leads to one state,
-    and what was said twice is the same byte by byte."""
+    """Whatever prefix of an event's rows was persisted, applying the event again gives one state,
+    and outputs published twice are equal byte by byte."""
     for seed in range(150):
         crash_everywhere(seed, steps=20)
 
@@ -38,7 +38,7 @@ def test_killed_after_any_row_of_any_event() -> None:
     deaths=st.lists(st.tuples(st.integers(0, 45), st.integers(0, 9)), max_size=25),
 )
 def test_killed_again_and_again(seed: int, deaths: list[tuple[int, int]]) -> None:
-    """Many deaths in one history end in the state, and in the outputs, of a life without."""
+    """Many crashes in one history give the same state and outputs as none."""
     calm, killed = Engine(), Engine()
     for number, event in enumerate(World(Random(seed)).history(steps=25)):
         calm.apply(event)
@@ -48,5 +48,5 @@ def test_killed_again_and_again(seed: int, deaths: list[tuple[int, int]]) -> Non
     assert killed.state == calm.state
     assert Engine(killed.rows).state == calm.state
     assert set(killed.published) == set(calm.published)
-    ids = [one for one, _ in set(killed.published) if "/change/" in one or "/revision/" in one]
+    ids = [id_ for id_, _ in set(killed.published) if "/change/" in id_ or "/revision/" in id_]
     assert len(ids) == len(set(ids)), "one key, two contents"

@@ -1,4 +1,4 @@
-"""Whole cluster histories from seeds: what is found is what is, and the auditor agrees."""
+"""Whole cluster histories from seeds: the image equals the truth, and the auditor agrees."""
 
 from itertools import count
 from random import Random
@@ -19,7 +19,7 @@ BLOCK = 100
 
 
 def run(seed: int) -> None:
-    """One history, audited at each step and compared with the truth at its end."""
+    """Runs one history, audited at each step, and compares its end with the truth."""
     world = World(Random(seed))
     events = world.history(steps=25)
     engine = Engine()
@@ -30,18 +30,18 @@ def run(seed: int) -> None:
     image = engine.state.image
     assert image.ready
     assert dict(image.features.levels) == world.levels
-    found = {
+    nodes = {
         (key.role, key.node_id): (dict(node.capabilities.ranges), node.fenced, node.shutting_down)
         for key, node in image.nodes.nodes.items()
     }
-    assert found == expected_nodes(world)
+    assert nodes == expected_nodes(world)
     assert ("UNREADABLE" in image.unreadable) == world.unreadable
     held = Engine(engine.rows).state
     assert held == engine.state, "rows hold another state"
 
 
 def run_zookeeper(seed: int) -> None:
-    """One history of a cluster that only ZooKeeper tells of."""
+    """Runs one history of a cluster with ZooKeeper as the only source."""
     random, time = Random(seed), count(1000, 7)
     ensemble = Ensemble(random, lambda: next(time))
     events = ensemble.history(steps=25)
@@ -70,7 +70,7 @@ def run_zookeeper(seed: int) -> None:
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories_of_zookeeper(block: int) -> None:
-    """Twelve hundred histories of znodes end in what the znodes hold (F-06, F-11, F-12)."""
+    """Twelve hundred histories of znodes end with the znodes' content (F-06, F-11, F-12)."""
     for seed in range(block, block + BLOCK):
         try:
             run_zookeeper(seed)
@@ -81,7 +81,7 @@ def test_histories_of_zookeeper(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
-    """Twelve hundred histories end in the truth (F-33 to F-35, M-16, M-63, M-65, by any path)."""
+    """Twelve hundred histories end with the truth (F-33 to F-35, M-16, M-63, M-65, by any path)."""
     for seed in range(block, block + BLOCK):
         try:
             run(seed)

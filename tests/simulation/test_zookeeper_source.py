@@ -1,4 +1,4 @@
-"""From a simulated ZooKeeper through the real observer to the image: what is known is what is."""
+"""From a simulated ZooKeeper through the real observer to the image, which equals the truth."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ SEEDS = 300
 
 
 def run(seed: int) -> None:
-    """A history with lagging servers and lost sessions, taken in by an audited engine."""
+    """A history with lagging servers and lost sessions, applied by an audited engine."""
     world = WatcherWorld()
     play(seed, world)
     settle(world.connection, world.auditor, world.now_ms)
@@ -30,10 +30,10 @@ def run(seed: int) -> None:
     engine.apply(replace(z.following(10**9), cluster=ClusterId(CLUSTER)))
     image = engine.state.image
     assert image.ready
-    wished = truth(world.ensemble, WATCHED)
-    brokers = {path: found for path, found in wished.items() if "/ids/" in path}
+    expected = truth(world.ensemble, WATCHED)
+    brokers = {path: content for path, content in expected.items() if "/ids/" in path}
     assert {path: znode.content for path, znode in image.zookeeper.held.items()} == {
-        path: content for path, (_, content) in wished.items() if path not in brokers
+        path: content for path, (_, content) in expected.items() if path not in brokers
     }
     assert len(image.nodes) == len(brokers)
     for path, (stat, content) in brokers.items():
@@ -48,7 +48,7 @@ def run(seed: int) -> None:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 100))
 def test_what_is_known_is_what_zookeeper_holds(first: int) -> None:
-    """However servers lag, connections break and sessions end, no change is lost or invented."""
+    """With lagging servers, disconnections and lost sessions no change is lost or invented."""
     for seed in range(first, first + 100):
         try:
             run(seed)

@@ -1,7 +1,7 @@
 """A small model cluster with its metadata log, and a source that follows it, all from one seed.
 
-`World.history` gives the events that the source would publish. What is true of the cluster stands
-in `nodes`, `levels` and `voters`, so that a test can compare what was found with what is.
+`World.history` returns the events that the source would publish. `nodes`, `levels` and `voters` are
+the truth, with which a test can compare an image.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ RELEASES: dict[str, Ranges] = {
     "4.3": {MV: (7, 30), KV: (0, 1), TV: (0, 2), GV: (0, 1)},
     "odd": {MV: (9, 3)},
 }
-"""Supported ranges as the releases advertise them; the last is none that Kafka would accept."""
+"""Supported ranges as the releases advertise them; the last is invalid."""
 
 
 @dataclass(frozen=True)
 class Broker:
-    """A registered broker as it is."""
+    """A registered broker's true state."""
 
     ranges: Ranges
     fenced: bool
@@ -35,7 +35,7 @@ class Broker:
 
 
 class World:
-    """One cluster; ``random`` decides what happens."""
+    """A simulated cluster; ``random`` decides every action."""
 
     def __init__(self, random: Random, nodes: int = 6) -> None:
         self.random = random
@@ -49,7 +49,7 @@ class World:
         self._end = 0
         self._epoch = 1
         self.ensemble = Ensemble(random, self._tick, nodes)
-        """A ZooKeeper beside the log, which outranks it once it is followed."""
+        """A ZooKeeper beside the log, which has the higher authority once it is followed."""
         self._actions: list[tuple[int, Callable[[], Iterator[Event]]]] = [
             (6, self._start),
             (4, self._fencing),
@@ -60,7 +60,7 @@ class World:
             (1, self._elect),
             (3, self._heartbeat),
             (1, self._source_restarts),
-            (1, self._trouble),
+            (1, self._stall),
             (1, self._jump),
             (1, self._reset),
             (2, self._answer),
@@ -71,7 +71,7 @@ class World:
         ]
 
     def history(self, steps: int) -> list[Event]:
-        """What the source publishes over some steps; at the end it has caught up."""
+        """The events of the source over some steps; at the end it has caught up."""
         events: list[Event] = []
         if self.random.random() < 0.5:  # ZooKeeper is watched before there is a log
             events += self.ensemble.history(steps=self.random.randint(0, steps // 2))
@@ -90,7 +90,7 @@ class World:
         return self.now_ms
 
     def _append(self, *records: RecordJson) -> LogCommit:
-        self._end += self.random.randint(0, 2)  # NoOps make no message
+        self._end += self.random.randint(0, 2)  # NoOp records are not published
         first, now_ms = self._end, self._tick()
         self._end += len(records)
         batch = replace(
@@ -136,7 +136,7 @@ class World:
             self.levels[name] = value
 
     def _as_records(self) -> list[RecordJson]:
-        """The state as a snapshot has it."""
+        """The cluster's state as records of a snapshot."""
         records = [r.level(name, n) for name, n in self.levels.items() if name != KV]
         records += [r.kraft_version(self.levels[KV])] if KV in self.levels else []
         records += [r.register_controller(i, ranges) for i, ranges in self.controllers.items()]
@@ -148,7 +148,7 @@ class World:
         records.sort(key=lambda item: item["type"] == "BROKER_REGISTRATION_CHANGE_RECORD")
         return records
 
-    # -- what happens to the cluster -----------------------------------------------------------
+    # -- actions on the cluster -----------------------------------------------------------------
 
     def _bootstrap(self) -> Iterator[Event]:
         yield self._status(SourceState.CATCHING_UP)
@@ -162,11 +162,11 @@ class World:
         node_id, migrating = self.random.choice(self.ids), self.random.random() < 0.3
         yield self._append(r.register(node_id, ranges, epoch=self._end + 1, migrating=migrating))
 
-    def _known(self) -> int | None:
+    def _random_node(self) -> int | None:
         return self.random.choice(sorted(self.nodes)) if self.nodes else None
 
     def _fencing(self) -> Iterator[Event]:
-        node_id = self._known()
+        node_id = self._random_node()
         if node_id is not None:
             acts = (
                 r.fence(node_id),
@@ -176,7 +176,7 @@ class World:
             yield self._append(self.random.choice(acts))
 
     def _unregister(self) -> Iterator[Event]:
-        node_id = self._known()
+        node_id = self._random_node()
         if node_id is not None:
             gone = r.unregister(node_id)
             variants = (
@@ -214,7 +214,7 @@ class World:
         if self.random.random() < 0.3:
             yield self._append(r.unreadable())
 
-    # -- what happens to the sources -----------------------------------------------------------
+    # -- actions on the source -------------------------------------------------------------------
 
     def _status(self, state: SourceState, source: str = "kraft") -> Event:
         if state is SourceState.CATCHING_UP:
@@ -230,23 +230,23 @@ class World:
             yield from self._finalize()
         yield self._status(SourceState.FOLLOWING)
 
-    def _trouble(self) -> Iterator[Event]:
+    def _stall(self) -> Iterator[Event]:
         yield self._status(self.random.choice((SourceState.STALLED, SourceState.SILENT)))
         if self.random.random() < 0.5:
             yield self._status(SourceState.CATCHING_UP)
             yield self._status(SourceState.FOLLOWING)
 
     def _jump(self) -> Iterator[Event]:
-        """The log is cut before the source has read it: it goes through a snapshot."""
+        """The log is truncated before the source has read it: the source reads a snapshot."""
         before = self._end
         for act in self.random.choices((self._start, self._finalize, self._fencing), k=3):
-            list(act())  # happens unseen
+            list(act())  # the source does not see these
         if self._end == before:
             return
         if self.random.random() < 0.8:
             yield r.gap(before, self._end - 1, seen_ms=self._tick())
         if self.random.random() < 0.3:
-            yield from self._chunks()[:-1]  # the source dies in the middle, and begins again
+            yield from self._chunks()[:-1]  # the source crashes in the middle and restarts
             if self.random.random() < 0.7:
                 list(self._finalize())
         self.unreadable = False
@@ -265,7 +265,7 @@ class World:
         ]  # fmt: skip
 
     def _reset(self) -> Iterator[Event]:
-        """Committed records are gone; the source reads the log again from its start."""
+        """Committed records are lost; the source reads the log again from its start."""
         if self.random.random() < 0.6:
             return
         good = self.random.randint(1, len(self._batches))
@@ -285,8 +285,8 @@ class World:
                     SourceState.FOLLOWING, batch.last_offset, behind=5, seen_ms=self._tick()
                 )
         if self.random.random() < 0.2:
-            again = r.gap(0, self._end - 1, reset=True, seen_ms=self._tick())
-            yield again
+            gap = r.gap(0, self._end - 1, reset=True, seen_ms=self._tick())
+            yield gap
             yield from (replace(batch, seen_ms=self._tick()) for batch in kept)
         yield self._status(SourceState.FOLLOWING)
 
@@ -310,7 +310,7 @@ def _ranges(data: dict[str, object]) -> Ranges:
 
 
 def expected_nodes(world: World) -> dict[tuple[Role, int], tuple[Ranges, bool, bool]]:
-    """What the image must hold of each node: its ranges, fenced, shutting down."""
+    """The expected state of each node: its ranges, fenced, shutting down."""
     brokers = {
         (Role.BROKER, i): (node.ranges, node.fenced, node.shutting_down)
         for i, node in world.nodes.items()

@@ -1,4 +1,4 @@
-"""Znodes and events of ZooKeeper as short function calls: what tests are written in."""
+"""Builders of znodes and ZooKeeper events, for tests."""
 
 from collections.abc import Iterable, Mapping
 
@@ -25,7 +25,7 @@ DRAFT = "/features"
 def znode(
     path: str, content: ZnodeContent, czxid: int = 1, version: int = 0, *, mzxid: int = 0
 ) -> Znode:
-    """Any znode."""
+    """A znode with any content."""
     return Znode(path, czxid, mzxid or czxid + version, version, 0, content)
 
 
@@ -52,48 +52,48 @@ def features(
 
 
 def unreadable(path: str, czxid: int = 1, version: int = 0) -> Znode:
-    """A znode that cannot be read."""
+    """An unreadable znode."""
     return znode(path, UnreadableZnode("not JSON"), czxid, version)
 
 
 def controller(node_id: int, czxid: int = 1, *, kraft_epoch: int = -1) -> Znode:
-    """Who is the controller."""
+    """The controller's znode."""
     return znode("/controller", ControllerZnode(NodeId(node_id), kraft_epoch, 1), czxid)
 
 
 def controller_epoch(epoch: int, version: int = 0) -> Znode:
-    """The controller epoch."""
+    """The controller epoch's znode."""
     return znode("/controller_epoch", ControllerEpochZnode(epoch), 1, version)
 
 
 def migration(kraft_controller_id: int, czxid: int = 1, version: int = 0) -> Znode:
-    """How far a KRaft controller has come."""
+    """The znode of a migration's progress."""
     return znode("/migration", MigrationZnode(NodeId(kraft_controller_id), 1, 9, 1), czxid, version)
 
 
 def partition(leader: int, version: int = 0) -> Znode:
-    """The state of a partition, which is watched on request only."""
+    """The state of a partition, which is watched only on request."""
     content = PartitionStateZnode("t", 0, NodeId(leader), 1, 1, (NodeId(leader),), recovering=False)
     return znode("/brokers/topics/t/partitions/0/state", content, 1, version)
 
 
 def change(
-    found: Znode, zxid: int, seen_ms: int = 0, *, missed: int = 0, recreated: bool = False
+    znode: Znode, zxid: int, seen_ms: int = 0, *, missed: int = 0, recreated: bool = False
 ) -> ZnodeChange:
-    """A znode was made or changed."""
-    return ZnodeChange(CLUSTER, found.path, found, missed, recreated, zxid, seen_ms or zxid * 10)
+    """A znode was created or changed."""
+    return ZnodeChange(CLUSTER, znode.path, znode, missed, recreated, zxid, seen_ms or zxid * 10)
 
 
 def gone(path: str, zxid: int, seen_ms: int = 0) -> ZnodeChange:
-    """A znode is gone."""
+    """A znode was deleted."""
     return ZnodeChange(CLUSTER, path, None, 0, False, zxid, seen_ms or zxid * 10)
 
 
 def reading(
-    name: str, found: Iterable[Znode], zxid: int, *, chunks: int = 1, seen_ms: int = 0
+    name: str, znodes: Iterable[Znode], zxid: int, *, chunks: int = 1, seen_ms: int = 0
 ) -> list[ZnodeSnapshot]:
-    """All that is watched, read anew, in so many parts."""
-    all_ = list(found)
+    """A complete snapshot of all watched znodes, in a number of chunks."""
+    all_ = list(znodes)
     size = -(-len(all_) // chunks) or 1
     parts = [tuple(all_[i * size : (i + 1) * size]) for i in range(chunks)]
     return [
@@ -105,7 +105,7 @@ def reading(
 
 
 def status(state: SourceState, seen_ms: int) -> SourceStatus:
-    """The source's word."""
+    """The source's status."""
     return SourceStatus(CLUSTER, "zookeeper", state, -1, -1, -1, -1, -1, "a detail", seen_ms)
 
 
@@ -115,5 +115,5 @@ def following(seen_ms: int = 1) -> SourceStatus:
 
 
 def catching_up(seen_ms: int = 1) -> SourceStatus:
-    """The source is reading all anew."""
+    """The source is reading a snapshot."""
     return status(SourceState.CATCHING_UP, seen_ms)

@@ -1,4 +1,4 @@
-"""Cluster images made by folding events, for tests."""
+"""Cluster images built by folding events, for tests."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tests.simulation.records import CLUSTER
 
 
 def fold_all(events: Sequence[Event], image: ClusterImage | None = None) -> ClusterImage:
-    """The image after events."""
+    """The image after some events."""
     image = image or ClusterImage(CLUSTER)
     for event in events:
         image, _ = fold(image, event)

@@ -1,4 +1,4 @@
-"""The fold of ApiVersions answers, where no log is followed and beside one."""
+"""The fold of ApiVersions responses, without a log and beside one."""
 
 from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId, NodeKey, Role
@@ -12,7 +12,7 @@ ONE = NodeKey(Role.BROKER, NodeId(1))
 
 
 def test_an_answer_without_an_epoch_finalizes_nothing() -> None:
-    """Epoch -1 says that the finalized levels do not count; the ranges do (M-11)."""
+    """With epoch -1 the finalized levels do not count; the ranges do (M-11)."""
     image = fold_all([r.answer(1, OLD, {MV: 1}, -1, 10, role=Role.CONTROLLER)])
     assert dict(image.features.levels) == {}
     assert len(image.nodes) == 1
@@ -28,7 +28,7 @@ def test_the_higher_epoch_wins() -> None:
 
 
 def test_a_broker_outranks_controllers() -> None:
-    """Once a broker has spoken controllers are not asked: their epochs count otherwise (F-58)."""
+    """After a broker's response controllers are ignored: their epochs are not comparable (F-58)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10)])
     node_answer = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
     assert fold_all([node_answer], image).features is image.features
@@ -37,26 +37,26 @@ def test_a_broker_outranks_controllers() -> None:
 
 
 def test_a_broker_behind_a_controllers_change_is_not_believed() -> None:
-    """Its image ends before the change: it would be a downgrade that never was (F-58)."""
+    """Its image ends before the change: adopting it would invent a downgrade (F-58)."""
     image = fold_all([r.answer(7, NEW, {MV: 25}, 585, 9, role=Role.CONTROLLER)])
     after = fold_all([r.answer(1, NEW, {MV: 21}, 100, 10)], image)
     assert after.features is image.features
 
 
 def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
-    """Brokers' epochs grow with every record of the log: they are no revision (F-60)."""
+    """Brokers' epochs grow with every record of the log: they change no revision (F-60)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 21}, 999, 11)])
     assert image.features.revision == 1
 
 
 def test_a_feature_that_is_left_out_is_gone() -> None:
-    """An answer gives the whole finalized set."""
+    """A response has the complete finalized set."""
     image = fold_all([r.answer(1, NEW, {MV: 21, TV: 2}, 5, 1), r.answer(1, NEW, {MV: 21}, 6, 2)])
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)
 
 
 def test_older_answers_and_silences_are_passed_over() -> None:
-    """What was heard before the newest answer of a node says nothing new of it."""
+    """Events older than the newest response of a node are skipped."""
     image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.answer(1, NEW, {}, -1, 30)])
     for event in (r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.silent(1, 20, gone=True)):
         after, delta = fold(image, event)
@@ -65,16 +65,17 @@ def test_older_answers_and_silences_are_passed_over() -> None:
 
 
 def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:
-    """A crash may keep the node of an answer and not its levels: the answer then counts again."""
+    """A crash may persist the node of a response without its levels: the response then counts
+    again."""
     event = r.answer(1, NEW, {MV: 21}, 50, 10)
-    whole = fold_all([event])
-    half = fold_all([r.answer(1, NEW, {}, -1, 10)])
-    assert dict(fold_all([event], half).features.levels) == {MV: 21}
-    assert fold(whole, event)[0] is whole
+    complete = fold_all([event])
+    partial = fold_all([r.answer(1, NEW, {}, -1, 10)])
+    assert dict(fold_all([event], partial).features.levels) == {MV: 21}
+    assert fold(complete, event)[0] is complete
 
 
 def test_silent_and_gone() -> None:
-    """A node that does not answer stays known, one that is listed no more does not."""
+    """A node that does not respond stays in the image; one that is no longer listed does not."""
     image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20)])
     node = image.nodes.get(ONE)
     assert node is not None
@@ -84,7 +85,7 @@ def test_silent_and_gone() -> None:
 
 
 def test_the_log_outranks_answers() -> None:
-    """Answers beside a log change neither nodes nor levels; they are kept as answers."""
+    """Beside a log, responses change neither nodes nor levels; they are held as answers."""
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, OLD)), r.following(5)])
     after = fold_all([r.answer(1, NEW, {MV: 30}, 99, 100)], image)
     assert (after.nodes, after.features) == (image.nodes, image.features)
@@ -92,7 +93,7 @@ def test_the_log_outranks_answers() -> None:
 
 
 def test_a_log_after_answers_replaces_them_at_its_end() -> None:
-    """What answers told stays until the log is read to its end, and equal levels are no change."""
+    """Levels of responses stay until the log is read to its end; equal levels are no change."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(8, NEW, {MV: 21}, 50, 10)])
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, NEW))], image)
     assert (image.authority, len(image.nodes), image.ready) == (Authority.LOG, 2, False)
@@ -101,7 +102,7 @@ def test_a_log_after_answers_replaces_them_at_its_end() -> None:
 
 
 def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
-    """Answers from before the log, silence among them, are known although they do not come anew."""
+    """Responses from before the log, and silences, stay in the image without being repeated."""
     events: list[Event] = [
         r.answer(1, NEW, {}, 50, 10),
         r.answer(8, OLD, {}, 50, 10),

@@ -38,14 +38,14 @@ def test_no_level_is_assumed() -> None:
 
 
 def test_a_transaction_is_one_revision() -> None:
-    """Six features finalized by one commit raise the revision once; each has one level (M-15)."""
+    """Six features finalized by one commit raise the revision once; each has its level (M-15)."""
     image = fold_all([r.commit(7, *(r.level(name, n) for name, n in SIX.items()))])
     assert dict(image.features.levels) == SIX
     assert (image.features.revision, image.features.epoch) == (1, 7)
 
 
 def test_epoch_is_no_level() -> None:
-    """The epoch is a place that belongs to the whole set; levels do not follow it (F-60)."""
+    """The epoch is an offset of the whole set; it is no level (F-60)."""
     image = fold_all([r.commit(5, r.level(MV, 21)), r.commit(900, r.level(TV, 1))])
     assert image.features.epoch == 900
     assert dict(image.features.levels) == {MV: 21, TV: 1}
@@ -69,20 +69,20 @@ def test_level_zero_removes() -> None:
 
 
 def test_the_same_level_again_is_no_revision() -> None:
-    """Kafka writes a redundant record where a level is set to what it is: nothing changes."""
+    """Kafka writes a redundant record if a level is set to its current value: nothing changes."""
     image = fold_all([r.commit(1, r.level(MV, 21)), r.commit(2, r.level(MV, 21))])
     assert (image.features.revision, image.features.epoch) == (1, 1)
 
 
 def test_kraft_version_is_what_the_control_record_says() -> None:
-    """A FeatureLevelRecord named kraft.version is passed over (KAFKA-18979)."""
+    """A FeatureLevelRecord named kraft.version is ignored (KAFKA-18979)."""
     image = fold_all([r.commit(1, r.level(KV, 1))])
     assert dict(image.features.levels) == {}
     assert dict(fold_all([r.commit(2, r.kraft_version(1))], image).features.levels) == {KV: 1}
 
 
 def test_the_record_of_two_levels_is_unreadable() -> None:
-    """Key 12 of releases up to 3.2, under the same version, is not guessed at (M-12, M-13)."""
+    """Key 12 of releases up to 3.2 has the same version, and is not interpreted (M-12, M-13)."""
     old = {"name": MV, "minFeatureLevel": 1, "maxFeatureLevel": 3}
     image = fold_all([r.commit(1, r.record("FEATURE_LEVEL_RECORD", old))])
     assert dict(image.features.levels) == {}
@@ -90,15 +90,15 @@ def test_the_record_of_two_levels_is_unreadable() -> None:
 
 
 def test_unknown_fields_and_types_are_passed_over() -> None:
-    """Fields that are not known, and record types that do not matter, change nothing (M-60)."""
+    """Unknown fields, and record types that do not matter, change nothing (M-60)."""
     plain = r.register(1, OLD)
-    more = {**plain, "data": {**plain["data"], "cordonedLogDirs": ["x"]}}
-    image = fold_all([r.commit(1, more, r.record("TOPIC_RECORD", {"name": "t"}))])
+    extended = {**plain, "data": {**plain["data"], "cordonedLogDirs": ["x"]}}
+    image = fold_all([r.commit(1, extended, r.record("TOPIC_RECORD", {"name": "t"}))])
     assert image == fold_all([r.commit(1, plain, r.record("NO_OP_RECORD", {}))])
 
 
 def test_a_delta_holds_what_changed() -> None:
-    """A level change has no node in its delta, a fencing no level and one node (M-63)."""
+    """The delta of a level change has no node, that of a fencing no level and one node (M-63)."""
     image = fold_all([r.commit(9, r.level(MV, 21), *(r.register(i, OLD) for i in range(50)))])
     _, delta = fold(image, r.commit(10, r.level(MV, 20)))
     assert (dict(delta.nodes), len(delta.levels)) == ({}, 1)
@@ -107,7 +107,7 @@ def test_a_delta_holds_what_changed() -> None:
 
 
 def test_fencing_and_shutdown() -> None:
-    """Old and new records fence and unfence; a controlled shutdown has no end but registering."""
+    """Old and new records fence and unfence; only a registration ends a controlled shutdown."""
     image = fold_all([r.commit(1, r.register(1, OLD, fenced=False))])
     steps = [
         (r.fence(1), (True, False)),
@@ -125,14 +125,14 @@ def test_fencing_and_shutdown() -> None:
 
 
 def test_a_change_of_an_unknown_broker_is_counted() -> None:
-    """It shows that a registration was missed; nothing else of its commit is lost."""
+    """A registration was missed; the rest of the commit is applied."""
     image = fold_all([r.commit(1, r.fence(4), r.level(MV, 7))])
     assert "broker-4" in image.unreadable["FENCE_BROKER_RECORD"].reason
     assert dict(image.features.levels) == {MV: 7}
 
 
 def test_unregistered_twice() -> None:
-    """After a crash a broker may be gone before its commit comes again: nothing was missed."""
+    """After a crash a broker may be unregistered before its commit is applied again."""
     image = fold_all([r.commit(2, r.change(4, 1), r.unregister(4))])
     assert dict(image.unreadable) == {}
 
@@ -141,7 +141,7 @@ STATE = (r.level(MV, 21), r.register(1, OLD), r.register(2, NEW), r.register_con
 
 
 def test_a_snapshot_replaces_what_was_known() -> None:
-    """What it does not hold is gone, and the delta says only what differs (M-65)."""
+    """A node that it lacks is removed, and the delta has only differences (M-65)."""
     before = fold_all(
         [r.commit(5, r.level(MV, 21), r.level(TV, 1), r.register(1, OLD), r.register(9, OLD))]
     )
@@ -156,7 +156,7 @@ def test_a_snapshot_replaces_what_was_known() -> None:
 
 
 def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
-    """Levels, nodes and place are the same, whatever was known before (M-64)."""
+    """Levels, nodes and provenance are the same, whatever the image was before (M-64)."""
     chunks = [r.chunk(20, 0, *STATE[:1]), r.chunk(20, 1, *STATE[1:], last=True)]
     over = fold_all(chunks, fold_all([r.commit(5, r.level(TV, 1), r.register(9, NEW))]))
     empty = fold_all(chunks)
@@ -168,26 +168,26 @@ def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
 
 
 def test_chunks_again_change_nothing() -> None:
-    """A repeated chunk, and a snapshot behind what is known, are passed over."""
-    one, two = r.chunk(20, 0, *STATE[:2]), r.chunk(20, 1, *STATE[2:], last=True)
-    image = fold_all([one, two])
-    for again in (one, two, r.chunk(12, 0, last=True)):
-        after, delta = fold(image, again)
+    """A repeated chunk, and a snapshot behind the image, are skipped."""
+    first, second = r.chunk(20, 0, *STATE[:2]), r.chunk(20, 1, *STATE[2:], last=True)
+    image = fold_all([first, second])
+    for chunk in (first, second, r.chunk(12, 0, last=True)):
+        after, delta = fold(image, chunk)
         assert after is image
         assert delta.skipped
-    begun = fold_all([one, r.chunk(20, 1, STATE[2])])
+    begun = fold_all([first, r.chunk(20, 1, STATE[2])])
     assert fold(begun, r.chunk(20, 1, STATE[2]))[0] == begun
 
 
 def test_a_snapshot_begun_anew_holds_nothing_of_the_first() -> None:
-    """The source died in the middle and comes with another snapshot: only that one counts."""
+    """The source crashed and publishes another snapshot: only that one counts."""
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.chunk(30, 0, *STATE, last=True)])
     assert broker(image, 7) is None
     assert image.log.offset == 29
 
 
 def test_a_chunk_without_the_one_before_is_not_applied() -> None:
-    """A hole in a snapshot is counted as unreadable, and the old image stays."""
+    """A missing chunk is counted as unreadable, and the old image stays."""
     before = fold_all([r.commit(5, r.level(MV, 21))])
     image = fold_all([r.chunk(20, 0, STATE[1]), r.chunk(20, 2, last=True)], before)
     assert image.features is before.features
@@ -195,7 +195,7 @@ def test_a_chunk_without_the_one_before_is_not_applied() -> None:
 
 
 def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
-    """Its source found the log after all: the image goes on from where it was."""
+    """The source continues with the log: the image continues from its last offset."""
     before = fold_all([r.commit(5, r.level(MV, 21))])
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.commit(6, r.level(TV, 1))], before)
     assert image.resync is None
@@ -204,17 +204,17 @@ def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
 
 
 def test_a_gap_is_bridged_by_a_snapshot() -> None:
-    """It is open until the snapshot is whole, and said again afterwards it is nothing new."""
-    lost, whole = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
+    """The gap stays until the snapshot is complete; published again afterwards it is skipped."""
+    lost, complete = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
     image = fold_all([r.commit(5, r.level(MV, 21)), lost])
     assert image.gap == "lost"
-    image = fold_all([whole], image)
+    image = fold_all([complete], image)
     assert image.gap == ""
-    assert fold_all([lost, whole], image) == image
+    assert fold_all([lost, complete], image) == image
 
 
 def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
-    """Until then the old image stays; a heartbeat in between does not end the reading."""
+    """Until then the old image stays; a heartbeat in between does not end the resync."""
     before = fold_all(
         [r.commit(3, r.level(MV, 21), r.register(1, OLD)), r.commit(9, r.level(TV, 1))]
     )
@@ -231,7 +231,7 @@ def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
 
 
 def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() -> None:
-    """Each reading begins with nothing."""
+    """Each resync starts without nodes and levels."""
     image = fold_all([r.commit(9, r.register(1, OLD)), r.following(9)])
     image = fold_all([r.gap(0, 9, reset=True), r.commit(2, r.register(5, OLD))], image)
     image = fold_all(
@@ -242,12 +242,13 @@ def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() ->
 
 @pytest.mark.parametrize("state", [SourceState.STALLED, SourceState.SILENT])
 def test_trouble_before_the_end_is_not_readiness(state: SourceState) -> None:
-    """A source that stalls while it catches up has told a part only; one that followed, all."""
-    half = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
-    assert not half.ready
-    whole = fold_all([r.following(1), r.status(state, 1)], half)
-    assert whole.ready
-    assert not fold_all([r.catching_up(1)], whole).ready
+    """A source that stalls while catching up has published a part; one that followed,
+    everything."""
+    partial = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
+    assert not partial.ready
+    complete = fold_all([r.following(1), r.status(state, 1)], partial)
+    assert complete.ready
+    assert not fold_all([r.catching_up(1)], complete).ready
 
 
 @given(parts=some.partitions_of(12), records=st.lists(some.records, min_size=12, max_size=12))
@@ -272,7 +273,7 @@ def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> 
 def test_what_comes_again_changes_nothing(
     commits: list[list[RecordJson]], data: st.DataObject
 ) -> None:
-    """Any stretch of commits that was taken in before is passed over, object for object."""
+    """Any range of commits that was applied before is skipped, and the image is the same object."""
     events = [r.commit(10 * i, *records) for i, records in enumerate(commits, start=1)]
     image = fold_all(events)
     first = data.draw(st.integers(0, len(events) - 1))

@@ -1,4 +1,4 @@
-"""A source that will not come back is forgotten, with what only it told."""
+"""A retired source is removed, together with what only that source published."""
 
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.streams.events import Event, SourceState
@@ -16,7 +16,7 @@ def after(*events: Event) -> MonitorState:
 
 
 def retired(source: str) -> Event:
-    """A person's word."""
+    """An operator's retirement of a source."""
     return r.status(SourceState.RETIRED, -1, source=source, seen_ms=99)
 
 
@@ -31,7 +31,7 @@ MOVED: tuple[Event, ...] = (
 
 
 def test_what_only_the_source_told_goes_with_it() -> None:
-    """The znodes of a ZooKeeper that was switched off after a migration are no longer shown."""
+    """The znodes of a ZooKeeper that was shut down after a migration are removed."""
     before = after(*MOVED)
     assert len(before.image.znodes) == 1
     assert {alert.rule for alerts in before.firing.values() for alert in alerts} >= {
@@ -47,7 +47,7 @@ def test_what_only_the_source_told_goes_with_it() -> None:
 
 
 def test_the_word_of_the_authority_stays() -> None:
-    """What the log told is the last that is known, and nobody vouches for it any more."""
+    """The log's nodes and levels stay, but the image is not ready any more."""
     image = after(*MOVED, retired("kraft")).image
     assert image.authority is Authority.LOG
     assert dict(image.features.levels) == {"metadata.version": 21}
@@ -55,11 +55,11 @@ def test_the_word_of_the_authority_stays() -> None:
 
 
 def test_a_source_that_speaks_again_is_taken_up() -> None:
-    """Retiring is no ban."""
+    """A retired source may publish again."""
     image = after(*MOVED, retired("zookeeper"), z.following(100)).image
     assert set(image.sources) == {"kraft", "zookeeper"}
 
 
 def test_nobody_is_retired_twice() -> None:
-    """A source that is not there changes nothing."""
+    """An unknown source changes nothing."""
     assert step(after(*MOVED, retired("zookeeper")), retired("zookeeper")).delta.skipped

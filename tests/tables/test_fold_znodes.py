@@ -25,25 +25,26 @@ ONE = NodeKey(Role.BROKER, NodeId(1))
 
 
 def watched(*znodes: Znode, zxid: int = 50) -> ClusterImage:
-    """An image after one whole reading, with its source caught up."""
+    """An image after one complete snapshot, with its source caught up."""
     return fold_all([*z.reading("s1", znodes, zxid), z.following()])
 
 
 def test_a_broker_is_its_znode() -> None:
-    """Its broker epoch is the transaction that made its znode, as in Kafka; its place is kept."""
+    """The broker epoch is the transaction that created the znode, as in Kafka; so is the
+    provenance."""
     image = watched(z.broker(1, {TV: (0, 2)}, 10, 3))
     node = image.nodes.get(ONE)
     assert node is not None
     assert (node.epoch, node.fenced, node.capabilities.ranges) == (10, False, {TV: (0, 2)})
     assert node.provenance == ZnodeProvenance("/brokers/ids/1", 10, 13, 3, 500)
     assert (image.authority, image.ready) == (Authority.ZOOKEEPER, True)
-    again = fold_all([z.change(z.broker(1, {}, 60), 60, recreated=True)], image).nodes.get(ONE)
-    assert again is not None
-    assert again.incarnation != node.incarnation
+    recreated = fold_all([z.change(z.broker(1, {}, 60), 60, recreated=True)], image).nodes.get(ONE)
+    assert recreated is not None
+    assert recreated.incarnation != node.incarnation
 
 
 def test_nothing_counts_before_the_first_whole_reading() -> None:
-    """A part of the cluster is not the cluster: no node and no level is believed."""
+    """A part of a snapshot changes neither nodes nor levels."""
     parts = z.reading("s1", [z.broker(1, OLD, 10), z.features({TV: 1}, 5)], 50, chunks=2)
     image = fold_all([z.change(z.broker(2, OLD, 9), 9), parts[0], z.following()])
     assert (image.authority, len(image.nodes), image.ready) == (Authority.NONE, 0, False)
@@ -52,7 +53,7 @@ def test_nothing_counts_before_the_first_whole_reading() -> None:
 
 
 def test_the_epoch_is_the_version_of_the_znode() -> None:
-    """Not what the early draft wrote into the JSON; it moves also where no level changes (F-11)."""
+    """Not the number in the early draft's JSON; it changes even if no level does (F-11)."""
     content = FeaturesZnode(
         FeaturesForm.EARLY_DRAFT, 0, True, {MV: FeatureLevel(3)}, {}, {}, epoch=99
     )
@@ -63,7 +64,7 @@ def test_the_epoch_is_the_version_of_the_znode() -> None:
 
 
 def test_a_level_of_zero_is_not_finalized() -> None:
-    """As everywhere in the image."""
+    """A level of 0 is not finalized, as everywhere in the image."""
     assert dict(watched(z.features({MV: 3, TV: 0}, 5)).features.levels) == {MV: 3}
 
 
@@ -83,19 +84,19 @@ def test_absent_and_disabled_finalize_nothing() -> None:
 
 
 def test_unreadable_is_not_removed() -> None:
-    """The levels that were read last stay, with their epoch, and a remark is kept."""
+    """The levels read last stay, with their epoch, and an issue is added."""
     image = watched(z.features({MV: 3}, 5, 7))
     after, delta = fold(image, z.change(z.unreadable(z.FEATURE, 5, 8), 60))
     assert after.features is image.features
     assert delta.levels == ()
     assert after.zookeeper.issues[z.FEATURE].unreadable == "not JSON"
-    healed = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
-    assert (healed.features.epoch, healed.features.revision) == (9, 1)
-    assert len(healed.zookeeper.issues) == 0
+    cleared = fold_all([z.change(z.features({MV: 3}, 5, 9), 61)], after)
+    assert (cleared.features.epoch, cleared.features.revision) == (9, 1)
+    assert len(cleared.zookeeper.issues) == 0
 
 
 def test_of_an_unreadable_broker_nothing_is_known() -> None:
-    """It is live, and what it supports may be anything; an earlier version of its life counts."""
+    """The broker is live with unknown ranges; an earlier version of the same znode counts."""
     image = watched(z.unreadable("/brokers/ids/1", 10), z.broker(2, OLD, 11))
     node = image.nodes.get(ONE)
     assert node is not None
@@ -107,20 +108,25 @@ def test_of_an_unreadable_broker_nothing_is_known() -> None:
 
 
 def test_a_lower_epoch_of_one_life_never_counts() -> None:
-    """Not by a change and not by a whole reading; of another life it does (F-12, F-58)."""
+    """Neither in a change nor in a snapshot; in a recreated znode it does (F-12, F-58)."""
     image = watched(z.features({MV: 3}, 5, 7))
     lower = z.features({MV: 2}, 5, 6)
     assert fold(image, z.change(lower, 60))[0].features is image.features
-    put_back = fold_all(z.reading("s2", [lower], 40), image)
-    assert put_back.features is image.features
-    assert [(znode.version, peak) for znode, peak in put_back.zookeeper.regressed()] == [(6, 7)]
-    anew = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
-    assert (dict(anew.features.levels), anew.features.epoch) == ({MV: 2}, 0)
-    assert [(znode.version, peak) for znode, peak in anew.zookeeper.regressed()] == [(0, 7)]
+    restored = fold_all(z.reading("s2", [lower], 40), image)
+    assert restored.features is image.features
+    assert [
+        (znode.version, max_version) for znode, max_version in restored.zookeeper.regressed()
+    ] == [(6, 7)]
+    recreated = fold_all([z.change(z.features({MV: 2}, 60, 0), 60, recreated=True)], image)
+    assert (dict(recreated.features.levels), recreated.features.epoch) == ({MV: 2}, 0)
+    assert [
+        (znode.version, max_version) for znode, max_version in recreated.zookeeper.regressed()
+    ] == [(0, 7)]
 
 
 def test_what_was_read_before_is_passed_over() -> None:
-    """A change up to a transaction behind the newest one says nothing, nor does a reading again."""
+    """A change up to a transaction behind the newest one is skipped, and so is a repeated
+    snapshot."""
     first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
     changes = [z.change(z.broker(2, NEW, 60), 60), z.gone("/brokers/ids/2", 61)]
     events: list[Event] = [*first, *changes]
@@ -132,7 +138,7 @@ def test_what_was_read_before_is_passed_over() -> None:
 
 
 def test_what_is_not_held_passes_by() -> None:
-    """The state of a partition changes nothing that is judged."""
+    """The state of a partition does not affect the image."""
     image = watched(z.broker(1, OLD, 10))
     after = fold_all([z.change(z.partition(1, 3), 60, missed=3)], image)
     assert (after.nodes, after.features, after.zookeeper.held) == (
@@ -144,37 +150,43 @@ def test_what_is_not_held_passes_by() -> None:
 
 
 def test_who_is_the_controller() -> None:
-    """Its id, its epoch, and whether it is a KRaft one; none while there is no znode."""
+    """Its id, its epoch, and whether it is a KRaft one; none if the znode does not exist."""
     image = watched(z.controller(7, 10), z.controller_epoch(4), z.migration(3000, 11))
-    known = image.zookeeper
-    assert known.controller is not None
-    assert (known.controller.node_id, known.controller.kraft_epoch, known.controller_epoch) == (
+    zookeeper = image.zookeeper
+    assert zookeeper.controller is not None
+    assert (
+        zookeeper.controller.node_id,
+        zookeeper.controller.kraft_epoch,
+        zookeeper.controller_epoch,
+    ) == (
         *(7, -1),
         4,
     )
-    assert known.migration is not None
-    assert known.migration.kraft_controller_id == 3000
+    assert zookeeper.migration is not None
+    assert zookeeper.migration.kraft_controller_id == 3000
     after = fold_all([z.gone("/controller", 60)], image).zookeeper
     assert (after.controller, after.controller_epoch) == (None, 4)
 
 
 def test_the_log_outranks_zookeeper() -> None:
-    """Its end makes its own the nodes, and the brokers of ZooKeeper stay known beside them."""
+    """When the log is read its nodes are the nodes; the brokers of ZooKeeper stay beside them."""
     image = watched(z.broker(1, NEW, 10), z.broker(2, NEW, 11), z.features({TV: 2}, 5))
-    half, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
-    assert (half.authority, half.ready, len(half.nodes)) == (Authority.LOG, False, 2)
+    partial, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
+    assert (partial.authority, partial.ready, len(partial.nodes)) == (Authority.LOG, False, 2)
     assert {key.node_id for key in delta.znodes} == {1, 2}
-    whole = fold_all([r.following(5)], half)
-    assert (len(whole.nodes), len(whole.znodes), whole.ready) == (1, 2, True)
-    assert dict(whole.features.levels) == {MV: 21}
-    assert set(whole.unregistered) == {2}
-    after = fold_all([z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], whole)
-    assert after.features is whole.features
+    complete = fold_all([r.following(5)], partial)
+    assert (len(complete.nodes), len(complete.znodes), complete.ready) == (1, 2, True)
+    assert dict(complete.features.levels) == {MV: 21}
+    assert set(complete.unregistered) == {2}
+    after = fold_all(
+        [z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], complete
+    )
+    assert after.features is complete.features
     assert (len(after.znodes), len(after.unregistered)) == (1, 0)
 
 
 def test_zookeeper_outranks_answers() -> None:
-    """What nodes answer is kept beside, and the last chunk of a reading replaces them."""
+    """Responses are held beside the nodes, and the last chunk of a snapshot replaces the nodes."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.following(0, source="api-versions")])
     parts = z.reading("s1", [z.broker(1, NEW, 10), z.features({MV: 21}, 5, 2)], 50, chunks=2)
     assert fold_all(parts[:1], image).authority is Authority.ANSWERS
@@ -186,7 +198,7 @@ def test_zookeeper_outranks_answers() -> None:
 
 
 def test_one_znode_costs_two_rows() -> None:
-    """Of a thousand brokers one starts anew: its page and the cluster's own row are written."""
+    """One of a thousand brokers restarts: its page and the cluster's own row are written."""
     engine = Engine()
     engine.apply_all([*z.reading("s1", (z.broker(i, OLD, 10) for i in range(1000)), 50)])
     before = dict(engine.rows)
@@ -195,31 +207,32 @@ def test_one_znode_costs_two_rows() -> None:
 
 
 def history(seed: int) -> list[Event]:
-    """What a simulated source publishes."""
+    """The events of a simulated source."""
     time = count(1000, 7)
     return Ensemble(Random(seed), lambda: next(time)).history(steps=20)
 
 
-def split_anew(events: Sequence[Event], dice: Random) -> list[Event]:
-    """The same with each stretch of parts of one reading cut differently; times stay."""
-    found: list[Event] = []
+def split_chunks(events: Sequence[Event], dice: Random) -> list[Event]:
+    """The same events with each snapshot cut into other chunks; times stay."""
+    split_events: list[Event] = []
     names = count()
     for name, group in groupby(
-        events, lambda one: one.reading if isinstance(one, ZnodeSnapshot) else str(next(names))
+        events,
+        lambda event: event.reading if isinstance(event, ZnodeSnapshot) else str(next(names)),
     ):
         parts = [*group]
         first = parts[0]
         if not isinstance(first, ZnodeSnapshot) or first.index or not _whole(parts):
-            found += parts
+            split_events += parts
             continue
-        znodes = [each for part in parts for each in getattr(part, "znodes", ())]
+        znodes = [znode for part in parts for znode in getattr(part, "znodes", ())]
         dice.shuffle(znodes)
         chunks = dice.randint(1, 5)
-        found += [
+        split_events += [
             replace(part, seen_ms=first.seen_ms)
             for part in z.reading(name, znodes, first.zxid, chunks=chunks)
         ]
-    return found
+    return split_events
 
 
 def _whole(parts: Sequence[Event]) -> bool:
@@ -228,12 +241,12 @@ def _whole(parts: Sequence[Event]) -> bool:
 
 
 def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
-    """The same with stretches given again, each since the last whole reading began."""
-    found: list[Event] = []
+    """The same events with windows repeated, each since the last complete snapshot began."""
+    repeated_events: list[Event] = []
     since: list[Event] = []
     parts: list[ZnodeSnapshot] = []
     for event in events:
-        found.append(event)
+        repeated_events.append(event)
         if isinstance(event, ZnodeSnapshot):
             parts = [*(part for part in parts if part.reading == event.reading), event]
             if event.last and [part.index for part in parts] == [*range(event.index + 1)]:
@@ -241,12 +254,12 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
         elif isinstance(event, ZnodeChange):
             since = [*since, event]
         if since and dice.random() < 0.4:
-            found += since[dice.randrange(len(since)) :]
-    return found
+            repeated_events += since[dice.randrange(len(since)) :]
+    return repeated_events
 
 
 def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
-    """The engine after events, and the ids of the changes that it told of."""
+    """The engine after some events, and the ids of its changes."""
     engine = Engine()
     change_ids = []
     for event in events:
@@ -257,18 +270,19 @@ def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
 def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
-    """However a reading is cut into parts, and in whatever order its znodes stand."""
+    """Any cut of a snapshot into chunks, and any order of its znodes, give the same image."""
     events = history(seed)
-    one, other = run_engine(events), run_engine(split_anew(events, dice))
-    assert one[0].state.image == other[0].state.image
-    assert one[1] == other[1]
+    expected, actual = run_engine(events), run_engine(split_chunks(events, dice))
+    assert actual[0].state.image == expected[0].state.image
+    assert actual[1] == expected[1]
 
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
 def test_any_repetition_gives_the_same_image(seed: int, dice: Random) -> None:
-    """What was taken in since the last whole reading may come again, and again: it says nothing."""
+    """Events since the last complete snapshot may be repeated any number of times without
+    effect."""
     events = history(seed)
-    one, other = run_engine(events), run_engine(repeated(events, dice))
-    assert one[0].state.image == other[0].state.image
-    assert one[1] == other[1]
+    expected, actual = run_engine(events), run_engine(repeated(events, dice))
+    assert actual[0].state.image == expected[0].state.image
+    assert actual[1] == expected[1]

@@ -1,4 +1,4 @@
-"""Rows of an image: keys, order, and what a crash leaves."""
+"""Rows of an image: keys, order, and prefixes left by a crash."""
 
 import orjson
 from hypothesis import given
@@ -19,12 +19,12 @@ PLACE = row_key(r.CLUSTER, "cluster")
 
 @given(st.text(min_size=1), st.text(alphabet="abc/|%-", min_size=1))
 def test_keys_lead_back(cluster: str, name: str) -> None:
-    """Whatever characters a cluster's id has, its rows are told from others'."""
+    """Rows of different clusters have different keys, whatever characters the ids have."""
     assert cluster_of(row_key(ClusterId(cluster), name)) == (cluster, name)
 
 
 def test_the_place_comes_after_what_it_claims() -> None:
-    """Alerts, times, nodes, then the cluster's row, for a commit that touches them all."""
+    """Alerts, times, nodes, then the cluster's row, for a commit that changes all of them."""
     engine = Engine()
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.following(1)])
     event = r.commit(5, r.level(MV, 25), r.register(40, NEW))
@@ -36,7 +36,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
 
 
 def test_pages_of_a_reading_that_ended_go_last() -> None:
-    """They are deleted after the row that ends the reading: it may be needed until then."""
+    """They are deleted after the row that ends the resync: until then they may be needed."""
     engine = Engine()
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
     event = r.chunk(9, 1, r.level(MV, 21), last=True)
@@ -46,7 +46,7 @@ def test_pages_of_a_reading_that_ended_go_last() -> None:
 
 
 def test_pages_that_a_crash_left_behind_do_not_count() -> None:
-    """Of two readings of a log that went backwards, the second has nothing of the first."""
+    """The second resync of a log has no rows of the first."""
     engine = Engine()
     engine.apply_all([r.commit(9, r.register(1, OLD)), r.following(9)])
     engine.apply_all([r.gap(0, 9, reset=True), r.commit(2, r.register(20, OLD))])
@@ -58,7 +58,7 @@ def test_pages_that_a_crash_left_behind_do_not_count() -> None:
 
 
 def test_rows_of_before_zookeeper() -> None:
-    """What an earlier release kept of a cluster is taken up as it was."""
+    """Rows of an earlier release are restored."""
     engine = Engine()
     engine.apply_all([r.commit(5, r.register(1, OLD), r.level(MV, 21)), r.following(5)])
     kept = orjson.loads(engine.rows[PLACE])
@@ -68,7 +68,7 @@ def test_rows_of_before_zookeeper() -> None:
 
 
 def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
-    """A crash may keep some of them and not yet the row that says that a log is followed."""
+    """A crash may persist some of them without the row that makes the log the authority."""
     engine = Engine()
     engine.apply_all([*z.reading("s1", [z.broker(i, OLD, 9) for i in range(40)], 50)])
     before = engine.state
@@ -83,7 +83,7 @@ def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
 
 
 def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
-    """A crash may keep some of them and not yet the row that says that a log is followed."""
+    """A crash may persist some of them without the row that makes the log the authority."""
     engine = Engine()
     engine.apply_all([r.answer(i, NEW, {MV: 21}, 50, 9) for i in range(40)])
     before = engine.state
@@ -98,7 +98,7 @@ def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
 
 
 def test_rows_of_many_clusters() -> None:
-    """One table holds them all, and each is found again."""
+    """One table holds all clusters, and each one is restored."""
     rows: dict[str, bytes] = {}
     states = {}
     for name in ("a|b", "a", "a%7Cb"):
@@ -111,7 +111,7 @@ def test_rows_of_many_clusters() -> None:
 
 @given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=4))
 def test_no_record_stops_the_worker(commits: list[list[dict[str, object]]]) -> None:
-    """Whatever JSON stands in a record's fields: it is judged, kept and found again, or counted."""
+    """A record with any JSON in its fields is applied, persisted and restored, or counted."""
     engine = Engine()
     engine.apply(r.following(0, seen_ms=1))
     for number, records in enumerate(commits, start=1):

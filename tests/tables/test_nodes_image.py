@@ -10,14 +10,14 @@ from tests import strategies as some
 from tests.simulation.records import MV
 
 
-def node(node_id: int, known: Capabilities, *, fenced: bool = False) -> Node:
+def node(node_id: int, capabilities: Capabilities, *, fenced: bool = False) -> Node:
     """A broker."""
     key = NodeKey(Role.BROKER, NodeId(node_id))
-    return Node(key, known, "i", 1, fenced, False, False, False, NO_PROVENANCE)
+    return Node(key, capabilities, "i", 1, fenced, False, False, False, NO_PROVENANCE)
 
 
 def test_equal_capabilities_are_one_object() -> None:
-    """However many others were seen in between, as long as some node has them."""
+    """However many others there were in between, as long as some node has them."""
     first = intern_capabilities({MV: (1, 21)})
     for high in range(5000):
         intern_capabilities({MV: (2, high)})
@@ -42,13 +42,13 @@ def test_classes_follow_nodes(
 
 @given(*[st.dictionaries(st.integers(0, 5), some.ranges, max_size=5)] * 2)
 def test_a_difference_leads_from_one_to_the_other(
-    one: dict[int, dict[FeatureName, tuple[int, int]]],
-    other: dict[int, dict[FeatureName, tuple[int, int]]],
+    ranges_before: dict[int, dict[FeatureName, tuple[int, int]]],
+    ranges_after: dict[int, dict[FeatureName, tuple[int, int]]],
 ) -> None:
-    """It holds what differs, and nothing else."""
+    """It has the differences, and nothing else."""
     before, after = (
         NodesImage.of(node(i, intern_capabilities(ranges)) for i, ranges in nodes.items())
-        for nodes in (one, other)
+        for nodes in (ranges_before, ranges_after)
     )
     difference = after.difference(before)
     assert before.with_changes(difference) == after

@@ -1,4 +1,4 @@
-"""Controllers in a given state, in few words."""
+"""Builders of controller states for tests."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ def state(
         SupportedRanges({**release_of(release).ranges(), **(local or {})}),
         {
             METADATA_VERSION: FeatureLevel(level),
-            **{name: FeatureLevel(one) for name, one in others},
+            **{name: FeatureLevel(other) for name, other in others},
         },
         brokers,
         tuple(
@@ -70,11 +70,11 @@ def update(
     feature: FeatureName = METADATA_VERSION,
 ) -> UpdateDecision:
     """The decision about a single feature."""
-    one = LevelUpdate(feature, FeatureLevel(level), kind)
-    return decide_update(release, at, UpdateRequest((one,)))
+    update = LevelUpdate(feature, FeatureLevel(level), kind)
+    return decide_update(release, at, UpdateRequest((update,)))
 
 
 def reason(decision: UpdateDecision) -> str:
-    """The one refusal, without what Kafka puts before it."""
+    """The text of the only refusal, without Kafka's prefix."""
     (text,) = decision.refusals
     return text.rpartition("feature had an error: ")[2]

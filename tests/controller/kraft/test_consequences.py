@@ -1,4 +1,4 @@
-"""The catalogue of what a level changes and costs."""
+"""The catalogue of what each level changes and costs."""
 
 from featurewatch.controller.kraft.consequences import between, consequences
 from featurewatch.controller.kraft.releases import production_levels, releases
@@ -7,18 +7,18 @@ from tests.controller.kraft.states import ELR
 
 
 def test_every_level_has_an_entry_with_its_source() -> None:
-    """Each level that some release has in production, and no other, is in the catalogue."""
-    wanted = {(METADATA_VERSION, level.level) for level in production_levels()}
+    """The catalogue has exactly the levels that some release supports in production."""
+    expected = {(METADATA_VERSION, level.level) for level in production_levels()}
     for release in releases().values():
         for feature, versions in release.features.items():
-            wanted |= {(feature, version.level) for version in versions if version.level > 0}
-    found = consequences()
-    assert set(found) == wanted
-    assert all(consequence.change and consequence.sources for consequence in found.values())
+            expected |= {(feature, version.level) for version in versions if version.level > 0}
+    catalogue = consequences()
+    assert set(catalogue) == expected
+    assert all(consequence.change and consequence.sources for consequence in catalogue.values())
 
 
 def test_what_an_upgrade_brings() -> None:
-    """The levels passed on the way, the target included; a newer one says nothing."""
+    """All levels on the way are listed, the target included; an unknown newer one adds nothing."""
     assert [consequence.level for consequence in between(METADATA_VERSION, 21, 24)] == [22, 23, 24]
     (elr,) = between(ELR, 0, 1)
     assert any("min.insync.replicas of single brokers is removed" in cost for cost in elr.costs)

@@ -1,4 +1,4 @@
-"""The table of levels is what Kafka's classes say."""
+"""The table of levels equals what the generator reads from Kafka's classes."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.paths import ROOT
 
 @pytest.mark.stack
 def test_table_follows_from_the_jars() -> None:
-    """The generator asks releases 3.3 to 4.3, and writes the table that stands here."""
+    """The generator runs releases 3.3 to 4.3 and reproduces the committed table."""
     command = [sys.executable, "-m", "scripts.generate_features", "--check"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     assert (run.returncode, run.stderr) == (0, b"")

@@ -1,4 +1,4 @@
-"""docs/levels.md says what the table says."""
+"""docs/levels.md matches the table of levels."""
 
 import re
 from pathlib import Path
@@ -26,4 +26,4 @@ def test_the_ranges_of_every_release() -> None:
         )
         for release in releases().values()
     ]
-    assert set(features) == {name for one in releases().values() for name in one.unstable}
+    assert set(features) == {name for release in releases().values() for name in release.unstable}

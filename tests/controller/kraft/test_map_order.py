@@ -1,4 +1,4 @@
-"""The order of Java's maps."""
+"""The iteration order of Java's maps."""
 
 from featurewatch.controller.kraft.map_order import (
     by_id,
@@ -18,15 +18,15 @@ def test_hash_of_strings() -> None:
 
 
 def test_features_in_a_request() -> None:
-    """The order in which a controller gets to the features of one request."""
+    """The order in which a controller processes the features of one request."""
     names = ["streams.version", "metadata.version", "kraft.version", "group.version"]
-    wanted = ["group.version", "kraft.version", "metadata.version", "streams.version"]
-    assert hash_map_order(names) == hash_map_order(reversed(names)) == wanted
+    expected = ["group.version", "kraft.version", "metadata.version", "streams.version"]
+    assert hash_map_order(names) == hash_map_order(reversed(names)) == expected
     assert hash_map_order(["BB", "Aa"]) == ["BB", "Aa"]  # one bucket: as they came
 
 
 def test_a_copy_may_be_smaller() -> None:
-    """Java 19 makes the table of a copy no larger than it must be, and so changes its order."""
+    """Java 19 sizes the table of a copied map differently, which changes its order."""
     names = ["kraft.version", "metadata.version", "transaction.version"]
     before = ["transaction.version", "kraft.version", "metadata.version"]
     after = ["kraft.version", "transaction.version", "metadata.version"]

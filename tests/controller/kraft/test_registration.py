@@ -1,4 +1,4 @@
-"""Registrations, decided as Kafka's controllers decide them."""
+"""Registrations are decided as Kafka's controllers decide them."""
 
 import pytest
 from hypothesis import given
@@ -22,18 +22,18 @@ DIRECTORY = "ZoS2oGkJyKsT2lI5-wZhDQ"
 
 
 def offer(
-    release: str, at: ControllerState, ranges: dict[FeatureName, tuple[int, int]], **more: object
+    release: str, at: ControllerState, ranges: dict[FeatureName, tuple[int, int]], **options: object
 ) -> RegistrationDecision:
-    """What becomes of broker 5 that offers these ranges."""
+    """The decision about broker 5 with these ranges."""
     features = tuple((name, low, high) for name, (low, high) in ranges.items())
-    request = BrokerRegistrationRequest(NodeId(5), "c", "a", features, (DIRECTORY,), **more)  # type: ignore[arg-type]
+    request = BrokerRegistrationRequest(NodeId(5), "c", "a", features, (DIRECTORY,), **options)  # type: ignore[arg-type]
     return decide_broker_registration(release, at, request, 77)
 
 
 @BOTH
 @pytest.mark.parametrize("level", [17, 21])
 def test_a_broker_must_support_metadata_version(release: str, level: int) -> None:
-    """A range that excludes the finalized level is refused: the broker never gets in (M-42)."""
+    """A range that excludes the finalized level is refused (M-42)."""
     decision = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
     assert decision.record is None
     assert decision.answer.error is Errors.UNSUPPORTED_VERSION
@@ -45,7 +45,7 @@ def test_a_broker_must_support_metadata_version(release: str, level: int) -> Non
 
 @BOTH
 def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
-    """One that it does not name counts as 0-0 (M-42)."""
+    """A feature that the registration omits counts as 0-0 (M-42)."""
     at = state(release, 21, levels={TV: 2})
     decision = offer(release, at, {METADATA_VERSION: (7, 21)})
     assert "does not support finalized version 2 of transaction.version" in str(
@@ -55,14 +55,14 @@ def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
 
 @BOTH
 def test_a_new_broker_is_fenced(release: str) -> None:
-    """It gets the epoch that was next, and stays fenced until it has caught up."""
+    """The broker gets the next epoch, and stays fenced until it has caught up."""
     decision = offer(release, state(release, 21), {METADATA_VERSION: (7, 21), FOO: (0, 3)})
     assert decision.record is not None
     assert (decision.record.epoch, decision.record.fenced, decision.record.version) == (77, True, 3)
 
 
 def test_a_broker_without_metadata_version() -> None:
-    """In 3.9 it is taken to support level 1 alone; since 4.0 it is refused for that."""
+    """3.9 assumes that it supports level 1 alone; since 4.0 it is refused."""
     assert offer("3.9", state("3.9", 1), {}).record is not None
     assert offer("4.3", state("4.3", 30), {}).answer.text == (
         "Request features do not contain 'metadata.version'"
@@ -79,7 +79,7 @@ def test_a_broker_without_metadata_version() -> None:
     ],
 )
 def test_an_id_that_is_taken(release: str, fenced: bool, free: bool) -> None:
-    """While its holder is heard of, an id is taken; in 3.9 a fenced holder does not count."""
+    """An id is taken while its holder is alive; in 3.9 a fenced holder does not count."""
     ranges = release_of(release).ranges()
     holder = RegisteredBroker(NodeId(5), ranges, fenced=fenced, incarnation="b", session=True)
     decision = offer(release, state(release, 21, holder), dict(ranges))
@@ -90,7 +90,8 @@ def test_an_id_that_is_taken(release: str, fenced: bool, free: bool) -> None:
 
 @BOTH
 def test_controllers_register_from_level_15_on(release: str) -> None:
-    """Before that their record cannot be written, and the request is refused (KIP-919; M-49)."""
+    """At lower levels their record cannot be written, and the request is refused (KIP-919;
+    M-49)."""
     assert decide_controller_registration(release, state(release, 15)).accepted
     assert decide_controller_registration(release, state(release, 14)).text == (
         "The current MetadataVersion is too old to support controller registrations."
@@ -99,14 +100,14 @@ def test_controllers_register_from_level_15_on(release: str) -> None:
 
 @given(low=st.integers(0, 4), width=st.integers(0, 4), level=st.integers(1, 9))
 def test_a_range_includes_both_ends(low: int, width: int, level: int) -> None:
-    """0 ≤ minimum ≤ level ≤ maximum registers, 0 being an ordinary minimum (F-03)."""
+    """0 ≤ minimum ≤ level ≤ maximum registers; 0 is an ordinary minimum (F-03)."""
     at = state("4.3", 30, levels={FOO: level})
     decision = offer("4.3", at, {METADATA_VERSION: (7, 30), FOO: (low, low + width)})
     assert decision.answer.accepted == (low <= level <= low + width)
 
 
 def test_an_older_controller_does_not_start_again() -> None:
-    """A level that its software does not know ends it: the point of no return."""
+    """A node exits at a level that its software does not know: the point of no return."""
     old = ControllerState(NodeId(1), release_of("3.8").ranges(), {})
     assert replay_refusal("3.9", old, METADATA_VERSION, FeatureLevel(20)) is None
     assert replay_refusal("3.9", old, METADATA_VERSION, FeatureLevel(21)) == (

@@ -1,4 +1,4 @@
-"""The table of levels: what each release supports, and which ways back are without loss."""
+"""The table of levels: what each release supports, and which downgrades are lossless."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ KRAFT = FeatureName("kraft.version")
 
 
 def test_every_level_of_metadata_version_has_one_name() -> None:
-    """Levels count from 1 without a gap, and no two names are alike (M-67)."""
+    """Levels count from 1 without a gap, and names are unique (M-67)."""
     levels = production_levels()
     assert [level.level for level in levels] == list(range(1, len(levels) + 1))
     assert len({level.name for level in levels}) == len(levels)
@@ -27,21 +27,21 @@ def test_every_level_of_metadata_version_has_one_name() -> None:
 
 
 def test_a_level_opens_formats_and_requests() -> None:
-    """A level stands for record formats and request versions; a release brings many (M-33)."""
+    """A level covers record formats and request versions; a release adds many levels (M-33)."""
     newest = release_of("4.3")
     assert not newest.gate(16, "isDirectoryAssignmentSupported")
     assert newest.gate(17, "isDirectoryAssignmentSupported")
     assert [newest.gate(level, "registerBrokerRecordVersion") for level in (8, 17, 30)] == [2, 3, 4]
     assert [newest.gate(level, "fetchRequestVersion") for level in (19, 21, 27)] == [16, 17, 18]
-    assert [one.name for one in newest.levels if one.release == "3.7"] == [
+    assert [level.name for level in newest.levels if level.release == "3.7"] == [
         f"3.7-IV{number}" for number in range(5)
     ]
 
 
 def test_floor_is_the_one_that_kafka_computes() -> None:
-    """A way back is lossless iff no level in between changed metadata, in each release (M-52)."""
+    """A downgrade is lossless iff no level in between changed metadata, in each release (M-52)."""
     for release in releases().values():
-        assert {one.level for one in release.levels} == set(release.kafkas_floors)
+        assert {level.level for level in release.levels} == set(release.kafkas_floors)
         for level, floor in release.kafkas_floors.items():
             assert release.floor(level) == floor, (release.name, level)
             for low in range(release.minimum, level):
@@ -66,12 +66,12 @@ def test_the_example_of_the_specification() -> None:
     [("3.3", (1, 7)), ("3.9", (1, 21)), ("4.0", (7, 25)), ("4.3", (7, 30))],
 )
 def test_releases_advertise_ranges(release: str, bounds: tuple[int, int]) -> None:
-    """A supported version is a range; new software raises its end by itself (M-16, M-34)."""
+    """A supported version is a range; new software raises its maximum alone (M-16, M-34)."""
     assert release_of(release).ranges()[METADATA_VERSION] == bounds
 
 
 def test_kafka_4_needs_a_stored_level() -> None:
-    """No node of Kafka 4 works with a metadata.version below 7 (M-68)."""
+    """No node of Kafka 4 supports a metadata.version below 7 (M-68)."""
     assert {release.minimum for name, release in releases().items() if name >= "4"} == {7}
     assert {release.minimum for name, release in releases().items() if name < "4"} == {1}
 
@@ -86,7 +86,8 @@ def test_an_unstable_level_belongs_to_its_release() -> None:
 
 
 def test_dependencies_and_defaults() -> None:
-    """What a new cluster gets at a level, and what a level needs, as each release has it."""
+    """Each release has the defaults of a new cluster at a level, and the dependencies of a
+    level."""
     newest = release_of("4.3")
     assert newest.defaults(25)[ELR] == 0
     assert newest.defaults(26)[ELR] == 1
@@ -99,7 +100,8 @@ def test_dependencies_and_defaults() -> None:
 
 
 def test_releases_are_found_by_several_names() -> None:
-    """``4.3``, ``4.3.0`` and ``4.3-IV0`` are one release; another is an error that says which."""
+    """``4.3``, ``4.3.0`` and ``4.3-IV0`` are one release; an unknown one raises an error that names
+    it."""
     assert release_of("4.3.0") is release_of("4.3") is release_of("4.3-IV0")
     for name in ("4.9", "2.8.0", "new", ""):
         with pytest.raises(UnknownReleaseError, match=r"which has 3\.3 to 4\.3"):
@@ -107,7 +109,8 @@ def test_releases_are_found_by_several_names() -> None:
 
 
 def test_a_newer_level_is_no_error() -> None:
-    """A level beyond the table is shown as such, and no way back from it counts as lossless."""
+    """A level beyond the table is formatted as such, and no downgrade from it counts as
+    lossless."""
     assert level_name(METADATA_VERSION, FeatureLevel(99)) == "99 (newer than 4.3-IV0)"
     newest = release_of("4.3")
     assert newest.metadata_level(99) is None

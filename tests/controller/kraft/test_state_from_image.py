@@ -1,4 +1,4 @@
-"""A controller's state from the image of a followed cluster."""
+"""A controller's state is derived from the image of a cluster."""
 
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -13,7 +13,7 @@ from tests.tables.images import fold_all
 
 
 def upgraded(kraft: int) -> ClusterImage:
-    """Controllers 1 and 2 vote, 2 is old; broker 4 is of the newest release, and 5 is gone."""
+    """Controllers 1 and 2 vote, 2 is old; broker 4 has the newest release, and 5 is fenced."""
     return fold_all(
         [
             r.commit(1, r.leader_change(1, (1, 2, 3)), r.kraft_version(kraft)),
@@ -25,7 +25,7 @@ def upgraded(kraft: int) -> ClusterImage:
 
 
 def test_what_the_log_shows() -> None:
-    """Levels, registrations and voters; kraft.version stands apart from the levels."""
+    """Levels, registrations and voters; kraft.version is separate from the other levels."""
     state = controller_state(upgraded(0))
     assert (state.id, state.cluster, dict(state.levels)) == (1, CLUSTER, {MV: 21})
     assert state.local == NEW
@@ -38,19 +38,21 @@ def test_what_the_log_shows() -> None:
 
 
 def test_voters_tell_what_they_support_from_4_1_on() -> None:
-    """An older one supports kraft.version 1 and tells nobody; of an unregistered one is not known
-    that it does not."""
+    """An older voter does not report its support of kraft.version 1; the support of an unregistered
+    voter is unknown."""
     assert not controller_state(upgraded(0)).voters_support_kraft
-    again = r.commit(10, r.register_controller(2, NEW))
-    assert controller_state(fold_all([again], upgraded(0))).voters_support_kraft
-    told = {NodeId(id_): release_of(name).ranges() for id_, name in ((1, "4.1"), (2, "4.0"))}
-    voters = [*told, NodeId(3)]
-    assert voters_not_reporting(voters, told, FeatureLevel(1)) == (2,)
-    assert voters_not_reporting(voters, told, FeatureLevel(2)) == (1, 2)
+    registration = r.commit(10, r.register_controller(2, NEW))
+    assert controller_state(fold_all([registration], upgraded(0))).voters_support_kraft
+    ranges_of_voters = {
+        NodeId(id_): release_of(name).ranges() for id_, name in ((1, "4.1"), (2, "4.0"))
+    }
+    voters = [*ranges_of_voters, NodeId(3)]
+    assert voters_not_reporting(voters, ranges_of_voters, FeatureLevel(1)) == (2,)
+    assert voters_not_reporting(voters, ranges_of_voters, FeatureLevel(2)) == (1, 2)
 
 
 def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:
-    """From kraft.version 1 on a controller knows of no voter that has not registered."""
+    """From kraft.version 1 on only registered voters are known to a controller."""
     state = controller_state(upgraded(1))
     assert (state.quorum, state.kraft_version) == ((), 1)
     assert KV not in state.levels
@@ -58,7 +60,7 @@ def test_voters_of_a_dynamic_quorum_are_not_listed() -> None:
 
 
 def test_the_answer_to_be_expected() -> None:
-    """The decision follows for the release that the active controller runs, or another."""
+    """The decision uses the active controller's release, or a given one."""
     request = UpdateRequest((LevelUpdate(MV, FeatureLevel(22)),))
     (text,) = decide_update("4.3", controller_state(upgraded(0)), request).refusals
     assert text.endswith("Broker 5 only supports versions 1-21")

@@ -1,4 +1,4 @@
-"""Updates of features, decided as Kafka's controllers decide them."""
+"""Updates of features are decided as Kafka's controllers decide them."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 
 @BOTH
 def test_every_registered_broker_must_support_a_level(release: str) -> None:
-    """A broker's range must include the new level; a fenced one counts as well (F-33)."""
+    """A broker's range must include the new level; fenced brokers count as well (F-33)."""
     at = state(release, 17, broker(4, {METADATA_VERSION: (1, 19)}, fenced=True))
     assert update(release, at, 19).records == (
         FeatureLevelRecord(METADATA_VERSION, FeatureLevel(19)),
@@ -47,7 +47,7 @@ def test_every_registered_broker_must_support_a_level(release: str) -> None:
 
 
 def test_a_broker_without_the_feature_fails_the_request() -> None:
-    """What a broker does not name it supports at 0 only (F-34)."""
+    """A broker supports a feature that it omits at 0 only (F-34)."""
     at = state("4.3", 30, broker(5, {METADATA_VERSION: (7, 30)}))
     assert reason(update("4.3", at, 2, feature=TV)) == (
         "Invalid update version 2 for feature transaction.version. "
@@ -57,14 +57,14 @@ def test_a_broker_without_the_feature_fails_the_request() -> None:
 
 @BOTH
 def test_a_broker_that_supports_more_is_no_obstacle(release: str) -> None:
-    """More features and wider ranges than are finalized do no harm (F-35)."""
+    """More features and wider ranges than the finalized ones are accepted (F-35)."""
     at = state(release, 17, broker(5, {**NEW, FOO: (0, 9), METADATA_VERSION: (1, 40)}))
     assert update(release, at, 21).accepted
 
 
 @BOTH
 def test_a_lower_level_needs_a_downgrade(release: str) -> None:
-    """By default a lower level is refused; SAFE and UNSAFE let it pass (F-36, M-07)."""
+    """By default a lower level is refused; SAFE and UNSAFE allow it (F-36, M-07)."""
     at = state(release, 21, local={TV: (0, 2)}, levels={TV: 2})
     for feature, level in ((METADATA_VERSION, 19), (TV, 1)):
         text = reason(update(release, at, level, feature=feature))
@@ -79,7 +79,7 @@ def test_a_lower_level_needs_a_downgrade(release: str) -> None:
 
 @BOTH
 def test_a_downgrade_must_be_in_every_range_too(release: str) -> None:
-    """Permission to go down does not lift the check of ranges (F-37)."""
+    """Permission to downgrade does not skip the check of ranges (F-37)."""
     at = state(release, 21, broker(3, {METADATA_VERSION: (20, 21)}))
     text = reason(update(release, at, 19, SAFE))
     assert text.endswith("Broker 3 only supports versions 20-21")
@@ -87,14 +87,14 @@ def test_a_downgrade_must_be_in_every_range_too(release: str) -> None:
 
 @BOTH
 def test_use_is_not_asked_for(release: str) -> None:
-    """A feature is removed whatever may still rely on it: nothing asks (F-41)."""
+    """A feature is removed even if nodes still depend on it: no check prevents it (F-41)."""
     at = state(release, 21, broker(3, {**OLD, TV: (0, 2)}), local={TV: (0, 2)}, levels={TV: 2})
     assert update(release, at, 0, SAFE, TV).records == (FeatureLevelRecord(TV, FeatureLevel(0)),)
 
 
 @BOTH
 def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
-    """From 1 on it is a level, 0 deletes, and there is nothing below (M-04)."""
+    """Levels start at 1, 0 deletes, and a negative level is refused (M-04)."""
     at = state(release, 21, local={TV: (0, 2)}, levels={TV: 2})
     assert update(release, at, 0, SAFE, TV).accepted
     assert reason(update(release, at, -1, SAFE, TV)).endswith(
@@ -104,7 +104,8 @@ def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
 
 @BOTH
 def test_a_downgrade_to_a_higher_level(release: str) -> None:
-    """A request to go down whose level is higher is refused, and the same level passes (M-06)."""
+    """A downgrade request with a higher level is refused; with the same level it is accepted
+    (M-06)."""
     at = state(release, 17)
     assert reason(update(release, at, 19, SAFE)).endswith("Can't downgrade to a newer version.")
     assert update(release, at, 17, SAFE).records == (
@@ -123,7 +124,7 @@ def test_a_downgrade_to_a_higher_level(release: str) -> None:
     ],
 )
 def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
-    """SAFE or UNSAFE: no release does it, and the code is INVALID_UPDATE_VERSION.
+    """With SAFE or UNSAFE every release refuses it, with INVALID_UPDATE_VERSION.
 
     (M-09, M-56, M-57)
     """
@@ -140,9 +141,9 @@ def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
 
 @BOTH
 def test_controllers_count_once_they_register(release: str) -> None:
-    """From level 15 on every registered controller is asked, and who has not registered blocks.
+    """From level 15 on every controller is checked, and an unregistered one blocks.
 
-    Below it none is, so there is no majority of the quorum to win either (M-45).
+    Below level 15 none is, so no majority of the quorum is required either (M-45).
     """
     old = {METADATA_VERSION: (1, 19)}
     at = state(release, 17, controllers={1: OLD, 2: OLD, 9: old}, quorum=(1, 2, 3))
@@ -157,14 +158,14 @@ def test_controllers_count_once_they_register(release: str) -> None:
 
 @BOTH
 def test_several_levels_online(release: str) -> None:
-    """Once all nodes run the new software, level after level passes without a restart (M-36)."""
+    """Once all nodes run the new software, each level is accepted without a restart (M-36)."""
     for level in range(8, 21):
         at = state(release, level, broker(2, OLD), controllers={1: OLD}, quorum=(1,))
         assert update(release, at, level + 1).accepted
 
 
 def test_level_without_a_record() -> None:
-    """Up to 3.9 a log without a level stands at 1; from 4.1 on its controller has no answer (M-40).
+    """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-40).
 
     Level 1 is that of KRaft in Kafka 3.0 (M-41).
     """
@@ -176,7 +177,8 @@ def test_level_without_a_record() -> None:
 
 
 def test_partial_before_4_and_all_or_nothing_since() -> None:
-    """In 3.9 what is good is applied though something else is refused; from 4.0 on nothing is."""
+    """3.9 applies the valid updates of a request beside a refused one; since 4.0 it applies
+    none."""
     updates = (LevelUpdate(METADATA_VERSION, FeatureLevel(20)), LevelUpdate(FOO, FeatureLevel(1)))
     request = UpdateRequest(updates)
     partial = decide_update("3.9", state("3.9", 19), request)
@@ -194,7 +196,7 @@ def test_partial_before_4_and_all_or_nothing_since() -> None:
 
 
 def test_a_dry_run_writes_nothing() -> None:
-    """The answer is the same, without records."""
+    """The result is the same, without records."""
     request = UpdateRequest((LevelUpdate(METADATA_VERSION, FeatureLevel(20)),), dry_run=True)
     for release in ("3.9", "4.3"):
         decision = decide_update(release, state(release, 19), request)
@@ -214,7 +216,7 @@ def test_dependencies_are_checked_from_4_0_on() -> None:
 
 
 def test_elr_moves_min_insync_replicas() -> None:
-    """Enabling ELR sets it for the cluster and takes it from single brokers."""
+    """Enabling ELR sets its configuration for the cluster and removes it from single brokers."""
     at = state("4.3", 30)
     moved = ControllerState(
         at.id, at.local, at.levels, min_insync=MinInsync(2, cluster=False, brokers=(NodeId(3),))
@@ -227,7 +229,7 @@ def test_elr_moves_min_insync_replicas() -> None:
 
 
 def test_kraft_version_is_apart() -> None:
-    """Since 4.1 raft decides: no record of the level, and no way back; in 3.9 an idle record."""
+    """Since 4.1 raft decides: no record, and no downgrade; 3.9 writes a record without effect."""
     at = state("4.3", 30)
     raised = update("4.3", at, 1, feature=KRAFT_VERSION)
     assert (raised.kraft_version, raised.records) == (1, (NoOpRecord(),))
@@ -243,7 +245,7 @@ def test_kraft_version_is_apart() -> None:
 
 
 def test_a_migration_holds_metadata_version() -> None:
-    """While a cluster moves from ZooKeeper its metadata.version stands still."""
+    """During a migration from ZooKeeper metadata.version cannot change."""
     at = state("3.9", 17)
     moving = ControllerState(at.id, at.local, at.levels, migration=ZkMigrationState.MIGRATION)
     assert reason(update("3.9", moving, 19)).endswith(
@@ -252,7 +254,7 @@ def test_a_migration_holds_metadata_version() -> None:
 
 
 def test_unknown_upgrade_type() -> None:
-    """Any number but 1, 2 and 3 is refused before anything else is looked at."""
+    """Any number but 1, 2 and 3 is refused before any other check."""
     assert UpgradeType.of(7) is UpgradeType.UNKNOWN
     text = reason(update("4.3", state("4.3", 30), -5, UpgradeType.of(0)))
     assert text.endswith("The controller does not support the given upgrade type.")
@@ -260,7 +262,7 @@ def test_unknown_upgrade_type() -> None:
 
 @given(low=st.integers(0, 5), width=st.integers(0, 5), level=st.integers(1, 12))
 def test_one_rule_of_compatibility(low: int, width: int, level: int) -> None:
-    """Alerts about nodes and the controller's decisions agree on every range and level (F-39)."""
+    """Alerts about nodes and the controller's decisions agree for every range and level (F-39)."""
     ranges = {FOO: (low, low + width)}
     at = state("3.9", 17, broker(2, ranges), local={FOO: (0, 12)})
     text = reason_not_supported(at, FOO, level, FeatureLevel(17))

@@ -1,4 +1,4 @@
-"""Clusters on their way from one release to the next, in few words."""
+"""Builders of clusters that are being upgraded, for tests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ VOTERS = (1, 2, 3)
 
 
 def ranges(release: str) -> Mapping[FeatureName, tuple[int, int]]:
-    """What nodes of a release advertise."""
+    """The supported ranges of a release's nodes."""
     return release_of(release).ranges()
 
 
@@ -37,7 +37,7 @@ def controllers(*releases: str) -> list[RecordJson]:
 
 
 def cluster(*records: RecordJson, level: int = 21, at: int = 50) -> list[Event]:
-    """A log that has been read to its end; controllers 1 to 3 are voters, and 1 is active."""
+    """A complete log; controllers 1 to 3 are voters, and 1 is active."""
     return [
         r.commit(1, r.leader_change(1, VOTERS)),
         r.commit(at, r.level(MV, level), *records),
@@ -50,6 +50,6 @@ def image(*records: RecordJson, level: int = 21) -> ClusterImage:
     return fold_all(cluster(*records, level=level))
 
 
-def led_by(found: ClusterImage, leader: int) -> ClusterImage:
-    """The same with another active controller."""
-    return replace(found, quorum=Quorum(leader, 2, tuple(NodeId(one) for one in VOTERS)))
+def led_by(before: ClusterImage, leader: int) -> ClusterImage:
+    """The same image with another active controller."""
+    return replace(before, quorum=Quorum(leader, 2, tuple(NodeId(voter) for voter in VOTERS)))

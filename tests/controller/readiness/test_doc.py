@@ -1,4 +1,4 @@
-"""``docs/readiness.md`` says what the code has."""
+"""``docs/readiness.md`` matches the code."""
 
 import re
 from pathlib import Path
@@ -11,21 +11,21 @@ TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
 
 
 def test_the_rules_are_the_registry() -> None:
-    """Each with its meaning, and the time after which it fires."""
+    """Each rule is listed with its meaning, and the time after which it fires."""
     limits = {
         "ghost-registration": DEFAULT_LIMITS.ghost_ms,
         "registration-refused": DEFAULT_LIMITS.refusal_ms,
     }
-    wanted = [
+    expected = [
         (rule.name, rule.about, format_duration(limits.get(rule.name, DEFAULT_LIMITS.upgrade_ms)))
         for rule in RULES
         if rule.timer is not None
     ]
-    found = re.findall(r"^\| `([\w-]+)` \| (.+) \| (\d+ \w+) \|$", TEXT, re.MULTILINE)
-    assert found == wanted
+    documented = re.findall(r"^\| `([\w-]+)` \| (.+) \| (\d+ \w+) \|$", TEXT, re.MULTILINE)
+    assert documented == expected
 
 
 def test_the_states_are_those_of_the_code() -> None:
-    """No other, and none missing."""
-    told = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", TEXT, re.MULTILINE)
-    assert told == [str(state) for state in UpgradeState]
+    """Each state is listed, and no other."""
+    documented = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", TEXT, re.MULTILINE)
+    assert documented == [str(state) for state in UpgradeState]

@@ -1,4 +1,4 @@
-"""The point of no return: what can start afterwards, and what leads back."""
+"""The point of no return: which software can start afterwards, and what leads back."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def levels(name: str) -> dict[str, int]:
 def test_the_way_back_of_an_upgrade(
     low: str, high: str, lossless: bool, after: str, to: str
 ) -> None:
-    """Lossless where no level in between changed what is stored (M-52)."""
+    """A downgrade is lossless if no level in between changed metadata (M-52)."""
     path = downgrade_path(levels(low), levels(high))  # type: ignore[arg-type]
     assert path is not None
     assert (path.lossless, format_releases(path.after), format_releases(path.to)) == (
@@ -44,7 +44,7 @@ def test_the_way_back_of_an_upgrade(
 
 
 def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
-    """From 3.7 with it no way leads back to 3.7, from 4.0 one does."""
+    """With kraft.version there is no path back from 3.7 to 3.7; from 4.0 there is one."""
     path = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
     assert path is not None
     assert not path.lossless
@@ -56,7 +56,7 @@ def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
 
 
 def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
-    """It is shown as such and is no error."""
+    """An unknown level is formatted as such and raises no error."""
     path = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
     assert path is not None
     assert (path.lossless, path.after) == (False, ())
@@ -64,7 +64,8 @@ def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
 
 
 def test_software_is_told_by_its_ranges() -> None:
-    """Stable before unstable; one level alone, as of a migrating broker, tells nothing."""
+    """Stable releases come before unstable ones; a single level, as of a migrating broker, is no
+    match."""
     for name in ("3.3", "3.9", "4.0", "4.3"):
         release = release_of_capabilities(intern_capabilities(release_of(name).ranges()))
         assert release is not None

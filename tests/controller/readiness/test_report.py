@@ -1,4 +1,4 @@
-"""Ready, not ready or unknown, with everything that stands behind it."""
+"""Ready, not ready or unknown, with all reasons."""
 
 import re
 from dataclasses import replace
@@ -48,67 +48,75 @@ NEW = release_of("4.3")
 
 
 def test_a_cluster_of_one_release_is_ready_for_it() -> None:
-    """Nobody stands in the way, the controller would accept, and what comes of it is said."""
-    found = assess_readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
-    assert (found.verdict, found.blockers) == (YES, ())
-    (remark,) = found.reasons
-    assert "whether one is away the log does not tell: give --bootstrap-server" in remark
-    assert found.said is not None
-    assert (found.said.controller, found.said.release, found.said.accepted) == (1, "4.3", True)
-    levels = {one.feature: (one.finalized, one.target, one.state) for one in found.features}
+    """Without blockers the controller accepts, and the report lists the consequences."""
+    report = assess_readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
+    assert (report.verdict, report.blockers) == (YES, ())
+    (reason,) = report.reasons
+    assert "whether one is away the log does not tell: give --bootstrap-server" in reason
+    assert report.said is not None
+    assert (report.said.controller, report.said.release, report.said.accepted) == (1, "4.3", True)
+    levels = {
+        feature.feature: (feature.finalized, feature.target, feature.state)
+        for feature in report.features
+    }
     assert levels[MV] == (21, 30, UpgradeState.READY)
     assert levels[TV] == (0, 2, UpgradeState.READY)
-    changed = {one.feature: [each.level for each in one.consequences] for one in found.features}
+    changed = {
+        feature.feature: [consequence.level for consequence in feature.consequences]
+        for feature in report.features
+    }
     assert changed[MV] == [*range(22, 31)]
     assert changed[TV] == [1, 2]
-    assert found.way_back is not None
-    assert not found.way_back.lossless
+    assert report.way_back is not None
+    assert not report.way_back.lossless
 
 
-def test_every_node_in_the_way_is_named_with_what_to_do() -> None:
-    """Running, fenced, ghost, and a controller that is no voter; each with its own remedy."""
+def test_every_node_blocking_is_named_with_what_to_do() -> None:
+    """Running, fenced, ghost, and a controller that is no voter; each has its own remedy."""
     gone = r.register_controller(9, ranges("3.7"))
-    seen = image(
+    cluster_image = image(
         *controllers("4.3", "3.9", "4.3"),
         gone,
         *nodes("4.3", "3.9"),
         r.register(7, ranges("3.9"), epoch=7),
     )
-    found = assess_readiness(seen, NEW, now_ms=10_000)
-    told: dict[tuple[Role, int], Blocker] = {(one.role, one.node_id): one for one in found.blockers}
-    assert found.verdict is NO
-    assert {key: (one.software, one.condition) for key, one in told.items()} == {
+    report = assess_readiness(cluster_image, NEW, now_ms=10_000)
+    blockers: dict[tuple[Role, int], Blocker] = {
+        (blocker.role, blocker.node_id): blocker for blocker in report.blockers
+    }
+    assert report.verdict is NO
+    assert {key: (blocker.software, blocker.condition) for key, blocker in blockers.items()} == {
         (Role.BROKER, 2): ("3.9", NodeCondition.RUNNING),
         (Role.BROKER, 7): ("3.9", NodeCondition.FENCED),
         (Role.CONTROLLER, 2): ("3.9", NodeCondition.RUNNING),
         (Role.CONTROLLER, 9): ("3.7", NodeCondition.GHOST),
     }
-    assert told[Role.BROKER, 2].remedy == "start it on Kafka 4.3"
-    assert told[Role.BROKER, 7].remedy.endswith(
+    assert blockers[Role.BROKER, 2].remedy == "start it on Kafka 4.3"
+    assert blockers[Role.BROKER, 7].remedy.endswith(
         "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id 7"
     )
-    assert "node.id 9 on Kafka 4.3 once more" in told[Role.CONTROLLER, 9].remedy
-    assert {item.feature for item in told[Role.BROKER, 2].levels} >= {MV, TV}
-    assert [(one.role, one.node_id) for one in found.ghosts] == [(Role.CONTROLLER, 9)]
+    assert "node.id 9 on Kafka 4.3 once more" in blockers[Role.CONTROLLER, 9].remedy
+    assert {item.feature for item in blockers[Role.BROKER, 2].levels} >= {MV, TV}
+    assert [(ghost.role, ghost.node_id) for ghost in report.ghosts] == [(Role.CONTROLLER, 9)]
     assert (
-        orjson.loads(orjson.dumps(found, default=list))["blockers"][0]["levels"][0]["verdict"]
+        orjson.loads(orjson.dumps(report, default=list))["blockers"][0]["levels"][0]["verdict"]
         == "no"
     )
 
 
 def test_the_refusal_is_that_of_kafkas_controller() -> None:
-    """In its words, for the release that the active controller runs, in its order."""
-    seen = image(*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "3.9"))
-    found = assess_readiness(seen, None, {MV: FeatureLevel(30)})
+    """Refusals are the texts of the active controller's release, in its order."""
+    cluster_image = image(*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "3.9"))
+    report = assess_readiness(cluster_image, None, {MV: FeatureLevel(30)})
     decided = decide_update(
         "4.3",
-        controller_state(seen),
+        controller_state(cluster_image),
         UpdateRequest((LevelUpdate(MV, FeatureLevel(30)),), dry_run=True),
     )
-    assert found.said is not None
-    assert found.said.refusals == decided.refusals
-    assert found.said.refusals[0].endswith("Broker 2 only supports versions 1-21")
-    assert found.target is None
+    assert report.said is not None
+    assert report.said.refusals == decided.refusals
+    assert report.said.refusals[0].endswith("Broker 2 only supports versions 1-21")
+    assert report.target is None
     old = assess_readiness(led_by(image(*controllers("4.3", "3.9", "4.3")), 2), NEW)
     assert old.said is not None
     assert (old.said.release, old.said.accepted) == ("3.9", False)
@@ -116,28 +124,28 @@ def test_the_refusal_is_that_of_kafkas_controller() -> None:
 
 
 def test_voters_that_never_registered() -> None:
-    """They block while the voters are listed in a file, and are unknown where raft keeps them."""
-    seen = image(*controllers("4.3", "4.3"), *nodes("4.3"))
-    (one,) = assess_readiness(seen, NEW).blockers
-    assert (one.role, one.node_id, one.condition) == (
+    """They block while voters are listed in a file, and are unknown if raft manages the voters."""
+    cluster_image = image(*controllers("4.3", "4.3"), *nodes("4.3"))
+    (blocker,) = assess_readiness(cluster_image, NEW).blockers
+    assert (blocker.role, blocker.node_id, blocker.condition) == (
         Role.CONTROLLER,
         3,
         NodeCondition.UNREGISTERED,
     )
-    assert assess_readiness(seen, NEW).verdict is NO
+    assert assess_readiness(cluster_image, NEW).verdict is NO
     dynamic = fold_all(
         [*cluster(*controllers("4.3", "4.3"), *nodes("4.3")), r.commit(60, r.kraft_version(1))]
     )
-    found = assess_readiness(dynamic, NEW)
-    assert (found.said and found.said.accepted, found.verdict) == (True, UNKNOWN)
+    report = assess_readiness(dynamic, NEW)
+    assert (report.said and report.said.accepted, report.verdict) == (True, UNKNOWN)
 
 
 def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> None:
-    """Below metadata.version 15 the log does not tell of them; their answers do."""
-    seen = image(*nodes("3.9", "3.9"), level=14)
-    found = assess_readiness(seen, release_of("3.9"))
-    assert found.verdict is UNKNOWN
-    assert {(one.node_id, one.condition) for one in found.blockers} == {
+    """Below metadata.version 15 the log has no controllers; their ApiVersions responses do."""
+    cluster_image = image(*nodes("3.9", "3.9"), level=14)
+    report = assess_readiness(cluster_image, release_of("3.9"))
+    assert report.verdict is UNKNOWN
+    assert {(blocker.node_id, blocker.condition) for blocker in report.blockers} == {
         (voter, NodeCondition.UNSEEN) for voter in VOTERS
     }
     answers = [
@@ -150,89 +158,100 @@ def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> 
     blocked = assess_readiness(
         fold_all([*cluster(*nodes("3.9", "3.9"), level=14), older, *rest]), release_of("3.9")
     )
-    assert (blocked.verdict, [one.software for one in blocked.blockers]) == (NO, ["3.6"])
+    assert (blocked.verdict, [blocker.software for blocker in blocked.blockers]) == (NO, ["3.6"])
 
 
 def test_unknown_is_never_yes() -> None:
-    """Not read to the end, a gap, an unreadable record, old news, a range that is none."""
-    whole = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
-    assert assess_readiness(whole, NEW).verdict is YES
+    """Not caught up, a gap, an unreadable record, a stale source, an invalid range."""
+    complete = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
+    assert assess_readiness(complete, NEW).verdict is YES
     behind = fold_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
     assert assess_readiness(behind, NEW).verdict is UNKNOWN
     assert assess_readiness(behind, NEW).state is UpgradeState.UNKNOWN
-    assert assess_readiness(replace(whole, gap="lost"), NEW).verdict is UNKNOWN
+    assert assess_readiness(replace(complete, gap="lost"), NEW).verdict is UNKNOWN
     torn = fold_all([*cluster(*controllers(*["4.3"] * 3)), r.commit(60, r.unreadable())])
     assert assess_readiness(torn, NEW).verdict is UNKNOWN
-    old = assess_readiness(whole, NEW, now_ms=100_000)
+    old = assess_readiness(complete, NEW, now_ms=100_000)
     assert (old.verdict, "99 s ago" in old.reasons[0]) == (UNKNOWN, True)
     broken = image(*controllers(*["4.3"] * 3), *nodes("4.3"), r.register(5, {MV: (9, 3)}))
-    found = assess_readiness(broken, None, {MV: FeatureLevel(30)})
-    assert [(one.node_id, one.verdict) for one in found.blockers] == [(5, UNKNOWN)]
+    report = assess_readiness(broken, None, {MV: FeatureLevel(30)})
+    assert [(blocker.node_id, blocker.verdict) for blocker in report.blockers] == [(5, UNKNOWN)]
 
 
 def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
-    """Where only answers are known a silent one is named, and no answer of all is a sure yes."""
+    """With ApiVersions alone a silent node is named, and the verdict is never a sure yes."""
     events = [r.answer(node, ranges("4.3"), {MV: 21}, 9, 100 + node) for node in (1, 2)]
     events += [r.answer(3, ranges("3.9"), {MV: 21}, 9, 103)]
-    seen = fold_all([*events, r.silent(2, 200), r.following(0, source="api-versions", seen_ms=300)])
-    found = assess_readiness(seen, NEW)
-    told = {one.node_id: (one.condition, one.verdict) for one in found.blockers}
-    assert told == {2: (NodeCondition.SILENT, UNKNOWN), 3: (NodeCondition.RUNNING, NO)}
-    assert found.verdict is NO
+    cluster_image = fold_all(
+        [*events, r.silent(2, 200), r.following(0, source="api-versions", seen_ms=300)]
+    )
+    report = assess_readiness(cluster_image, NEW)
+    blockers = {
+        blocker.node_id: (blocker.condition, blocker.verdict) for blocker in report.blockers
+    }
+    assert blockers == {2: (NodeCondition.SILENT, UNKNOWN), 3: (NodeCondition.RUNNING, NO)}
+    assert report.verdict is NO
     alone = fold_all([*events[:1], r.following(0, source="api-versions", seen_ms=300)])
     assert assess_readiness(alone, NEW).verdict is UNKNOWN
     assert "--bootstrap-controller" in assess_readiness(alone, NEW).reasons[0]
 
 
 def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
-    """Where nobody reads the log, it is asked as the node that it is, with what it answered."""
-    every = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
+    """Without a log the model uses the controller's own responses."""
+    responders = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
     events = [
         r.answer(node, ranges("4.3"), {MV: 30}, 9, 100 + at, role=role)
-        for at, (node, role) in enumerate(every)
+        for at, (node, role) in enumerate(responders)
     ]
-    led = replace(r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3)
-    found = assess_readiness(
-        fold_all([*events, led]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
+    status = replace(
+        r.following(0, source="api-versions", seen_ms=300), leader_id=2, leader_epoch=3
     )
-    assert found.said is not None
-    assert (found.said.controller, found.said.assumed) == (2, False)
-    assert (found.said.accepted, found.said.refusals) == (True, ())
-    assert found.verdict is UNKNOWN, "who is registered stands in the log alone"
+    report = assess_readiness(
+        fold_all([*events, status]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
+    )
+    assert report.said is not None
+    assert (report.said.controller, report.said.assumed) == (2, False)
+    assert (report.said.accepted, report.said.refusals) == (True, ())
+    assert report.verdict is UNKNOWN, "who is registered stands in the log alone"
 
 
 def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
-    """It is set up in KRaft alone: no level is asked for, and Kafka 4 wants a migration (M-01)."""
-    seen = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
-    assert seen.authority is Authority.ZOOKEEPER
-    stays = assess_readiness(seen, release_of("3.9"))
+    """ZooKeeper mode has no target level, and Kafka 4 requires a migration (M-01)."""
+    cluster_image = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
+    assert cluster_image.authority is Authority.ZOOKEEPER
+    stays = assess_readiness(cluster_image, release_of("3.9"))
     assert (stays.verdict, stays.changes, stays.said, stays.way_back) == (YES, False, None, None)
-    assert MV not in {one.feature for one in stays.features if one.target is not None}
+    assert MV not in {feature.feature for feature in stays.features if feature.target is not None}
     assert "metadata.version is ignored" in stays.reasons[0]
-    leaves = assess_readiness(seen, NEW)
+    leaves = assess_readiness(cluster_image, NEW)
     assert leaves.verdict is NO
     assert "migrate the cluster to KRaft first" in leaves.reasons[0]
 
 
 def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
-    """Nothing is made up of a controller, of releases or of a way back: it is said what is seen."""
-    answers = [r.answer(one, {}, {}, -1, 100 + one) for one in (1, 2)]
-    seen = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
-    found = assess_readiness(seen, release_of("3.9"))
-    assert (found.verdict, found.blockers, found.said, found.way_back) == (UNKNOWN, (), None, None)
-    assert "as in ZooKeeper mode" in found.reasons[0]
-    nothing = assess_readiness(seen)
+    """Controller, release and downgrade path stay unset if the sources do not provide them."""
+    answers = [r.answer(node_id, {}, {}, -1, 100 + node_id) for node_id in (1, 2)]
+    cluster_image = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
+    report = assess_readiness(cluster_image, release_of("3.9"))
+    assert (report.verdict, report.blockers, report.said, report.way_back) == (
+        UNKNOWN,
+        (),
+        None,
+        None,
+    )
+    assert "as in ZooKeeper mode" in report.reasons[0]
+    nothing = assess_readiness(cluster_image)
     assert nothing.verdict is UNKNOWN
     assert "give --target" in nothing.reasons[-1]
 
 
 def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
-    """Other controllers are started once more so that they register anew, and stopped."""
-    seen = image(*controllers("4.3", "3.9", "4.3"), *nodes("4.3"))
+    """Other controllers are started once more so that they register again, and stopped."""
+    cluster_image = image(*controllers("4.3", "3.9", "4.3"), *nodes("4.3"))
     key = NodeKey(Role.CONTROLLER, NodeId(2))
     times = replace(NO_TIMES, offline=NO_TIMES.offline.set(key, 0))
-    found = assess_readiness(seen, NEW, times=times, now_ms=10**9)
-    ghost = next(one for one in found.blockers if one.role is Role.CONTROLLER)
+    report = assess_readiness(cluster_image, NEW, times=times, now_ms=10**9)
+    ghost = next(blocker for blocker in report.blockers if blocker.role is Role.CONTROLLER)
     assert (ghost.node_id, ghost.condition, ghost.remedy) == (
         2,
         NodeCondition.GHOST,
@@ -241,51 +260,52 @@ def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
 
 
 def test_what_is_not_known_now_has_no_beginning() -> None:
-    """The state of before is not said to be unknown since then."""
-    known = image(*controllers("4.3"), *nodes("4.3", "3.9"))
+    """The time of a state that was left is not reported for the unknown state."""
+    cluster_image = image(*controllers("4.3"), *nodes("4.3", "3.9"))
     times = replace(
         NO_TIMES, states=NO_TIMES.states.set(CLUSTER, StateSince(UpgradeState.MIXED, 77))
     )
-    assert assess_readiness(known, NEW, times=times).since_ms == 77
-    lost = fold_all([r.catching_up(50, seen_ms=900)], known)
-    found = assess_readiness(lost, NEW, times=times)
-    assert (found.state, found.since_ms) == (UpgradeState.UNKNOWN, -1)
+    assert assess_readiness(cluster_image, NEW, times=times).since_ms == 77
+    lost = fold_all([r.catching_up(50, seen_ms=900)], cluster_image)
+    report = assess_readiness(lost, NEW, times=times)
+    assert (report.state, report.since_ms) == (UpgradeState.UNKNOWN, -1)
 
 
 def test_other_features_in_zookeeper_mode_follow_kip_584() -> None:
-    """Every live broker counts, and what is finalized can be taken back."""
+    """Every live broker counts, and a finalized level can be lowered."""
     features = {TV: (1, 2)}
-    seen = fold_all(
+    cluster_image = fold_all(
         [
             *z.reading("s1", (z.broker(1, features, 10), z.broker(2, {TV: (1, 1)}, 11)), 50),
             z.following(),
         ]
     )
-    found = assess_readiness(seen, None, {TV: FeatureLevel(2)})
-    assert [(one.node_id, one.verdict) for one in found.blockers] == [(2, NO)]
-    assert found.blockers[0].remedy == "start it on a release that supports these levels"
-    assert assess_readiness(seen, None, {TV: FeatureLevel(1)}).verdict is YES
+    report = assess_readiness(cluster_image, None, {TV: FeatureLevel(2)})
+    assert [(blocker.node_id, blocker.verdict) for blocker in report.blockers] == [(2, NO)]
+    assert report.blockers[0].remedy == "start it on a release that supports these levels"
+    assert assess_readiness(cluster_image, None, {TV: FeatureLevel(1)}).verdict is YES
 
 
 def test_a_migration_goes_first() -> None:
-    """While it is under way no level may move (KIP-866)."""
-    seen = image(*controllers(*["3.9"] * 3), *nodes("3.9"), r.migration_state(1))
-    found = assess_readiness(seen, None, {MV: FeatureLevel(20)})
-    assert found.verdict is NO
-    assert any("ZooKeeper to KRaft" in text for text in found.reasons)
+    """During a migration no level may change (KIP-866)."""
+    cluster_image = image(*controllers(*["3.9"] * 3), *nodes("3.9"), r.migration_state(1))
+    report = assess_readiness(cluster_image, None, {MV: FeatureLevel(20)})
+    assert report.verdict is NO
+    assert any("ZooKeeper to KRaft" in text for text in report.reasons)
 
 
 def test_software_that_does_not_start_at_the_level_there_is() -> None:
     """Kafka 4 needs metadata.version 7: raise it before the nodes are rolled."""
-    found = assess_readiness(
+    report = assess_readiness(
         image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0")
     )
-    assert found.verdict is NO
-    assert any("do not start below metadata.version 7" in text for text in found.reasons)
+    assert report.verdict is NO
+    assert any("do not start below metadata.version 7" in text for text in report.reasons)
 
 
 def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> None:
-    """Kafka keeps no account of it, the nodes' own epochs do; not asked is unknown (M-59)."""
+    """Kafka does not record it, but the nodes' epochs show it; without responses it is unknown
+    (M-59)."""
     target = release_of("4.2")
     lowered = {
         name: level for name, level in release_levels(target).items() if name not in (MV, KV)
@@ -295,9 +315,9 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
         r.commit(70, *(r.level(name, level) for name, level in lowered.items())),
         r.commit(71, r.kraft_version(1)),
     ]
-    found = assess_readiness(fold_all(log), target, now_ms=720)
-    assert (found.verdict, found.changes) == (UNKNOWN, False)
-    assert "broker 1, broker 2" in found.reasons[0]
+    report = assess_readiness(fold_all(log), target, now_ms=720)
+    assert (report.verdict, report.changes) == (UNKNOWN, False)
+    assert "broker 1, broker 2" in report.reasons[0]
 
     def answered(*epochs: int) -> list[object]:
         brokers = [
@@ -317,74 +337,86 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
 
 
 def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
-    """An older target asks for the lower levels, all in one request."""
-    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
-    refused = assess_readiness(seen, release_of("3.9"))
+    """An older target needs the lower levels, all in one request."""
+    cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
+    refused = assess_readiness(cluster_image, release_of("3.9"))
     assert refused.said is not None
     assert "Unsupported metadata.version downgrade from 30 to 21" in refused.said.refusals[0]
-    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29)
-    assert assess_readiness(seen, release_of("4.0")).verdict is YES
+    cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29)
+    assert assess_readiness(cluster_image, release_of("4.0")).verdict is YES
     below = assess_readiness(
-        seen, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)}
+        cluster_image, None, {TV: FeatureLevel(0), FeatureName("nothing"): FeatureLevel(1)}
     )
-    assert {one.feature for one in below.features if one.verdict is NO} == {"nothing"}
+    assert {feature.feature for feature in below.features if feature.verdict is NO} == {"nothing"}
 
 
 def test_one_level_up_and_another_down_are_both_asked_for() -> None:
-    """In one request, each as what it is: a refusal of either is a refusal."""
-    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
-    for one in ({KV: FeatureLevel(1)}, {MV: FeatureLevel(21)}):
-        found = assess_readiness(seen, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **one})
-        assert found.verdict is (NO if MV in one else YES)
-    assert found.said is not None
-    assert "Unsupported metadata.version downgrade from 30 to 21" in found.said.refusals[0]
+    """One request has both an upgrade and a downgrade: a refusal of either refuses it."""
+    cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
+    for levels in ({KV: FeatureLevel(1)}, {MV: FeatureLevel(21)}):
+        report = assess_readiness(
+            cluster_image, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **levels}
+        )
+        assert report.verdict is (NO if MV in levels else YES)
+    assert report.said is not None
+    assert "Unsupported metadata.version downgrade from 30 to 21" in report.said.refusals[0]
 
 
 def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
-    """Who gives their addresses wants their word; one that is only behind takes nothing away."""
-    seen = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
+    """A stalled source makes the verdict unknown; a source that only lags does not."""
+    cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
     behind = r.catching_up(source="api-versions", seen_ms=300)
-    assert assess_readiness(fold_all([behind], seen), NEW).verdict is YES
+    assert assess_readiness(fold_all([behind], cluster_image), NEW).verdict is YES
     stalled = r.status(SourceState.STALLED, source="api-versions", seen_ms=300)
-    found = assess_readiness(fold_all([stalled], seen), NEW)
-    assert found.verdict is UNKNOWN
-    assert found.reasons[0] == "The nodes could not be asked: it cannot read."
+    report = assess_readiness(fold_all([stalled], cluster_image), NEW)
+    assert report.verdict is UNKNOWN
+    assert report.reasons[0] == "The nodes could not be asked: it cannot read."
 
 
 def test_kraft_version_waits_for_every_voters_word() -> None:
-    """A leader of 4.1 or later hears from voters of such releases alone, and not from one that is
-    away; it refuses without a name."""
-    wanted = {KV: FeatureLevel(1)}
-    found = assess_readiness(image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, wanted)
-    assert (found.verdict, found.blockers) == (NO, ())
-    assert "start controller 2 on that" in found.reasons[0]
-    assert found.said is not None
-    assert "because not all of the voters support it" in found.said.refusals[0]
-    every = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
+    """Only voters of 4.1 or later report to a leader of such a release, and absent ones do not; the
+    refusal names no voter."""
+    target_levels = {KV: FeatureLevel(1)}
+    report = assess_readiness(
+        image(*controllers("4.3", "4.0", "4.1"), *nodes("4.3")), None, target_levels
+    )
+    assert (report.verdict, report.blockers) == (NO, ())
+    assert "start controller 2 on that" in report.reasons[0]
+    assert report.said is not None
+    assert "because not all of the voters support it" in report.said.refusals[0]
+    cluster_image = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
     answers = [
-        r.answer(one, ranges("4.1"), {MV: 21}, 9, 100 + one, role=Role.CONTROLLER) for one in VOTERS
+        r.answer(id_, ranges("4.1"), {MV: 21}, 9, 100 + id_, role=Role.CONTROLLER) for id_ in VOTERS
     ]
-    heard = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)], every)
-    never = fold_all([*answers[:2], r.following(0, source="api-versions", seen_ms=300)], every)
-    assert "controller 3 does not answer" in assess_readiness(never, None, wanted).reasons[0]
+    with_answers = fold_all(
+        [*answers, r.following(0, source="api-versions", seen_ms=300)], cluster_image
+    )
+    never = fold_all(
+        [*answers[:2], r.following(0, source="api-versions", seen_ms=300)], cluster_image
+    )
+    assert "controller 3 does not answer" in assess_readiness(never, None, target_levels).reasons[0]
     assert (
-        assess_readiness(heard, None, wanted).verdict,
-        assess_readiness(heard, None, wanted).reasons,
+        assess_readiness(with_answers, None, target_levels).verdict,
+        assess_readiness(with_answers, None, target_levels).reasons,
     ) == (
         YES,
         (),
     )
-    away = assess_readiness(fold_all([r.silent(3, 200, role=Role.CONTROLLER)], heard), None, wanted)
-    assert away.verdict is UNKNOWN
-    assert "controller 3 does not answer" in away.reasons[0]
-    older = assess_readiness(led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, wanted)
+    after_silence = assess_readiness(
+        fold_all([r.silent(3, 200, role=Role.CONTROLLER)], with_answers), None, target_levels
+    )
+    assert after_silence.verdict is UNKNOWN
+    assert "controller 3 does not answer" in after_silence.reasons[0]
+    older = assess_readiness(
+        led_by(image(*controllers("4.3", "4.0", "4.1")), 2), None, target_levels
+    )
     assert older.verdict is YES, "before 4.1 no leader waits for it"
 
 
 def test_nodes_that_see_it_differently() -> None:
-    """Levels, epochs and ranges that do not fit the log, and silence, each with its node."""
+    """Levels, epochs and ranges that do not match the log, and silence, each with its node."""
     log = cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3", "3.9"))
-    seen = fold_all(
+    cluster_image = fold_all(
         [
             *log,
             r.disagreement(MV, 2, 600),
@@ -395,8 +427,11 @@ def test_nodes_that_see_it_differently() -> None:
             r.following(0, source="api-versions", seen_ms=900),
         ]
     )
-    told = [(one.node_id, one.what) for one in assess_readiness(seen, NEW, now_ms=1000).views]
-    assert told == [
+    divergences = [
+        (divergence.node_id, divergence.what)
+        for divergence in assess_readiness(cluster_image, NEW, now_ms=1000).views
+    ]
+    assert divergences == [
         (0, "sees metadata.version at off"),
         (1, "does not answer"),
         (1, "sees metadata.version at 1 (3.0-IV1)"),
@@ -407,18 +442,18 @@ def test_nodes_that_see_it_differently() -> None:
 
 @pytest.mark.parametrize("name", ["3.9", "4.0", "4.1", "4.2", "4.3"])
 def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
-    """Its newest metadata.version, and every other default above 0."""
-    found = release_levels(release_of(name))
-    assert found.pop(MV) == release_of(name).newest(MV)
+    """The target levels are the newest metadata.version and every other default above 0."""
+    report = release_levels(release_of(name))
+    assert report.pop(MV) == release_of(name).newest(MV)
     defaults = release_of(name).defaults(release_of(name).newest(MV))
-    assert found == {feature: level for feature, level in defaults.items() if level}
+    assert report == {feature: level for feature, level in defaults.items() if level}
     assert assess_readiness(image(*controllers(*[name] * 3), *nodes(name))).target == name
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_the_controller_names_is_among_those_who_stand_in_the_way(seed: int) -> None:
-    """Any mixture of releases, fenced or not: it refuses a level that none lacks for no node, and
-    the one that it names is one of ours.
+def test_what_the_controller_names_is_among_those_who_are_blockers(seed: int) -> None:
+    """Any mixture of releases, fenced or not: it refuses because of a node only if there are
+    blockers, and the named node is one of them.
     """
     chance = Random(seed)
     names = ("3.8", "3.9", "4.0", "4.2", "4.3")
@@ -427,15 +462,15 @@ def test_what_the_controller_names_is_among_those_who_stand_in_the_way(seed: int
         for node in chance.sample(range(100), chance.randint(1, 9))
     ]
     voting = controllers(*(chance.choice(names) for _ in VOTERS[: chance.randint(1, 3)]))
-    seen = image(*voting, *brokers, level=20)
+    cluster_image = image(*voting, *brokers, level=20)
     level = FeatureLevel(chance.choice((20, 21, 25, 29, 30)))
-    found = assess_readiness(seen, None, {MV: level})
-    in_the_way = {(one.role, one.node_id) for one in found.blockers}
-    if found.said is None:
+    report = assess_readiness(cluster_image, None, {MV: level})
+    blocking = {(blocker.role, blocker.node_id) for blocker in report.blockers}
+    if report.said is None:
         assert level == 20
         return
-    assert found.said.accepted is not bool(in_the_way)
-    assert found.verdict is (YES if found.said.accepted else NO)
-    for text in found.said.refusals:
+    assert report.said.accepted is not bool(blocking)
+    assert report.verdict is (YES if report.said.accepted else NO)
+    for text in report.said.refusals:
         role, node = re.search(r"(broker|controller) (\d+)", text, re.IGNORECASE).groups()  # type: ignore[union-attr]
-        assert (Role(role.lower()), int(node)) in in_the_way
+        assert (Role(role.lower()), int(node)) in blocking

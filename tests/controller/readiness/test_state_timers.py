@@ -1,4 +1,4 @@
-"""What has lasted too long: alerts by the time of events, the same after any crash."""
+"""Alerts about states that lasted too long, by the time of events, and equal after any crash."""
 
 from collections.abc import Iterable
 
@@ -26,20 +26,20 @@ CONTROLLERS = controllers(*["4.3"] * 3)
 
 
 def watching(*events: Event) -> Engine:
-    """An engine that has taken these in."""
+    """An engine that has applied these records."""
     engine = Engine()
     engine.apply_all(events)
     return engine
 
 
 def firing(engine: Engine) -> dict[str, Alert]:
-    """What fires, by the tail of its id."""
+    """The firing alerts, by the tail of the id."""
     alerts = (alert for alerts in engine.state.firing.values() for alert in alerts)
     return {alert.id.partition("/")[2]: alert for alert in alerts}
 
 
 def beat(engine: Engine, at_ms: int) -> list[tuple[str, AlertState]]:
-    """The rules that speak at a heartbeat of this time."""
+    """The rules that publish at a heartbeat of this time."""
     alerts = engine.apply(r.following(90, seen_ms=at_ms)).alerts
     return [(alert.rule, alert.state) for alert in alerts]
 
@@ -58,7 +58,7 @@ def test_a_normal_roll_pages_nobody() -> None:
 
 
 def test_a_ghost() -> None:
-    """A broker that is fenced for an hour; it ends when the broker is back or is unregistered."""
+    """A broker fenced for an hour fires it; its return or its unregistration resolves it."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "3.9"), level=21))
     engine.apply(r.commit(100, r.fence(2)))
     assert beat(engine, 1000 + HOUR - 1) == []
@@ -69,12 +69,14 @@ def test_a_ghost() -> None:
     assert "--id 2" in alert.summary
     assert beat(engine, 1000 + 2 * HOUR) == []
     ended = engine.apply(r.commit(110, r.unregister(2))).alerts
-    assert [(one.rule, one.state) for one in ended] == [("ghost-registration", AlertState.RESOLVED)]
+    assert [(alert.rule, alert.state) for alert in ended] == [
+        ("ghost-registration", AlertState.RESOLVED)
+    ]
     assert dict(engine.state.times.offline) == {}
 
 
 def test_who_starts_was_not_away() -> None:
-    """A process that came anew and is fenced still has an hour of its own."""
+    """A process that was restarted and is fenced has another hour."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=21))
     engine.apply(r.commit(100, r.fence(1)))
     engine.apply(r.commit(200, r.register(1, ranges("4.3"), epoch=200)))
@@ -85,7 +87,7 @@ def test_who_starts_was_not_away() -> None:
 
 
 def test_a_controller_that_is_no_voter() -> None:
-    """Nobody can unregister it; as a voter, or when it answers, it lives."""
+    """Such a node cannot be unregistered; as a voter, or with a response, it is alive."""
     gone = r.register_controller(9, ranges("3.7"))
     engine = watching(*cluster(*CONTROLLERS, gone, *nodes("4.3"), level=19))
     beat(engine, 500 + HOUR)
@@ -100,7 +102,7 @@ def test_a_controller_that_is_no_voter() -> None:
 
 
 def test_a_forgotten_finalization() -> None:
-    """All nodes support more for a day; judged anew with each event, and told once."""
+    """All nodes support more for a day; evaluated with each event, published once."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=21))
     assert beat(engine, 500 + DAY - 1) == []
     assert beat(engine, 500 + DAY) == [("finalization-forgotten", AlertState.FIRING)]
@@ -109,11 +111,12 @@ def test_a_forgotten_finalization() -> None:
     assert "30 (4.3-IV0) for more than 24 hours, and 21 (3.9-IV0) is finalized" in alert.summary
     assert beat(engine, 500 + 2 * DAY) == []
     ended = engine.apply(r.commit(200, r.level(MV, 30))).alerts
-    assert [one.state for one in ended] == [AlertState.RESOLVED]
+    assert [alert.state for alert in ended] == [AlertState.RESOLVED]
 
 
 def test_a_partial_finalization() -> None:
-    """metadata.version of a release, and others behind its defaults; kraft.version is not meant."""
+    """metadata.version of a release, and other features below its defaults; kraft.version is
+    excluded."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
     engine.apply(r.commit(60, r.level("group.version", 1), r.level("share.version", 1)))
     assert beat(engine, 500 + DAY) == [("finalization-partial", AlertState.FIRING)]
@@ -128,7 +131,7 @@ def test_a_partial_finalization() -> None:
 
 
 def test_an_upgrade_that_cannot_go_on() -> None:
-    """Two releases beside each other for a day: who holds it back is named, in order."""
+    """Two releases for a day: the alert names the nodes that block the upgrade, in order."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "3.9", "3.9"), level=21))
     assert beat(engine, 500 + DAY) == [("upgrade-blocked", AlertState.FIRING)]
     (alert,) = firing(engine).values()
@@ -136,12 +139,12 @@ def test_an_upgrade_that_cannot_go_on() -> None:
     assert "broker 2, broker 3 hold metadata.version 30 (4.3-IV0) back" in alert.summary
     # A clock that is behind ends nothing.
     changed = engine.apply(r.commit(300, r.register(2, ranges("4.3"), epoch=9, fenced=False)))
-    assert [one.evidence["nodes"] for one in changed.alerts] == [["broker-3"]]
+    assert [alert.evidence["nodes"] for alert in changed.alerts] == [["broker-3"]]
     assert engine.apply(r.commit(301, r.register(8, ranges("4.3"), fenced=False))).alerts == ()
 
 
 def test_a_refusal_is_foretold() -> None:
-    """What a broker answers would not be let in; nor one that wants a feature that is off."""
+    """A broker whose ranges would be refused, or that needs a feature that is not finalized."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
     engine.apply(r.answer(1, ranges("3.9"), {}, 50, 1000))
     assert beat(engine, 1000 + 59_999) == []
@@ -161,7 +164,7 @@ def test_a_refusal_is_foretold() -> None:
 
 
 def test_a_controller_whose_software_does_not_know_a_level() -> None:
-    """It is not refused: it stops at the record."""
+    """It is not refused: it exits at the record."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
     engine.apply(r.answer(2, ranges("3.9"), {}, 50, 1000, role=Role.CONTROLLER))
     assert beat(engine, 61_000) == [("registration-refused", AlertState.FIRING)]
@@ -170,7 +173,7 @@ def test_a_controller_whose_software_does_not_know_a_level() -> None:
 
 
 def test_nothing_of_it_before_all_is_read_and_all_of_it_then() -> None:
-    """A source that comes back after days tells at once what has lasted."""
+    """A source that returns after days fires alerts for lasting states at once."""
     events = cluster(*CONTROLLERS, *nodes("4.3", "4.3"), r.fence(2), level=21)
     engine = watching(*events[:-1], r.catching_up(50, seen_ms=2 * DAY))
     assert firing(engine) == {}
@@ -181,7 +184,7 @@ def test_nothing_of_it_before_all_is_read_and_all_of_it_then() -> None:
 
 
 def test_zookeeper_mode_has_no_levels_to_forget() -> None:
-    """Its brokers go with their znodes, and what they support is told otherwise."""
+    """Brokers disappear with their znodes, so no registration can be a ghost."""
     engine = watching(
         *z.reading("s1", (z.broker(1, {TV: (1, 2)}, 10), z.broker(2, {}, 11)), 50), z.following()
     )
@@ -190,7 +193,7 @@ def test_zookeeper_mode_has_no_levels_to_forget() -> None:
 
 
 def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
-    """A cluster that was migrated has not forgotten to finalize for as long as its znodes stood."""
+    """After a migration the time in ZooKeeper mode does not count as time without finalizing."""
     engine = Engine()
     engine.apply_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
     assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
@@ -204,7 +207,7 @@ def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
 
 
 def history() -> Iterable[Event]:
-    """Something of everything, with the times at which it is too long."""
+    """Events with every kind of lasting state, at times beyond the limits."""
     yield from cluster(*CONTROLLERS, *nodes("4.3", "3.9", "4.3"), level=21)
     yield r.commit(60, r.fence(2), r.register_controller(9, ranges("4.3")))
     yield r.answer(3, {**ranges("4.3"), TV: (1, 2)}, {}, 50, 1000)
@@ -219,25 +222,27 @@ def history() -> Iterable[Event]:
 
 def test_the_same_is_said_after_a_crash_at_any_row() -> None:
     """Killed after each number of rows of each event: the times, and so the alerts, are equal."""
-    whole = watching(*history())
-    rules = {one.split("/")[1] for one, _ in whole.published if "/firing/" in one}
+    uninterrupted = watching(*history())
+    rules = {id_.split("/")[1] for id_, _ in uninterrupted.published if "/firing/" in id_}
     assert rules >= {"ghost-registration", "finalization-partial", "registration-refused"}
     for at, event in enumerate(history()):
         for rows in range(4):
             engine = Engine()
-            for number, each in enumerate(history()):
+            for number, event in enumerate(history()):
                 if number == at:
                     engine.apply(event, rows_written=rows, offset=number)
-                engine.apply(each, offset=number)
-            assert engine.state.times == whole.state.times, (at, rows)
-            assert {one for one, _ in engine.published} == {one for one, _ in whole.published}, (
+                engine.apply(event, offset=number)
+            assert engine.state.times == uninterrupted.state.times, (at, rows)
+            assert {id_ for id_, _ in engine.published} == {
+                id_ for id_, _ in uninterrupted.published
+            }, (
                 at,
                 rows,
             )
 
 
 def test_the_times_come_back_from_their_rows() -> None:
-    """All of them, and deleted ones do not."""
+    """All times are restored, deleted ones are not."""
     engine = Engine()
     for event in history():
         engine.apply(event)
@@ -245,7 +250,7 @@ def test_the_times_come_back_from_their_rows() -> None:
 
 
 def test_rows_of_a_release_that_kept_no_times() -> None:
-    """All nodes are looked at once: who is fenced by then is away from then on."""
+    """All nodes are checked at once: fenced ones count as away from that time on."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "4.3"), r.fence(2), level=21))
     for name in [name for name in engine.rows if "|times" in name]:
         del engine.rows[name]
@@ -256,7 +261,7 @@ def test_rows_of_a_release_that_kept_no_times() -> None:
 
 
 def test_limits_are_settings() -> None:
-    """The worker may be given others; sentences name them."""
+    """The limits of a worker can be configured; alert texts name them."""
     state = MonitorState.of(r.CLUSTER)
     events = [
         *cluster(*CONTROLLERS, *nodes("4.3"), level=21),
@@ -270,7 +275,7 @@ def test_limits_are_settings() -> None:
 
 
 def test_every_rule_speaks_and_its_alerts_are_valid() -> None:
-    """By the schema of their topic."""
+    """Evidence matches the schema of the alerts topic."""
     engine, fired = Engine(), set()
     validator = Draft202012Validator(schema_of(ALERTS))
     blocked = [*cluster(*CONTROLLERS, *nodes("4.3", "3.9")), r.following(60, seen_ms=2 * DAY)]

@@ -1,4 +1,4 @@
-"""What is kept from event to event, against what follows from the image alone."""
+"""The timers updated with each event, compared with those computed from the image alone."""
 
 from random import Random
 
@@ -13,17 +13,17 @@ from tests.simulation.world import World
 
 @pytest.mark.parametrize("seed", range(25))
 def test_what_is_kept_is_what_is_so(seed: int) -> None:
-    """States, who is away and who would be refused: after each event as if judged from scratch."""
+    """After each event the states, absences and refusals equal those computed from scratch."""
     engine = Engine()
     for event in World(Random(seed)).history(steps=60):
         if engine.apply(event).delta.skipped:
             continue
         image, times = engine.state.image, engine.state.times
-        stands = upgrade_state_of(image)
-        wanted = {name: one.state for name, one in stands.features.items()}
-        assert {name: one.state for name, one in times.states.items()} == {
-            **wanted,
-            CLUSTER: stands.state,
+        upgrade = upgrade_state_of(image)
+        expected = {name: feature.state for name, feature in upgrade.features.items()}
+        assert {name: since.state for name, since in times.states.items()} == {
+            **expected,
+            CLUSTER: upgrade.state,
         }, event
         keys = {*image.nodes.nodes, *image.answers.nodes}
         assert {*times.offline} == {key for key in keys if is_offline(image, key)}, event

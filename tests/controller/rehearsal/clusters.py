@@ -1,4 +1,4 @@
-"""Controller states of whole clusters, which rehearsals begin with."""
+"""Controller states of whole clusters, from which rehearsals start."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def cluster(
 ) -> ControllerState:
     """Combined nodes of one release; controller 1 is active."""
     ranges = release_of(release).ranges()
-    ids = [NodeId(one) for one in range(1, nodes + 1)]
+    ids = [NodeId(number) for number in range(1, nodes + 1)]
     registered = level >= 15
     return ControllerState(
         ids[0],

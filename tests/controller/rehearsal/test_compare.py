@@ -1,4 +1,4 @@
-"""Where a real controller and the model differ is found and said."""
+"""Differences between a real controller and the model are detected and described."""
 
 from dataclasses import replace
 
@@ -25,13 +25,14 @@ REFUSED = int(Errors.INVALID_UPDATE_VERSION)
 
 
 def outcome(release: str, step: str, level: int = 19) -> StepOutcome:
-    """One step in a cluster of a release."""
-    (found,) = rehearse(release, cluster(release, level), [parse(step)])
-    return found
+    """The outcome of one step in a cluster of a release."""
+    (outcome,) = rehearse(release, cluster(release, level), [parse(step)])
+    return outcome
 
 
 def test_equal_answers_have_no_difference() -> None:
-    """Whole requests in 4.3, each feature in 3.9; what an agreement says is not compared."""
+    """4.3 returns one result per request, 3.9 one per feature; texts of successes are not
+    compared."""
     new = outcome("4.3", "upgrade:metadata.version=99")
     assert list(response_differences(new, REFUSED, new.messages[0], {})) == []
     old = outcome("3.9", "upgrade:metadata.version=21,foo=1")
@@ -41,7 +42,7 @@ def test_equal_answers_have_no_difference() -> None:
 
 
 def test_each_planted_difference_is_found() -> None:
-    """Another code, another text, a feature that only one answers for."""
+    """Another code, another text, a feature that only one side has."""
     new = outcome("4.3", "upgrade:metadata.version=99")
     assert list(response_differences(new, 0, "", {})) == [
         "the model says INVALID_UPDATE_VERSION, the real controller NONE ()"
@@ -64,7 +65,7 @@ def test_each_planted_difference_is_found() -> None:
 
 
 def test_another_node_in_the_way_may_be_named() -> None:
-    """The text may name another that is in the way as well: a remark; any other is a difference."""
+    """A text that names another blocker is a remark; any other text is a difference."""
     new = outcome("4.3", "add-broker:9@4.0")
     state = replace(
         new.after.state,
@@ -86,7 +87,7 @@ def test_another_node_in_the_way_may_be_named() -> None:
 
 
 def changed(state: ControllerState) -> ControllerState:
-    """The state with a difference of each kind."""
+    """The state with one difference of each kind."""
     first, second, _ = state.brokers
     return replace(
         state,
@@ -101,11 +102,11 @@ def changed(state: ControllerState) -> ControllerState:
 
 
 def test_clusters_are_compared_by_levels_and_registrations() -> None:
-    """Equal ones have no difference; each difference is one sentence."""
+    """Equal states have no differences; each difference is one sentence."""
     state = cluster("3.9", 19)
     assert list(state_differences(state, state)) == []
-    found = list(state_differences(state, changed(state)))
-    assert [line.split(" in the model")[0] for line in found] == [
+    lines = list(state_differences(state, changed(state)))
+    assert [line.split(" in the model")[0] for line in lines] == [
         "kraft.version is 0",
         "metadata.version is 19",
         "broker 1 is fenced at the real controller alone",
@@ -116,7 +117,7 @@ def test_clusters_are_compared_by_levels_and_registrations() -> None:
 
 
 def test_what_a_stand_in_lacks_is_said() -> None:
-    """Its own software, voters that do not run, levels and registrations that it does not have."""
+    """Its own software, stopped voters, and levels and registrations that it lacks."""
     live = cluster("3.9", 19)
     assert list(staging_differences(live, live)) == []
     staged = replace(changed(live), local=cluster("4.3", 19).local, quorum=(NodeId(1),))

@@ -1,4 +1,4 @@
-"""What the controllers of a cluster would say and do, step by step."""
+"""Rehearsals: the controller's decisions, step by step."""
 
 from collections.abc import Sequence
 
@@ -34,12 +34,12 @@ from tests.controller.rehearsal.clusters import cluster
 
 
 def played(release: str, state: ControllerState, *steps: str) -> list[StepOutcome]:
-    """The outcomes of steps as they are written."""
+    """The outcomes of steps in their text form."""
     return rehearse(release, state, [parse(step) for step in steps])
 
 
 def summaries(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
-    """Step, verdict, and the words of a refusal or of what happens first."""
+    """Step, verdict, and the text of a refusal or of the first consequence."""
     return [
         (outcome.step.text, str(outcome.verdict), (outcome.messages or outcome.effects or ("",))[0])
         for outcome in outcomes
@@ -47,7 +47,8 @@ def summaries(outcomes: Sequence[StepOutcome]) -> list[tuple[str, str, str]]:
 
 
 def test_a_roll_from_beginning_to_end() -> None:
-    """Too early is refused; after each node the level goes through, and old nodes do not."""
+    """Too early is refused; the level is accepted after the last node, and old nodes are refused
+    then."""
     outcomes = played(
         "3.9",
         cluster("3.9", 19),
@@ -97,7 +98,7 @@ def test_a_roll_from_beginning_to_end() -> None:
 
 
 def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
-    """Its registration blocks a level that it does not support; without it there is no block."""
+    """The registration blocks a level outside of its range; without it the level is accepted."""
     state = cluster("3.9", 19)
     outcomes = played(
         "3.9",
@@ -123,7 +124,7 @@ def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
 
 
 def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
-    """A process with a living broker's id is a duplicate; after a loss it takes the id over."""
+    """A process with a live broker's id is a duplicate; after a loss it takes the id over."""
     outcomes = played(
         "4.3", cluster("4.3", 30), "register:broker-2", "lose:broker-2", "register:broker-2"
     )
@@ -136,7 +137,7 @@ def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
 
 
 def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
-    """Each for itself in 3.9, all or nothing in 4.3."""
+    """3.9 applies each update by itself, 4.3 all or none."""
     step = "upgrade:metadata.version=21,foo=1"
     ((old,), (new,)) = (
         played("3.9", cluster("3.9", 19), step),
@@ -149,7 +150,7 @@ def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
 
 
 def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
-    """Raft has written it before another feature is refused, for good (4.1 and newer)."""
+    """Raft has written it before another feature is refused, permanently (4.1 and newer)."""
     (outcome,) = played("4.3", cluster("4.3", 30), "upgrade:kraft.version=1,share.version=7")
     assert outcome.verdict is StepVerdict.REFUSED
     assert all_levels(outcome.after.state)[KRAFT_VERSION] == 1
@@ -157,7 +158,7 @@ def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
 
 
 def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
-    """Those of 4.1 and later tell each new leader; one that is away tells when it is back."""
+    """Voters of 4.1 and later report to each new leader; an absent one reports on its return."""
     raising = "upgrade:kraft.version=1"
     state = cluster("4.3", 30)
     verdicts = [outcome.verdict for outcome in played("4.3", state, "lose:controller-2", raising)]
@@ -171,7 +172,7 @@ def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
 
 
 def test_without_a_majority_nothing_is_answered() -> None:
-    """Two of three voters lost: unknown, until one is back."""
+    """With two of three voters lost the result is unknown, until one returns."""
     outcomes = played(
         "4.3",
         cluster("4.3", 29),
@@ -190,7 +191,7 @@ def test_without_a_majority_nothing_is_answered() -> None:
 
 
 def test_controllers_below_15_do_not_register() -> None:
-    """3.7-IV0 is the first level with their registrations: before it none is asked."""
+    """3.7-IV0 is the first level with controller registrations: below it they are not checked."""
     outcomes = played(
         "3.9", cluster("3.9", 14), "add-controller:9@3.6", "upgrade:metadata.version=3.9"
     )
@@ -200,7 +201,7 @@ def test_controllers_below_15_do_not_register() -> None:
 
 
 def test_what_makes_no_sense_is_said() -> None:
-    """A node that is not there, one of no known release, a controller's registration to remove."""
+    """An absent node, a node of an unknown release, and an unregistration of a controller."""
     outcomes = played(
         "4.3",
         cluster("4.3", 30),
@@ -227,7 +228,7 @@ def test_what_makes_no_sense_is_said() -> None:
 
 
 def test_where_not_all_registrations_are_known_nothing_is_surely_accepted() -> None:
-    """By the answers of nodes alone an accepted level is unknown; a refusal stays one."""
+    """With ApiVersions alone an accepted level is unknown; a refusal stays a refusal."""
     state = cluster("4.3", 29)
     steps = [parse("upgrade:metadata.version=30"), parse("upgrade:metadata.version=99")]
     outcomes = rehearse("4.3", state, steps, whole=False)
@@ -269,7 +270,7 @@ def test_whatever_happens_finalized_levels_are_supported_by_all(
 
 
 def test_every_step_of_the_grammar_is_read() -> None:
-    """Each line of the list that the help shows is a step once its placeholders are filled in."""
+    """Each line of the help's list is a valid step once its placeholders are replaced."""
     lines = (
         GRAMMAR.replace("FEATURE=LEVEL,…", "a=1").replace(":…", ":a=1").replace("FEATURE,…", "a")
     )
@@ -278,28 +279,29 @@ def test_every_step_of_the_grammar_is_read() -> None:
 
 
 def test_levels_by_name_and_by_release() -> None:
-    """A release stands for its newest level; ``release=`` for all features that it starts with."""
-    (name, release, every) = (
-        parse(f"upgrade:{one}")
-        for one in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
+    """A release means its newest level; ``release=`` all features of its defaults."""
+    (name, release, defaults) = (
+        parse(f"upgrade:{setting}")
+        for setting in ("metadata.version=3.7-IV2", "metadata.version=3.7", "release=4.0")
     )
     assert isinstance(name, UpdateLevels)
     assert isinstance(release, UpdateLevels)
-    assert isinstance(every, UpdateLevels)
-    assert [one.updates[0].level for one in (name, release)] == [17, 19]
-    assert {update.feature: update.level for update in every.updates} == {
+    assert isinstance(defaults, UpdateLevels)
+    assert [step.updates[0].level for step in (name, release)] == [17, 19]
+    assert {update.feature: update.level for update in defaults.updates} == {
         "metadata.version": 25,
         "group.version": 1,
         "kraft.version": 1,
         "transaction.version": 2,
     }
-    assert {parse(f"upgrade:metadata.version={one}").updates[0].level for one in releases()} == {  # type: ignore[union-attr]
-        one.newest(METADATA_VERSION) for one in releases().values()
-    }
+    for release_name, known_release in releases().items():
+        step = parse(f"upgrade:metadata.version={release_name}")
+        assert isinstance(step, UpdateLevels)
+        assert step.updates[0].level == known_release.newest(METADATA_VERSION)
 
 
 def test_a_document_of_steps() -> None:
-    """A list, or a mapping with ``steps``; an entry is written as in a shell or as a mapping."""
+    """A list, or a mapping with ``steps``; an entry has the shell's form or is a mapping."""
     listed = [
         "lose:broker-2",
         {"upgrade": {"metadata.version": "4.3-IV0", "share.version": 1}},
@@ -312,12 +314,12 @@ def test_a_document_of_steps() -> None:
         "disable:a,b",
         "restart:all@4.3",
     ]
-    assert [one.text for one in parse_document({"steps": listed})] == words
+    assert [step.text for step in parse_document({"steps": listed})] == words
     assert parse_document(listed) == parse_document({"steps": listed})
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("lose", "'lose' is no step"),
         ("melt:broker-1", "there is no 'melt', but upgrade, downgrade,"),
@@ -331,11 +333,11 @@ def test_a_document_of_steps() -> None:
         ("register:broker-7@2.8", "Kafka '2.8' is not in the table of levels"),
     ],
 )
-def test_what_is_no_step_is_explained(text: str, said: str) -> None:
-    """One line says what is wrong and what to write."""
+def test_what_is_no_step_is_explained(text: str, message: str) -> None:
+    """The error is one line with the reason and the expected form."""
     with pytest.raises(StepSyntaxError) as error:
         parse(text)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -343,13 +345,13 @@ def test_what_is_no_step_is_explained(text: str, said: str) -> None:
     "content", [None, {}, [], {"steps": "lose:broker-1"}, [3], [{"a": 1, "b": 2}]]
 )
 def test_what_is_no_document_of_steps_is_refused(content: object) -> None:
-    """Neither nothing nor anything else passes for a list of steps."""
+    """Neither an empty document nor another type is accepted as a list of steps."""
     with pytest.raises(StepSyntaxError):
         parse_document(content)
 
 
 def test_an_unknown_feature_is_refused_up_and_down() -> None:
-    """Raising what no node supports, and disabling it, each in Kafka's words."""
+    """Raising a feature that no node supports, and disabling it, with Kafka's texts."""
     up, down = played("4.3", cluster("4.3", 30), "upgrade:foo=1", "disable:foo")
     assert "Local controller 1 does not support this feature." in up.messages[0]
     assert "Feature foo not found." in down.messages[0]

@@ -1,4 +1,4 @@
-"""Rolls: node after node on other software, told from registrations and levels alone."""
+"""Rolls: nodes change software one after another, derived from registrations and levels alone."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -25,12 +25,12 @@ START = (r.commit(9, *THREE), r.following(9))
 
 
 def capabilities_of(ranges: Ranges, *, complete: bool = True) -> Capabilities:
-    """What nodes with these ranges support."""
+    """The capabilities of nodes with these ranges."""
     return intern_capabilities(ranges, complete=complete)
 
 
 def rolls_after(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Roll, ...]]]:
-    """The rolls after each event, and those that ended by it."""
+    """The rolls after each event, and the rolls that the event ended."""
     state, rolls = MonitorState.of(CLUSTER), NO_ROLLS
     for event in events:
         outcome = step(state, event)
@@ -43,19 +43,19 @@ def rolls_after(events: Iterable[Event]) -> Iterator[tuple[RollHistory, tuple[Ro
 
 
 def last(*events: Event) -> Roll:
-    """The roll after the usual start and some events."""
+    """The roll after the initial records and some events."""
     *_, (rolls, _) = rolls_after([*START, *events])
     assert rolls.current is not None
     return rolls.current
 
 
 def up(at: int, node: int) -> LogCommit:
-    """A node comes back on the new software."""
+    """A node restarts on the new software."""
     return r.commit(at, r.register(node, NEW))
 
 
 def down(at: int, node: int) -> LogCommit:
-    """A node comes back on the old software."""
+    """A node restarts on the old software."""
     return r.commit(at, r.register(node, OLD))
 
 
@@ -63,8 +63,8 @@ UPGRADED = (up(20, 1), up(30, 2), up(40, 3))
 
 
 def test_an_upgrade_is_rolled_and_then_finalized() -> None:
-    """It begins with the first node, is rolled with the last, finalized with the first level after
-    that, and ends; levels that are raised later are its too."""
+    """It starts with the first node, is rolled with the last, finalized with the first level after
+    that, and ends; levels that are raised later belong to it, too."""
     states = [
         (rolls.current.state, rolls.current.ended_ms)
         for rolls, _ in rolls_after([*START, *UPGRADED, r.commit(50, r.level(MV, 30))])
@@ -84,7 +84,7 @@ def test_an_upgrade_is_rolled_and_then_finalized() -> None:
 
 
 def test_a_level_that_both_know_does_not_finalize_before_all_are_there() -> None:
-    """Raised half-way, one that the old software has is noted; one that it has not finalizes."""
+    """A level that the old software supports is recorded; any other one finalizes the roll."""
     early = r.commit(25, r.level(MV, 20))
     roll = last(up(20, 1), early)
     assert (roll.levels, roll.finalized_ms, roll.state) == ({MV: (19, 20)}, None, "rolling")
@@ -96,38 +96,38 @@ def test_a_level_that_both_know_does_not_finalize_before_all_are_there() -> None
 
 
 def test_a_ghost_keeps_a_roll_from_being_rolled() -> None:
-    """A node that is registered and never comes back is behind, until it is unregistered."""
+    """A registered node that never returns is behind, until it is unregistered."""
     assert last(up(20, 1), up(30, 2)).state == "rolling"
     roll = last(up(20, 1), up(30, 2), r.commit(45, r.unregister(3)))
     assert (roll.state, roll.rolled_ms) == ("rolled", 450)
 
 
 def test_an_abandoned_roll_ends_with_its_last_node() -> None:
-    """All that had gone went back; the next roll is another."""
+    """All changed nodes went back; the next roll is another one."""
     roll = last(up(20, 1), up(30, 2), down(35, 2), down(40, 1))
     assert (roll.state, roll.ended_ms, roll.duration_ms) == ("abandoned", 400, None)
     assert last(up(20, 1), up(30, 2), down(35, 2)).state == "rolling"
-    again = last(up(20, 1), down(40, 1), up(50, 1))
-    assert (again.started_ms, again.state) == (500, "rolling")
+    next_roll = last(up(20, 1), down(40, 1), up(50, 1))
+    assert (next_roll.started_ms, next_roll.state) == (500, "rolling")
 
 
 def test_one_node_back_and_forth_does_not_end_an_upgrade() -> None:
-    """A downgrade of one node begins and is abandoned; the upgrade before it goes on, and is
+    """A downgrade of one node starts and is abandoned; the upgrade before it continues, and is
     finalized."""
     events: list[Event] = [*START, *UPGRADED, down(50, 2), up(60, 2), r.commit(70, r.level(MV, 30))]
-    found = [*rolls_after(events)]
-    ended = [roll for _, rolls in found for roll in rolls]
+    steps = [*rolls_after(events)]
+    ended = [roll for _, rolls in steps for roll in rolls]
     assert [(roll.direction, roll.state, roll.ended_ms) for roll in ended] == [
         ("upgrade", "rolled", 500),
         ("downgrade", "abandoned", 600),
     ]
-    current = found[-1][0].current
+    current = steps[-1][0].current
     assert current is not None
     assert (current.direction, current.state, current.started_ms) == ("upgrade", "finalized", 200)
 
 
 def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
-    """First the level, then node after node; a level that was raised again is none of it."""
+    """First the level, then each node; a level that was raised again is not part of it."""
     high = r.commit(50, r.level(MV, 20), r.level(TV, 2))
     roll = last(
         *(*UPGRADED, high, r.commit(60, r.level(TV, 0)), r.commit(61, r.level(MV, 19))),
@@ -141,8 +141,8 @@ def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
 
 
 def test_new_nodes_begin_nothing() -> None:
-    """A cluster that is made with two releases, or grows by one, is no roll; while one goes on, who
-    joins on the new software is part of it, and who joins on the old one is behind."""
+    """A new cluster with two releases, or a new node, starts no roll; during a roll a new node with
+    the new software is part of it, and one with the old software is behind."""
     mixed: list[Event] = [r.commit(9, r.register(1, OLD), r.register(2, NEW)), r.following(9)]
     *_, (rolls, _) = rolls_after([*mixed, up(20, 4), down(21, 5)])
     assert rolls.current is None
@@ -153,8 +153,8 @@ def test_new_nodes_begin_nothing() -> None:
 
 
 def test_a_broker_that_is_away_is_not_upgraded() -> None:
-    """ZooKeeper has no registration of who restarts: its software from before is remembered, and
-    that it is not there does not make the rest of the cluster all of it."""
+    """ZooKeeper has no registration of a restarting broker: its previous software still counts, so
+    the roll does not end while it is absent."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
     start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     away = [z.gone("/brokers/ids/1", 20), z.change(z.broker(1, NEW, 21), 21)]
@@ -171,8 +171,8 @@ def test_a_broker_that_is_away_is_not_upgraded() -> None:
 
 
 def test_what_cannot_be_read_is_behind_and_no_other_software() -> None:
-    """An unreadable znode keeps a roll from being rolled; when it can be read again, what counts is
-    what the node was before."""
+    """An unreadable znode prevents the state rolled; once it is readable, the node's previous
+    software counts."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
     start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
     broken = z.change(z.unreadable("/brokers/ids/2", 20), 20)
@@ -187,14 +187,14 @@ def test_what_cannot_be_read_is_behind_and_no_other_software() -> None:
 
 
 def test_answers_that_leave_features_out_are_no_other_software() -> None:
-    """A node that is asked with an older version of ApiVersions says less, and is the same."""
+    """An older version of ApiVersions returns fewer features for the same node."""
     full, less = capabilities_of(OLD), capabilities_of({MV: OLD[MV]}, complete=False)
     assert direction_of(full, less) is direction_of(less, full) is None
     assert direction_of(less, capabilities_of(NEW)) is Direction.UPGRADE
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "wanted"),
+    ("before", "after", "expected"),
     [
         (OLD, NEW, Direction.UPGRADE),
         (NEW, OLD, Direction.DOWNGRADE),
@@ -204,15 +204,18 @@ def test_answers_that_leave_features_out_are_no_other_software() -> None:
         ({}, {}, None),
     ],
 )
-def test_the_direction_of_a_change(before: Ranges, after: Ranges, wanted: Direction | None) -> None:
-    """metadata.version decides, then all features where they agree, then what was given up."""
-    assert direction_of(capabilities_of(before), capabilities_of(after)) is wanted
+def test_the_direction_of_a_change(
+    before: Ranges, after: Ranges, expected: Direction | None
+) -> None:
+    """metadata.version decides, then all features if they agree, then the removed ones."""
+    assert direction_of(capabilities_of(before), capabilities_of(after)) is expected
 
 
 def test_releases_by_their_ranges() -> None:
-    """Each release is told by its range; what is none of them is named by what is known."""
+    """A release is identified by its range; unknown software is named by its known level."""
     assert [
-        release_name(capabilities_of({MV: each})) for each in ((1, 7), (1, 21), (7, 29), (7, 30))
+        release_name(capabilities_of({MV: bounds}))
+        for bounds in ((1, 7), (1, 21), (7, 29), (7, 30))
     ] == [*("3.3", "3.9", "4.2", "4.3")]
     assert release_name(capabilities_of({MV: (7, 31)})) == "4.3"
     assert software_name(capabilities_of({MV: (7, 99)})) == "metadata.version 7-99"
@@ -236,17 +239,17 @@ def test_releases_by_their_ranges() -> None:
 def test_the_way_back(
     levels: dict[str, int], old: Ranges, lossless: bool, to: str, why: str
 ) -> None:
-    """Whether older software can start again: metadata.version goes down to the last level that
-    changed metadata, kraft.version never; what is unknown is not taken for lossless."""
-    found = rollback_path(Direction.UPGRADE, levels, [capabilities_of(old)], "4.9")  # type: ignore[arg-type]
-    assert (found.lossless, found.to) == (lossless, to)
-    assert why in found.why
+    """Whether older software can start again: metadata.version can go down to the last level that
+    changed metadata, kraft.version cannot; an unknown level is not lossless."""
+    path = rollback_path(Direction.UPGRADE, levels, [capabilities_of(old)], "4.9")  # type: ignore[arg-type]
+    assert (path.lossless, path.to) == (lossless, to)
+    assert why in path.why
 
 
 def test_histories_keep_the_order_of_the_steps() -> None:
-    """Whatever happens to a cluster: no step of a roll comes before the one that it follows, an id
-    is used once, and an ended roll has its state for good or goes on as the one before."""
-    seen = 0
+    """In any history the steps of a roll are in order, an id is used once, and an ended roll keeps
+    its state or continues as the previous roll."""
+    roll_count = 0
     for seed in range(60):
         events = World(Random(seed)).history(60)
         rolls: dict[tuple[str, str], Roll] = {}
@@ -259,12 +262,12 @@ def test_histories_keep_the_order_of_the_steps() -> None:
                 assert all(node.at_ms >= roll.started_ms for node in roll.nodes)
                 assert (roll.state == "abandoned") == (not roll.nodes)
                 rolls[roll.direction, roll.cause] = roll
-        seen += len(rolls)
-    assert seen > 60
+        roll_count += len(rolls)
+    assert roll_count > 60
 
 
 def test_what_was_read_anew_is_compared_with_what_was() -> None:
-    """Nodes that changed while nobody looked are seen to have moved when the snapshot ends."""
+    """Nodes that changed during an outage are detected when the snapshot ends."""
     levels = (r.level(MV, 30), *(r.register(node, NEW) for node in (1, 2, 3)))
     roll = last(r.gap(10, 90), r.chunk(91, 0, *levels, last=True))
     assert (roll.state, len(roll.nodes)) == ("finalized", 3)
@@ -272,6 +275,6 @@ def test_what_was_read_anew_is_compared_with_what_was() -> None:
 
 
 def test_times_of_other_clocks_do_not_turn_a_roll_round() -> None:
-    """A level that was appended by a clock that is behind comes no earlier than the start."""
+    """A level whose append time is too early does not precede the start of the roll."""
     roll = last(up(20, 1), replace(up(30, 2), seen_ms=5), replace(up(40, 3), seen_ms=6))
     assert (roll.started_ms, roll.rolled_ms) == (200, 200)
