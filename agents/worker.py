@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import Collection
 from typing import Any, Final
 
 from prometheus_client import generate_latest
 
 from featurewatch.agents.app import create_app
 from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
@@ -78,14 +80,23 @@ class Worker:
         settings = self.settings
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
-        async with Publisher(settings.bus) as publisher:
+        writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
+        async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s) as publisher:
             self._publisher = publisher
-            app = self._app = create_app(settings, OffsetTracker(publisher.flush))
+
+            async def flush() -> None:
+                await publisher.flush()
+                await writer.commit()
+
+            async def claim(partitions: Collection[int]) -> None:
+                await writer.claim(partitions, publisher)
+
+            app = self._app = create_app(settings, OffsetTracker(flush), claim)
             processor = EventProcessor(
                 app,
                 settings.bus,
                 publisher,
-                changelog,
+                writer,
                 self.metrics,
                 time.monotonic,
                 settings.limits,
@@ -98,6 +109,7 @@ class Worker:
                 await self._until_end(app)
             finally:
                 await app.stop()
+                await writer.close()
 
     async def _until_end(self, app: Any) -> None:
         stopped = asyncio.ensure_future(self._stop.wait())

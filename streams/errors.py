@@ -19,3 +19,7 @@ class TopicMismatchError(BusError):
 
 class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
+
+
+class FencedError(PublishError):
+    """Another process has taken over; this one may not write any more."""

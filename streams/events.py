@@ -288,7 +288,8 @@ class DeadLetter:
     """Bytes that could not be read, with the reason and where they came from.
 
     ``place`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
-    is base64 on the topic.
+    is base64 on the topic, where only its first 64 KiB stand; ``payload_bytes`` and
+    ``payload_sha256`` are the length and the digest of all of it, set when it is encoded.
     """
 
     cluster: str
@@ -297,6 +298,8 @@ class DeadLetter:
     payload: bytes
     seen_ms: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    payload_bytes: int = -1
+    payload_sha256: str = ""
 
     @property
     def id(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
+from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.types import SupportedRange
 
@@ -39,6 +40,11 @@ def a_text(value: Any) -> str:
     if type(value) is str:
         return value
     raise ValueError(f"is not a string: {brief(value)}")
+
+
+def a_detail(value: Any) -> str:
+    """A string for people to read, cut to `bounds.MAX_REASON` characters."""
+    return shorten(a_text(value))
 
 
 def a_name(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 import orjson
 
 from featurewatch.streams.codec import cloudevents
+from featurewatch.streams.codec.bounds import MAX_PAYLOAD, digest, shorten
 from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.events import (
@@ -60,6 +61,7 @@ def encode(topic: Topic, event: Event | DeadLetter) -> Message:
         value[name] = getattr(event, name)
     if isinstance(event, DeadLetter):
         _make_printable(value)
+        _bound_payload(value)
     headers = cloudevents.headers(topic, kind, event.cluster, event.id, event.seen_ms)
     key = event.cluster.encode(errors="replace")
     return Message(key, orjson.dumps(value, default=_plain), headers)
@@ -143,6 +145,14 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} cannot stand in an event")
 
 
+def _bound_payload(value: dict[str, Any]) -> None:
+    """A dead letter must fit into a message: base64 makes its payload larger than it was."""
+    payload = value["payload"]
+    if value["payload_bytes"] < 0:
+        value["payload_bytes"], value["payload_sha256"] = len(payload), digest(payload)
+    value["payload"] = payload[:MAX_PAYLOAD]
+
+
 def _make_printable(value: dict[str, Any]) -> None:
     """A dead letter must get through: its texts may quote bytes that are no UTF-8."""
 
@@ -150,5 +160,5 @@ def _make_printable(value: dict[str, Any]) -> None:
         return text.encode(errors="backslashreplace").decode()
 
     for name in ("cluster", "place", "reason"):
-        value[name] = printable(value[name])
+        value[name] = shorten(printable(value[name]))
     value["headers"] = {printable(k): printable(v) for k, v in value["headers"].items()}

@@ -5,12 +5,13 @@ alert's key is its id, so that compaction keeps the newest message of each; all 
 cluster ids.
 """
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
 import orjson
 
 from featurewatch.streams.codec import cloudevents
+from featurewatch.streams.codec.bounds import MAX_PAYLOAD, MAX_REASON, digest, shorten
 from featurewatch.streams.codec.events import MalformedEventError, Message
 from featurewatch.streams.outputs import (
     Alert,
@@ -48,7 +49,20 @@ def encode_output(output: Output) -> Message:
     time_ms = output.seen_ms if isinstance(output, FeatureChange) else output.at_ms
     headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
+    if isinstance(output, Alert):
+        output = _bounded(output)
     return Message(key.encode(), orjson.dumps(output, default=list), headers)  # of ranges
+
+
+def _bounded(alert: Alert) -> Alert:
+    """An alert that people and Alertmanager can take: what it quotes may be of any length."""
+    evidence = orjson.dumps(alert.evidence, default=list)
+    if len(alert.summary) <= MAX_REASON and len(evidence) <= MAX_PAYLOAD:
+        return alert
+    if len(evidence) > MAX_PAYLOAD:
+        omitted = {"omitted_bytes": len(evidence), "sha256": digest(evidence)}
+        alert = replace(alert, evidence=omitted)
+    return replace(alert, summary=shorten(alert.summary))
 
 
 def decode_change(value: bytes | None) -> FeatureChange:

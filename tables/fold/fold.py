@@ -33,7 +33,7 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.log import count_unreadable
+from featurewatch.tables.image.log import LOST, count_unreadable
 from featurewatch.tables.image.nodes import NO_NODES, Node
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER
 
@@ -98,6 +98,11 @@ def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImag
     """The image after a message that could not be decoded; ``place`` and ``reason`` are text."""
     unreadable = count_unreadable(image.unreadable, "MESSAGE", place, reason)
     return replace(image, unreadable=unreadable)
+
+
+def fold_lost(image: ClusterImage, place: str, reason: str) -> ClusterImage:
+    """The image after messages that the bus lost; ``place`` and ``reason`` are text."""
+    return replace(image, unreadable=count_unreadable(image.unreadable, LOST, place, reason))
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:

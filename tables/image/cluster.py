@@ -124,6 +124,16 @@ class ClusterImage:
             return False
         return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
 
+    def goes_back(self, delivery: MessagePosition) -> bool:
+        """Whether a message that was not applied has an offset that was.
+
+        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        """
+        last = self.read.get(delivery.topic)
+        return (
+            last is not None and delivery.offset <= last.offset and not self.has_applied(delivery)
+        )
+
     def with_commit(
         self,
         *,

@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from immutables import Map
 
+from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId
 from featurewatch.tables.image.nodes import NO_NODES, NodesImage
 
@@ -54,12 +55,16 @@ class UnreadableRecords:
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE`` or ``ZNODES``."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
+
+
+LOST: Final = "LOST"
+"""The kind of the messages that the bus lost before they were read."""
 
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
     """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, place, reason))
+    first = unreadable.get(kind, UnreadableRecords(0, place, shorten(reason)))
     return unreadable.set(kind, replace(first, count=first.count + 1))
 
 
