@@ -1,7 +1,7 @@
 """Applies the events of the topic ``featurewatch.zookeeper``.
 
 ZooKeeper is the authority from its first complete snapshot on, unless a metadata log is followed:
-then the brokers of ZooKeeper are held beside those of the log (`ClusterImage.znodes`).
+then the brokers of ZooKeeper are held beside those of the log (`ZookeeperImage.nodes`).
 
 A change carries the transaction up to which the source has read (``zxid``), which never decreases:
 a change with a lower one was applied before. Only a complete snapshot may have a lower one, since
@@ -30,14 +30,15 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import level_changes
-from featurewatch.tables.image.log import UnreadableRecords
 from featurewatch.tables.image.nodes import Node, NodesImage, intern_capabilities
 from featurewatch.tables.image.provenance import ZnodeProvenance, znode_provenance
+from featurewatch.tables.image.sources import UnreadableRecords
 from featurewatch.tables.image.zookeeper import (
     FEATURES_PATHS,
     HELD_PATHS,
     ZnodeIssue,
     ZnodeResync,
+    ZookeeperDelta,
     ZookeeperImage,
     issue_of,
 )
@@ -70,7 +71,8 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     if nodes is image.brokers and zookeeper == before:
         return image, SKIPPED
     if image.authority is Authority.LOG:
-        return replace(image, znodes=nodes, zookeeper=zookeeper), ClusterDelta(znodes=changes)
+        zookeeper = replace(zookeeper, nodes=nodes)
+        return replace(image, zookeeper=zookeeper), ClusterDelta(zookeeper=ZookeeperDelta(changes))
     after = _under_zookeeper(image, nodes, zookeeper, event)
     levels = level_changes(image.features, after.features)
     return after, ClusterDelta(nodes=changes, levels=levels)
@@ -84,18 +86,21 @@ def fold_znode_snapshot(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     """
     if event.reading == image.zookeeper.reading:
         return image, SKIPPED
-    resync = image.reading
+    resync = image.zookeeper.resync
     if event.index == 0 and (resync is None or resync.name != event.reading):
         serial = image.resyncs + 1
         resync = ZnodeResync(serial, event.reading)
-        image = replace(image, resyncs=serial, reading=resync)
+        zookeeper = replace(image.zookeeper, resync=resync)
+        image = replace(image, resyncs=serial, zookeeper=zookeeper)
     if resync is None or resync.name != event.reading or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
         return image, SKIPPED
     resync, changes = _continue_resync(resync, image.brokers, event)
     if not event.last:
-        return replace(image, reading=resync), ClusterDelta(reading=changes)
+        zookeeper = replace(image.zookeeper, resync=resync)
+        delta = ZookeeperDelta(resync_nodes=changes)
+        return replace(image, zookeeper=zookeeper), ClusterDelta(zookeeper=delta)
     return _end_resync(image, resync, event)
 
 
@@ -128,27 +133,28 @@ def _end_resync(image: ClusterImage, resync: ZnodeResync, event: ZnodeSnapshot) 
     before = image.zookeeper
     zookeeper = replace(
         before,
+        resync=None,
         held=resync.held,
         issues=with_missed_versions(before, resync),
         reading=resync.name,
         zxid=event.zxid,
     )
     zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
-    unreadable = image.unreadable
+    unreadable = image.sources.unreadable
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
-    image = replace(image, reading=None, unreadable=unreadable)
+    after = replace(image, sources=image.sources.with_unreadable(unreadable))
     if image.authority is Authority.LOG:
-        after = replace(image, znodes=resync.nodes, zookeeper=zookeeper)
-        return after, ClusterDelta(znodes=resync.nodes.difference(image.znodes))
-    after = replace(image, authority=Authority.ZOOKEEPER)
+        delta = ZookeeperDelta(resync.nodes.difference(before.nodes))
+        after = replace(after, zookeeper=replace(zookeeper, nodes=resync.nodes))
+        return after, ClusterDelta(zookeeper=delta)
+    after = replace(after, authority=Authority.ZOOKEEPER)
     after = _under_zookeeper(after, resync.nodes, zookeeper, event)
-    delta = ClusterDelta(
+    return after, ClusterDelta(
         nodes=after.nodes.difference(image.nodes),
         levels=level_changes(image.features, after.features),
         from_snapshot=True,
     )
-    return after, delta
 
 
 def _under_zookeeper(
@@ -245,7 +251,8 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
 def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
     reason = f"part {event.index} of reading {event.reading} does not follow the one before"
     first = UnreadableRecords(1, f"reading {event.reading}", reason)
-    return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, first))
+    unreadable = image.sources.unreadable.set(OUT_OF_ORDER, first)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
 def _broker_key(path: str) -> NodeKey | None:

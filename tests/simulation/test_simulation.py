@@ -35,7 +35,7 @@ def run(seed: int) -> None:
         for key, node in image.nodes.nodes.items()
     }
     assert nodes == expected_nodes(world)
-    assert ("UNREADABLE" in image.unreadable) == world.unreadable
+    assert ("UNREADABLE" in image.sources.unreadable) == world.unreadable
     held = Engine(engine.rows).state
     assert held == engine.state, "rows hold another state"
 

@@ -53,7 +53,7 @@ def test_rows_hold_the_whole_state() -> None:
             again = restore_state(state.cluster, state_rows(state))
             assert again == state
             assert state_rows(again) == state_rows(state)
-            resyncing += state.monitor.image.resync is not None
+            resyncing += state.monitor.image.log.resync is not None
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
     assert rolling > 10
