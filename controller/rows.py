@@ -1,13 +1,14 @@
 """Converts the monitor's state to rows of a table and back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from immutables import Map
 
 from featurewatch.controller.monitor import MonitorState, StepResult
-from featurewatch.controller.readiness.rows import TIMERS, rows_of_times, times_of_rows
+from featurewatch.controller.readiness.rows import TIMERS, rows_of_timers, timers_of_rows
 from featurewatch.controller.readiness.state_timers import affected_nodes
 from featurewatch.controller.rules import Subject, SubjectKind
 from featurewatch.streams.outputs import Alert, AlertState, Severity
@@ -58,7 +59,7 @@ def _rows(
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
-    times = rows_of_times(before.times, after.times, affected, after.image.cluster)
+    times = rows_of_timers(before.times, after.times, affected, after.image.cluster)
     return [*alerts, *times, *rows_of_change(before.image, after.image, delta)]
 
 
@@ -74,14 +75,21 @@ def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, Monitor
         by_cluster.setdefault(cluster, {})[name] = value
     states: dict[ClusterId, MonitorState] = {}
     for cluster, cluster_rows in by_cluster.items():
-        try:
+        with restoring(cluster):
             states[cluster] = _state(cluster, cluster_rows)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StateRowError(
-                f"cluster {cluster}: its state cannot be restored from its rows "
-                f"({type(error).__name__}: {error}); another version of featurewatch wrote them"
-            ) from error
     return states
+
+
+@contextmanager
+def restoring(cluster: ClusterId) -> Iterator[None]:
+    """Decodes rows of a cluster: raises any error of theirs as a `StateRowError`."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StateRowError(
+            f"cluster {cluster}: its state cannot be restored from its rows "
+            f"({type(error).__name__}: {error}); another version of featurewatch wrote them"
+        ) from error
 
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
@@ -93,7 +101,7 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
             firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
         elif family not in IMAGE_ROWS and family != TIMERS:
             raise KeyError(name)
-    return MonitorState(image_of_rows(cluster, rows), Map(firing), times_of_rows(rows))
+    return MonitorState(image_of_rows(cluster, rows), Map(firing), timers_of_rows(rows))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:

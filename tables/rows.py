@@ -43,13 +43,13 @@ class _Family(NamedTuple):
 _FAMILIES: Final[Mapping[str, _Family]] = {
     "nodes": _Family(lambda image: image.nodes, lambda delta: delta.nodes),
     "answers": _Family(lambda image: image.answers.nodes, lambda delta: delta.answers.nodes),
-    "pending": _Family(
+    "resync": _Family(
         lambda image: image.log.resync_nodes,
         lambda delta: delta.log.resync_nodes,
         lambda image: image.log.resync,
     ),
     "znodes": _Family(lambda image: image.zookeeper.nodes, lambda delta: delta.zookeeper.nodes),
-    "reading": _Family(
+    "znode_resync": _Family(
         lambda image: image.zookeeper.resync_nodes,
         lambda delta: delta.zookeeper.resync_nodes,
         lambda image: image.zookeeper.resync,
@@ -104,8 +104,8 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
     """
     cluster_row = orjson.loads(rows["cluster"]) if "cluster" in rows else None
     resyncs = {
-        "pending": cluster_row and cluster_row["log"]["resync"],
-        "reading": cluster_row and cluster_row["zookeeper"]["resync"],
+        "resync": cluster_row and cluster_row["log"]["resync"],
+        "znode_resync": cluster_row and cluster_row["zookeeper"]["resync"],
     }
     serials = {family: resync["serial"] for family, resync in resyncs.items() if resync}
     nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}

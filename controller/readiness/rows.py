@@ -15,11 +15,11 @@ from featurewatch.controller.readiness.upgrade_state import UpgradeState
 from featurewatch.streams.types import ClusterId, FeatureName, NodeKey, Role
 from featurewatch.tables.rows import PAGE, Row, keys_of_page, row_key
 
-TIMERS: Final = "times"
+TIMERS: Final = "timers"
 """The family of these rows; its own name is the row of the states."""
 
 
-def rows_of_times(
+def rows_of_timers(
     before: StateTimers, after: StateTimers, touched: Iterable[NodeKey], cluster: ClusterId
 ) -> Iterator[Row]:
     """The rows that changed; ``touched`` are the nodes whose timers may have changed.
@@ -42,7 +42,7 @@ def rows_of_times(
         yield row_key(cluster, TIMERS), orjson.dumps(states)
 
 
-def times_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
+def timers_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
     """The timers in rows, given by row name."""
     states, offline, refused = {}, {}, {}
     for name, value in rows.items():

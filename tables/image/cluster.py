@@ -101,13 +101,13 @@ class ClusterImage:
         authority = Authority(row["authority"])
         brokers = nodes["znodes"] if authority is Authority.LOG else NO_NODES
         answers = NO_NODES if authority is Authority.ANSWERS else nodes["answers"]
-        zookeeper = ZookeeperImage.from_row(row["zookeeper"], brokers, nodes["reading"])
+        zookeeper = ZookeeperImage.from_row(row["zookeeper"], brokers, nodes["znode_resync"])
         return cls(
             cluster=cluster,
             authority=authority,
             features=FeaturesImage.from_row(row["features"]),
             nodes=nodes["nodes"],
-            log=LogImage.from_row(row["log"], nodes["pending"]),
+            log=LogImage.from_row(row["log"], nodes["resync"]),
             zookeeper=zookeeper.with_unregistered(nodes["nodes"], brokers.nodes),
             answers=AnswersImage.from_row(row["answers"], answers),
             sources=SourcesImage.from_row(row["sources"]),

@@ -25,10 +25,10 @@ CONTROLLER_PATH: Final = "/controller"
 CONTROLLER_EPOCH_PATH: Final = "/controller_epoch"
 MIGRATION_PATH: Final = "/migration"
 
-HELD_PATHS: Final = frozenset(
+ZNODE_PATHS: Final = frozenset(
     {*FEATURES_PATHS, CONTROLLER_PATH, CONTROLLER_EPOCH_PATH, MIGRATION_PATH, "/cluster/id"}
 )
-"""The single znodes that the image holds; brokers are nodes, all other znodes are ignored."""
+"""The single znodes that an image has; brokers are nodes, all other znodes are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ZnodeResync:
     name: str
     next_index: int = 0
     nodes: NodesImage = NO_NODES
-    held: Map[str, Znode] = field(default_factory=Map)
+    znodes: Map[str, Znode] = field(default_factory=Map)
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
     def to_row(self) -> dict[str, Any]:
@@ -74,8 +74,8 @@ class ZnodeResync:
             "serial": self.serial,
             "name": self.name,
             "next_index": self.next_index,
-            "held": list(self.held.values()),
-            "remarks": _issues_to_row(self.issues),
+            "znodes": list(self.znodes.values()),
+            "issues": _issues_to_row(self.issues),
         }
 
     @classmethod
@@ -86,8 +86,8 @@ class ZnodeResync:
             name=row["name"],
             next_index=row["next_index"],
             nodes=nodes,
-            held=_znodes_from_row(row["held"]),
-            issues=_issues_from_row(row["remarks"]),
+            znodes=_znodes_from_row(row["znodes"]),
+            issues=_issues_from_row(row["issues"]),
         )
 
 
@@ -97,27 +97,27 @@ class ZookeeperImage:
 
     ``nodes`` is empty while ZooKeeper is the authority: its brokers are then the cluster's nodes.
     ``unregistered`` are the brokers without a migrating registration in the log; it follows from
-    ``nodes`` and the cluster's nodes. ``resync`` is a resync that goes on. ``reading`` is the name
+    ``nodes`` and the cluster's nodes. ``resync`` is a resync that goes on. ``snapshot`` is the name
     of the last complete snapshot (empty: none yet) and ``zxid`` the newest transaction that the
     source has published. ``max_versions`` has the highest version that each features znode ever
-    had, deletions included. ``erased`` are the levels that were lost when the features were
+    had, deletions included. ``deleted`` are the levels that were lost when the features were
     disabled; enabling them later does not restore the levels.
     """
 
     nodes: NodesImage = NO_NODES
     unregistered: Map[NodeId, None] = field(default_factory=Map)
     resync: ZnodeResync | None = None
-    held: Map[str, Znode] = field(default_factory=Map)
+    znodes: Map[str, Znode] = field(default_factory=Map)
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
     max_versions: Map[str, int] = field(default_factory=Map)
-    erased: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
-    reading: str = ""
+    deleted: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
+    snapshot: str = ""
     zxid: int = -1
 
     @property
     def features(self) -> Znode | None:
         """The features znode that counts (None: there is none)."""
-        return next((self.held[path] for path in FEATURES_PATHS if path in self.held), None)
+        return next((self.znodes[path] for path in FEATURES_PATHS if path in self.znodes), None)
 
     @property
     def disabled(self) -> Znode | None:
@@ -131,21 +131,21 @@ class ZookeeperImage:
     @property
     def controller(self) -> ControllerZnode | None:
         """The active controller (None: there is none, or its znode is unreadable)."""
-        znode = self.held.get(CONTROLLER_PATH)
+        znode = self.znodes.get(CONTROLLER_PATH)
         content = znode and znode.content
         return content if isinstance(content, ControllerZnode) else None
 
     @property
     def controller_epoch(self) -> int:
         """The controller epoch (-1: unknown)."""
-        znode = self.held.get(CONTROLLER_EPOCH_PATH)
+        znode = self.znodes.get(CONTROLLER_EPOCH_PATH)
         content = znode and znode.content
         return content.epoch if isinstance(content, ControllerEpochZnode) else -1
 
     @property
     def migration(self) -> MigrationZnode | None:
         """The progress of a migration to KRaft (None: no migration has begun)."""
-        znode = self.held.get(MIGRATION_PATH)
+        znode = self.znodes.get(MIGRATION_PATH)
         content = znode and znode.content
         return content if isinstance(content, MigrationZnode) else None
 
@@ -175,7 +175,7 @@ class ZookeeperImage:
         Unreadable znodes are left out: if reading is forbidden, their versions are 0.
         """
         for path, max_version in sorted(self.max_versions.items()):
-            znode = self.held.get(path)
+            znode = self.znodes.get(path)
             if znode is None or isinstance(znode.content, UnreadableZnode):
                 continue
             if znode.version < max_version:
@@ -185,11 +185,11 @@ class ZookeeperImage:
         """The fields in the cluster's row; the brokers have rows of their own."""
         return {
             "resync": self.resync and self.resync.to_row(),
-            "held": list(self.held.values()),
-            "remarks": _issues_to_row(self.issues),
-            "peaks": dict(self.max_versions.items()),
-            "erased": dict(self.erased.items()),
-            "reading": self.reading,
+            "znodes": list(self.znodes.values()),
+            "issues": _issues_to_row(self.issues),
+            "max_versions": dict(self.max_versions.items()),
+            "deleted": dict(self.deleted.items()),
+            "snapshot": self.snapshot,
             "zxid": self.zxid,
         }
 
@@ -203,11 +203,11 @@ class ZookeeperImage:
         return cls(
             nodes=nodes,
             resync=resync and ZnodeResync.from_row(resync, resync_nodes),
-            held=_znodes_from_row(row["held"]),
-            issues=_issues_from_row(row["remarks"]),
-            max_versions=Map(row["peaks"]),
-            erased=Map(row["erased"]),
-            reading=row["reading"],
+            znodes=_znodes_from_row(row["znodes"]),
+            issues=_issues_from_row(row["issues"]),
+            max_versions=Map(row["max_versions"]),
+            deleted=Map(row["deleted"]),
+            snapshot=row["snapshot"],
             zxid=row["zxid"],
         )
 

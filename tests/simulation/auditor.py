@@ -47,13 +47,13 @@ def _of_znodes(zookeeper: ZookeeperImage) -> set[str]:
             tails.add(f"znode-missed/znode{path}")
         if issue.unreadable:
             tails.add(f"znode-unreadable/znode{path}")
-    for path, znode in zookeeper.held.items():
+    for path, znode in zookeeper.znodes.items():
         readable = not isinstance(znode.content, UnreadableZnode)
         if readable and znode.version < zookeeper.max_versions.get(path, -1):
             tails.add(f"znode-regression/znode{path}")
-    counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
+    counting = zookeeper.znodes.get("/feature") or zookeeper.znodes.get("/features")
     content = None if counting is None else counting.content
-    if isinstance(content, FeaturesZnode) and not content.enabled and zookeeper.erased:
+    if isinstance(content, FeaturesZnode) and not content.enabled and zookeeper.deleted:
         tails.add(f"features-disabled/znode{counting.path if counting else ''}")
     return tails
 
@@ -66,13 +66,13 @@ def _missing(image: ClusterImage) -> set[NodeId]:
 
 def _of_a_migration(image: ClusterImage) -> set[str]:
     is_log = image.authority == "kraft"
-    znode = image.zookeeper.held.get("/migration")
+    znode = image.zookeeper.znodes.get("/migration")
     readable = znode is not None and isinstance(znode.content, MigrationZnode)
     if is_log:
         is_unrecorded = image.log.migration == 0 and readable and len(image.zookeeper.nodes) > 0
         under_way = image.log.migration in (1, 2) or is_unrecorded
     else:
-        controller = image.zookeeper.held.get("/controller")
+        controller = image.zookeeper.znodes.get("/controller")
         kraft = controller and getattr(controller.content, "kraft_epoch", -1) >= 0
         under_way = readable or bool(kraft)
     if not under_way:
@@ -189,7 +189,7 @@ class Auditor:
 
     def _zookeeper(self, old: ClusterImage, new: ClusterImage) -> None:
         zookeeper = new.zookeeper
-        for path, znode in zookeeper.held.items():
+        for path, znode in zookeeper.znodes.items():
             if path in ("/feature", "/features"):
                 self.peaks[path] = max(self.peaks.get(path, -1), znode.version)
         assert self.peaks == dict(zookeeper.max_versions), "not the highest epochs"
@@ -198,7 +198,7 @@ class Auditor:
             assert set(new.zookeeper.unregistered) == _missing(new), "not those that are missing"
         if new.authority != "zookeeper" or old.zookeeper == zookeeper:
             return
-        counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
+        counting = zookeeper.znodes.get("/feature") or zookeeper.znodes.get("/features")
         content = counting.content if counting else None
         provenance = new.features.provenance
         assert len(new.zookeeper.nodes) == 0

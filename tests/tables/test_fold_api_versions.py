@@ -85,7 +85,7 @@ def test_silent_and_gone() -> None:
 
 
 def test_the_log_outranks_answers() -> None:
-    """Beside a log, responses change neither nodes nor levels; they are held as answers."""
+    """Beside a log, responses change neither nodes nor levels; they are kept as answers."""
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, OLD)), r.following(5)])
     after = fold_all([r.answer(1, NEW, {MV: 30}, 99, 100)], image)
     assert (after.nodes, after.features) == (image.nodes, image.features)

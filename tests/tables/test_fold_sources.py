@@ -40,7 +40,7 @@ def test_what_only_the_source_told_goes_with_it() -> None:
     outcome = step(before, retired("zookeeper"))
     image = outcome.state.image
     assert set(image.sources.statuses) == {"kraft"}
-    assert (len(image.zookeeper.nodes), dict(image.zookeeper.held)) == (0, {})
+    assert (len(image.zookeeper.nodes), dict(image.zookeeper.znodes)) == (0, {})
     assert list(outcome.delta.zookeeper.nodes.values()) == [None]
     assert image.ready
     assert not outcome.state.firing

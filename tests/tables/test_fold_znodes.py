@@ -141,10 +141,10 @@ def test_what_is_not_held_passes_by() -> None:
     """The state of a partition does not affect the image."""
     image = watched(z.broker(1, OLD, 10))
     after = fold_all([z.change(z.partition(1, 3), 60, missed=3)], image)
-    assert (after.nodes, after.features, after.zookeeper.held) == (
+    assert (after.nodes, after.features, after.zookeeper.znodes) == (
         image.nodes,
         image.features,
-        image.zookeeper.held,
+        image.zookeeper.znodes,
     )
     assert len(after.zookeeper.issues) == 0
 

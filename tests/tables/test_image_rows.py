@@ -32,7 +32,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
         "alerts/feature/metadata.version", "alerts/node/broker-1",
-        "times/broker/2", "times", "nodes/broker/2", "cluster",
+        "timers/broker/2", "timers", "nodes/broker/2", "cluster",
     ]  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def test_pages_of_a_reading_that_ended_go_last() -> None:
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
     event = r.chunk(9, 1, r.level(MV, 21), last=True)
     rows = rows_of_step(engine.state, step(engine.state, event))
-    assert rows[-1] == (row_key(r.CLUSTER, "pending/broker/0"), None)
+    assert rows[-1] == (row_key(r.CLUSTER, "resync/broker/0"), None)
     assert rows[-2][0] == PLACE
 
 
