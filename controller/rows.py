@@ -88,7 +88,7 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StateRowError(
             f"cluster {cluster}: its state cannot be restored from its rows "
-            f"({type(error).__name__}: {error}); another version of featurewatch wrote them"
+            f"({type(error).__name__}: {error}); another version of featurewatch may have written them"
         ) from error
 
 
