@@ -86,9 +86,10 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
         raise StateRowError(
-            f"cluster {cluster}: its state cannot be restored from its rows "
-            f"({type(error).__name__}: {error}); another version of featurewatch may have written them"
+            f"cluster {cluster}: its state cannot be restored from its rows ({reason}); "
+            "another version of featurewatch may have written them"
         ) from error
 
 
