@@ -3,7 +3,7 @@
 Every engine calls `step`, so the same events have the same outputs in each of them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from immutables import Map
@@ -84,7 +84,7 @@ def step(
     """
     before, at_ms = state.image, _time_ms(event)
     cause = Cause(event.id, at_ms)
-    if position is not None and before.has_applied(position):
+    if position is not None and before.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after, delta = fold(before, event)
     if delta.skipped:
@@ -92,7 +92,7 @@ def step(
         skipped = state if unchanged else MonitorState(after, state.firing, state.times)
         return StepResult(skipped, delta, cause)
     if position is not None:
-        after = after.mark_applied(position)
+        after = replace(after, sources=after.sources.mark_applied(position))
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms)
@@ -117,9 +117,10 @@ def step_unreadable(
 ) -> StepResult:
     """Counts an unreadable message at ``place``, its position as text. Pure, as `step` is."""
     cause = Cause(place, position.time_ms)
-    if state.image.has_applied(position):
+    if state.image.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
-    after = fold_unreadable(state.image, place, reason).mark_applied(position)
+    after = fold_unreadable(state.image, place, reason)
+    after = replace(after, sources=after.sources.mark_applied(position))
     context = RuleContext(after, state.times, limits, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)

@@ -18,7 +18,7 @@ _FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    status = context.image.sources.get(str(subject.key))
+    status = context.image.sources.statuses.get(str(subject.key))
     if status is not None and status.state in _FAILED_STATES:
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
@@ -38,7 +38,7 @@ SOURCE_RULES: Final = (
 
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    records = context.image.unreadable.get(str(subject.key))
+    records = context.image.sources.unreadable.get(str(subject.key))
     if records is not None:
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
