@@ -117,7 +117,7 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
         yield NODES, (role,), count
     for (role, name), count in sorted(releases.items()):
         yield RELEASES, (role, name), count
-    yield MISSING, (), len(image.unregistered) if in_progress(image) else 0
+    yield MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
     alerts = [alert for firing in state.firing.values() for alert in firing]
     for rule, count in sorted(Counts(alert.rule for alert in alerts).items()):
         yield FIRING, (rule,), count

@@ -62,7 +62,7 @@ class SilenceDetector:
     def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
         """The seconds of silence of each source that was silent for too long, by source."""
         silent = {}
-        for name in image.sources:
+        for name in image.sources.statuses:
             topic = topic_of_source(name).short_name
             seconds = now_s - self._processor.last_seen.get((image.cluster, topic), now_s)
             if seconds >= self._silent_after_s:
@@ -110,7 +110,7 @@ def silent_statuses(
             f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
             now_ms,
         )
-        for name, status in image.sources.items()
+        for name, status in image.sources.statuses.items()
         if name in silent_s and status.state is not SourceState.SILENT
     ]
 

@@ -44,7 +44,7 @@ class Worker:
     def offset(self, cluster: ClusterId) -> int:
         """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
         image = self.image(cluster)
-        return image.log.offset if image is not None else -1
+        return image.log.provenance.offset if image is not None else -1
 
     def image(self, cluster: ClusterId) -> ClusterImage | None:
         """The image of a cluster (None: this worker has none)."""

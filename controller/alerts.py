@@ -142,12 +142,12 @@ def _touched_subjects(
 ) -> Iterable[Subject]:
     """The subjects whose findings may have changed, without duplicates, in a fixed order."""
     subjects: dict[Subject, None] = {}
-    if before.sources is not after.sources:
+    if before.sources.statuses is not after.sources.statuses:
         subjects.update((subject, None) for subject in _changed_sources(before, after, firing))
-    if before.unreadable is not after.unreadable:
-        names = sorted({*before.unreadable, *after.unreadable})
+    if before.sources.unreadable is not after.sources.unreadable:
+        names = sorted({*before.sources.unreadable, *after.sources.unreadable})
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
-    if after.log.offset < after.log_high or after.gap or _LOG in firing:
+    if after.log.provenance.offset < after.log.max_offset or after.log.gap or _LOG in firing:
         subjects[_LOG] = None
     if before.zookeeper is not after.zookeeper:
         subjects.update(
@@ -166,8 +166,8 @@ def _changed_sources(
     before: ClusterImage, after: ClusterImage, firing: FiringAlerts
 ) -> Iterator[Subject]:
     """The sources whose report changed; most heartbeats repeat the previous one."""
-    for name in sorted({*before.sources, *after.sources}):
-        old, new = before.sources.get(name), after.sources.get(name)
+    for name in sorted({*before.sources.statuses, *after.sources.statuses}):
+        old, new = before.sources.statuses.get(name), after.sources.statuses.get(name)
         if old is new:
             continue
         subject = Subject(SubjectKind.SOURCE, name)
@@ -218,7 +218,7 @@ def _all_subjects(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[S
     for key in image.nodes.classes:
         if needs_evaluation(key.capabilities, image.features.levels):
             yield from _member_subjects(image, key)
-    for feature in sorted({*image.features.levels, *image.disagreements}):
+    for feature in sorted({*image.features.levels, *image.answers.disagreements}):
         yield Subject(SubjectKind.FEATURE, feature), None
     for subject in sorted(firing, key=str):
         yield subject, None
@@ -241,8 +241,8 @@ def _subjects_of_delta(
     if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
         for feature in sorted({*levels_before, *levels}):
             yield Subject(SubjectKind.FEATURE, feature), None
-    if before.disagreements is not after.disagreements:
-        for feature in sorted({*before.disagreements, *after.disagreements}):
+    if before.answers.disagreements is not after.answers.disagreements:
+        for feature in sorted({*before.answers.disagreements, *after.answers.disagreements}):
             yield Subject(SubjectKind.FEATURE, feature), None
 
 

@@ -29,8 +29,8 @@ def in_progress(image: ClusterImage) -> bool:
     """
     zookeeper = image.zookeeper
     if image.authority is Authority.LOG:
-        only_in_zookeeper = image.migration == _NO_STATE and zookeeper.migration is not None
-        return image.migration in _IN_PROGRESS or (only_in_zookeeper and len(image.brokers) > 0)
+        only_in_zookeeper = image.log.migration == _NO_STATE and zookeeper.migration is not None
+        return image.log.migration in _IN_PROGRESS or (only_in_zookeeper and len(image.brokers) > 0)
     controller = zookeeper.controller
     return zookeeper.migration is not None or (
         controller is not None and controller.kraft_epoch >= 0
@@ -46,12 +46,12 @@ def missing_brokers(image: ClusterImage) -> Collection[NodeId]:
     """
     if image.authority is not Authority.LOG or not in_progress(image):
         return ()
-    if image.migration == PRE_MIGRATION:
-        return image.unregistered
+    if image.log.migration == PRE_MIGRATION:
+        return image.zookeeper.unregistered
     nodes = image.nodes
     return [
         node_id
-        for node_id in image.unregistered
+        for node_id in image.zookeeper.unregistered
         if nodes.get(NodeKey(Role.BROKER, node_id)) is None
     ]
 
@@ -60,7 +60,7 @@ def state_name(image: ClusterImage) -> str:
     """The name of the state in the log; ``unknown`` where the log is not the authority."""
     if image.authority is not Authority.LOG:
         return "unknown"
-    return STATES.get(image.migration, "unknown")
+    return STATES.get(image.log.migration, "unknown")
 
 
 def migration_of(image: ClusterImage) -> Migration:

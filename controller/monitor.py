@@ -3,7 +3,7 @@
 Every engine calls `step`, so the same events have the same outputs in each of them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from immutables import Map
@@ -84,7 +84,7 @@ def step(
     """
     before, at_ms = state.image, _time_ms(event)
     cause = Cause(event.id, at_ms)
-    if position is not None and before.has_applied(position):
+    if position is not None and before.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after, delta = fold(before, event)
     if delta.skipped:
@@ -117,7 +117,7 @@ def step_unreadable(
 ) -> StepResult:
     """Counts an unreadable message at ``place``, its position as text. Pure, as `step` is."""
     cause = Cause(place, position.time_ms)
-    if state.image.has_applied(position):
+    if state.image.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
     after = _mark_applied(state.image, after, position)
@@ -144,13 +144,14 @@ def step_lost(
 def _mark_applied(
     before: ClusterImage, after: ClusterImage, position: MessagePosition
 ) -> ClusterImage:
-    if before.goes_back(position):
+    if before.sources.goes_back(position):
+        last = before.sources.read[position.topic]
         reason = (
-            f"offset {position.offset} came after offset {before.read[position.topic].offset}: the "
-            "topic was made anew, or its brokers lost what they had acknowledged"
+            f"offset {position.offset} came after offset {last.offset}: the topic was made anew, "
+            "or its brokers lost what they had acknowledged"
         )
         after = fold_lost(after, position.topic, reason)
-    return after.mark_applied(position)
+    return replace(after, sources=after.sources.mark_applied(position))
 
 
 def _time_ms(event: Event) -> int:

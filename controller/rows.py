@@ -1,19 +1,34 @@
 """Converts the monitor's state to rows of a table and back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from immutables import Map
 
 from featurewatch.controller.monitor import MonitorState, StepResult
-from featurewatch.controller.readiness.rows import rows_of_times, times_of_rows
+from featurewatch.controller.readiness.rows import TIMERS, rows_of_timers, timers_of_rows
 from featurewatch.controller.readiness.state_timers import affected_nodes
 from featurewatch.controller.rules import Subject, SubjectKind
 from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.tables.image.answers import AnswersDelta
 from featurewatch.tables.image.cluster import ClusterDelta
-from featurewatch.tables.rows import Row, cluster_of, image_of_rows, row_key, rows_of_change
+from featurewatch.tables.image.log import LogDelta
+from featurewatch.tables.image.zookeeper import ZookeeperDelta
+from featurewatch.tables.rows import (
+    IMAGE_ROWS,
+    Row,
+    cluster_of,
+    image_of_rows,
+    row_key,
+    rows_of_change,
+)
+
+
+class StateRowError(ValueError):
+    """The rows of a cluster are not those that this version writes."""
 
 
 def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
@@ -29,10 +44,9 @@ def rows_of_state(state: MonitorState) -> dict[str, bytes]:
     image = state.image
     everything = ClusterDelta(
         nodes=image.nodes.nodes,
-        answers=image.answers.nodes,
-        pending=image.resync.nodes.nodes if image.resync else {},
-        znodes=image.znodes.nodes,
-        reading=image.reading.nodes.nodes if image.reading else {},
+        log=LogDelta(image.log.resync_nodes.nodes),
+        zookeeper=ZookeeperDelta(image.zookeeper.nodes.nodes, image.zookeeper.resync_nodes.nodes),
+        answers=AnswersDelta(image.answers.nodes.nodes),
     )
     rows = _rows(MonitorState.of(image.cluster), state, everything, state.firing)
     return {key: value for key, value in rows if value is not None}
@@ -45,26 +59,50 @@ def _rows(
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
-    times = rows_of_times(before.times, after.times, affected, after.image.cluster)
+    times = rows_of_timers(before.times, after.times, affected, after.image.cluster)
     return [*alerts, *times, *rows_of_change(before.image, after.image, delta)]
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:
-    """The states of all clusters that have rows."""
+    """The states of all clusters that have rows.
+
+    Raises:
+        StateRowError: A row has an unknown name or shape.
+    """
     by_cluster: dict[ClusterId, dict[str, bytes]] = {}
     for key, value in rows:
         cluster, name = cluster_of(key)
         by_cluster.setdefault(cluster, {})[name] = value
-    return {cluster: _state(cluster, cluster_rows) for cluster, cluster_rows in by_cluster.items()}
+    states: dict[ClusterId, MonitorState] = {}
+    for cluster, cluster_rows in by_cluster.items():
+        with restoring(cluster):
+            states[cluster] = _state(cluster, cluster_rows)
+    return states
+
+
+@contextmanager
+def restoring(cluster: ClusterId) -> Iterator[None]:
+    """Decodes rows of a cluster: raises any error of theirs as a `StateRowError`."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StateRowError(
+            f"cluster {cluster}: its state cannot be restored from its rows ({reason}); "
+            "another version of featurewatch may have written them"
+        ) from error
 
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
     firing: dict[Subject, tuple[Alert, ...]] = {}
     for name, value in rows.items():
-        if name.startswith("alerts/"):
+        family = name.partition("/")[0]
+        if family == "alerts":
             subject, alerts = orjson.loads(value)
             firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
-    return MonitorState(image_of_rows(cluster, rows), Map(firing), times_of_rows(rows))
+        elif family not in IMAGE_ROWS and family != TIMERS:
+            raise KeyError(name)
+    return MonitorState(image_of_rows(cluster, rows), Map(firing), timers_of_rows(rows))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:

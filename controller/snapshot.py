@@ -45,12 +45,14 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         revision=image.features.revision,
         provenance=provenance_fields(image.features.provenance),
         ready=image.ready,
-        leader_id=image.quorum.leader_id,
-        leader_epoch=image.quorum.leader_epoch,
+        leader_id=image.log.quorum.leader_id,
+        leader_epoch=image.log.quorum.leader_epoch,
         finalized=finalized,
         classes=classes,
         incompatible=incompatible,
-        sources={name: str(status.state) for name, status in sorted(image.sources.items())},
+        sources={
+            name: str(status.state) for name, status in sorted(image.sources.statuses.items())
+        },
         digest=sha256(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         at_ms=at_ms,
         authority=str(image.authority),

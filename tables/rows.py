@@ -11,14 +11,15 @@ row, and ten thousand nodes are restored in a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.tables.image.answers import AnswersImage
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
 from featurewatch.tables.image.log import Resync
-from featurewatch.tables.image.nodes import NO_NODES, Node, NodesImage
+from featurewatch.tables.image.nodes import Node, NodeChanges, NodesImage
 from featurewatch.tables.image.zookeeper import ZnodeResync
 
 PAGE: Final = 16
@@ -30,14 +31,33 @@ Row = tuple[str, bytes | None]
 AnyResync = Resync | ZnodeResync | None
 """A resync of the log or of ZooKeeper (None: none goes on)."""
 
-_NodesGetter = Callable[[ClusterImage], NodesImage | None]
-_FAMILIES: Final[Mapping[str, _NodesGetter]] = {
-    "nodes": lambda image: image.nodes,
-    "answers": lambda image: image.answers,
-    "pending": lambda image: None if image.resync is None else image.resync.nodes,
-    "znodes": lambda image: image.znodes,
-    "reading": lambda image: None if image.reading is None else image.reading.nodes,
+
+class _Family(NamedTuple):
+    """A family of rows of nodes: its nodes, what changed in them, and the resync they belong to."""
+
+    nodes: Callable[[ClusterImage], NodesImage]
+    changes: Callable[[ClusterDelta], NodeChanges]
+    resync: Callable[[ClusterImage], AnyResync] = lambda _image: None
+
+
+_FAMILIES: Final[Mapping[str, _Family]] = {
+    "nodes": _Family(lambda image: image.nodes, lambda delta: delta.nodes),
+    "answers": _Family(lambda image: image.answers.nodes, lambda delta: delta.answers.nodes),
+    "resync": _Family(
+        lambda image: image.log.resync_nodes,
+        lambda delta: delta.log.resync_nodes,
+        lambda image: image.log.resync,
+    ),
+    "znodes": _Family(lambda image: image.zookeeper.nodes, lambda delta: delta.zookeeper.nodes),
+    "znode_resync": _Family(
+        lambda image: image.zookeeper.resync_nodes,
+        lambda delta: delta.zookeeper.resync_nodes,
+        lambda image: image.zookeeper.resync,
+    ),
 }
+
+IMAGE_ROWS: Final = frozenset({"cluster", *_FAMILIES})
+"""The families of rows that an image has."""
 
 
 def row_key(cluster: ClusterId, name: str) -> str:
@@ -66,20 +86,14 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
     """
     if after is before:
         return []
-    changed_keys = {
-        "nodes": delta.nodes,
-        "answers": delta.answers,
-        "pending": delta.pending,
-        "znodes": delta.znodes,
-        "reading": delta.reading,
-    }
     rows: list[Row] = []
-    for family, keys in changed_keys.items():
-        if keys:
-            rows.extend(_pages(after, family, _FAMILIES[family](after), keys))
+    for name, family in _FAMILIES.items():
+        if keys := family.changes(delta):
+            rows.extend(_pages(after, name, family, keys))
     rows.append((row_key(after.cluster, "cluster"), orjson.dumps(after.to_row())))
-    rows.extend(_void_pages(after, "pending", before.resync, after.resync, delta.pending))
-    rows.extend(_void_pages(after, "reading", before.reading, after.reading, delta.reading))
+    for name, family in _FAMILIES.items():
+        if old := family.resync(before):
+            rows.extend(_void_pages(after, name, family, old, family.changes(delta)))
     return rows
 
 
@@ -90,8 +104,8 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
     """
     cluster_row = orjson.loads(rows["cluster"]) if "cluster" in rows else None
     resyncs = {
-        "pending": cluster_row and cluster_row["resync"],
-        "reading": cluster_row and cluster_row.get("reading"),
+        "resync": cluster_row and cluster_row["log"]["resync"],
+        "znode_resync": cluster_row and cluster_row["zookeeper"]["resync"],
     }
     serials = {family: resync["serial"] for family, resync in resyncs.items() if resync}
     nodes: dict[str, list[Node]] = {family: [] for family in _FAMILIES}
@@ -104,35 +118,39 @@ def image_of_rows(cluster: ClusterId, rows: Mapping[str, bytes]) -> ClusterImage
                 nodes[family].extend(Node.from_row(role, member) for member in members)
     images = {family: NodesImage.of(members) for family, members in nodes.items()}
     if cluster_row is None:
-        return ClusterImage(cluster, nodes=images["nodes"], answers=images["answers"])
+        answers = AnswersImage(images["answers"])
+        return ClusterImage(cluster, nodes=images["nodes"], answers=answers)
     return ClusterImage.from_row(cluster, cluster_row, images)
 
 
 def _void_pages(
-    after: ClusterImage, family: str, old: AnyResync, new: AnyResync, written: Iterable[NodeKey]
+    after: ClusterImage,
+    name: str,
+    family: _Family,
+    old: Resync | ZnodeResync,
+    written: Iterable[NodeKey],
 ) -> Iterator[Row]:
     """Deletes the pages of a resync that ended or was replaced by another one."""
-    if old is None or (new is not None and new.serial == old.serial):
+    if _serial(after, family) == old.serial:
         return
     rewritten = {(key.role, key.node_id // PAGE) for key in written}
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in old.nodes.nodes):
         if (role, page) not in rewritten:
-            yield row_key(after.cluster, f"{family}/{role}/{page}"), None
+            yield row_key(after.cluster, f"{name}/{role}/{page}"), None
 
 
 def _pages(
-    image: ClusterImage, family: str, nodes: NodesImage | None, keys: Iterable[NodeKey]
+    image: ClusterImage, name: str, family: _Family, keys: Iterable[NodeKey]
 ) -> Iterator[Row]:
-    members = NO_NODES if nodes is None else nodes
+    members = family.nodes(image)
     for role, page in dict.fromkeys((key.role, key.node_id // PAGE) for key in keys):
         page_nodes = [members.get(key) for key in keys_of_page(role, page)]
         node_rows = [node.to_row() for node in page_nodes if node is not None]
-        key = row_key(image.cluster, f"{family}/{role}/{page}")
+        key = row_key(image.cluster, f"{name}/{role}/{page}")
         yield key, orjson.dumps((_serial(image, family), node_rows)) if node_rows else None
 
 
-def _serial(image: ClusterImage, family: str) -> int | None:
+def _serial(image: ClusterImage, family: _Family) -> int | None:
     """The serial number of the resync that a family of rows belongs to (None: to no resync)."""
-    resyncs: Mapping[str, AnyResync] = {"pending": image.resync, "reading": image.reading}
-    resync = resyncs.get(family)
+    resync = family.resync(image)
     return None if resync is None else resync.serial

@@ -65,4 +65,5 @@ def partitions_of(draw: st.DrawFn, total: int) -> list[int]:
 
 def plain_nodes(image: ClusterImage) -> dict[Any, Any]:
     """The nodes of an image without their provenance."""
-    return {key: node._replace(provenance=image.log) for key, node in image.nodes.nodes.items()}
+    provenance = image.log.provenance
+    return {key: node._replace(provenance=provenance) for key, node in image.nodes.nodes.items()}

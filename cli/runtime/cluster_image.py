@@ -105,8 +105,8 @@ class _FoldingSink:
         if isinstance(event, DeadLetter):
             return  # the source's report has it
         source = _SOURCES[topic.short_name]
-        before = self.image.sources.get(source)
-        behind = not self.image.ready or source not in self.image.caught_up
+        before = self.image.sources.statuses.get(source)
+        behind = not self.image.ready or source not in self.image.sources.caught_up
         self.image, _ = fold(self.image, event)
         if behind and not (isinstance(event, SourceStatus) and before and _same(before, event)):
             self._progress_s = asyncio.get_running_loop().time()
@@ -132,10 +132,10 @@ class _FoldingSink:
     def _over(self, names: frozenset[str]) -> bool:
         stalled = {
             source
-            for source, status in self.image.sources.items()
+            for source, status in self.image.sources.statuses.items()
             if status.state is SourceState.STALLED
         }
-        done = names <= stalled | self.image.caught_up
+        done = names <= stalled | self.image.sources.caught_up
         return done and (self.image.ready or bool(stalled))
 
 

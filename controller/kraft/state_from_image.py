@@ -26,9 +26,9 @@ def active_controller_id(image: ClusterImage) -> NodeId:
     The log decides; if it names none (after a snapshot, or if it is not followed), the nodes'
     responses do.
     """
-    status = image.sources.get(Authority.ANSWERS)
-    if image.quorum.leader_id >= 0 or status is None:
-        return NodeId(image.quorum.leader_id)
+    status = image.sources.statuses.get(Authority.ANSWERS)
+    if image.log.quorum.leader_id >= 0 or status is None:
+        return NodeId(image.log.quorum.leader_id)
     return NodeId(status.leader_id)
 
 
@@ -52,7 +52,8 @@ def controller_state(image: ClusterImage, local: SupportedRanges | None = None) 
     levels = dict(image.features.levels)
     kraft = levels.pop(KRAFT_VERSION, KRAFT_VERSION_0)
     supported = {node.key.node_id: node.capabilities.ranges for node in controllers}
-    not_reporting = voters_not_reporting(image.quorum.voters, supported, FeatureLevel(kraft + 1))
+    voters = image.log.quorum.voters
+    not_reporting = voters_not_reporting(voters, supported, FeatureLevel(kraft + 1))
     return ControllerState(
         id=active,
         local=local,
@@ -61,11 +62,11 @@ def controller_state(image: ClusterImage, local: SupportedRanges | None = None) 
         controllers=tuple(
             RegisteredController(node.key.node_id, node.capabilities.ranges) for node in controllers
         ),
-        quorum=image.quorum.voters if kraft == KRAFT_VERSION_0 else (),
+        quorum=voters if kraft == KRAFT_VERSION_0 else (),
         cluster=image.cluster,
         kraft_version=kraft,
         voters_support_kraft=not not_reporting,
-        migration=ZkMigrationState(image.migration),
+        migration=ZkMigrationState(image.log.migration),
     )
 
 

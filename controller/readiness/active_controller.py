@@ -34,7 +34,7 @@ def active_controller(image: ClusterImage) -> ActiveController:
     leader = active_controller_id(image)
     for nodes, role in (
         (image.nodes, Role.CONTROLLER),
-        (image.answers, Role.CONTROLLER),
+        (image.answers.nodes, Role.CONTROLLER),
         (image.nodes, Role.BROKER),
     ):
         node = nodes.get(NodeKey(role, leader))

@@ -88,11 +88,11 @@ def ghosts_of(context: ReadinessContext) -> tuple[NodeKey, ...]:
 
 def _nonvoters(image: ClusterImage) -> Iterator[NodeKey]:
     """Registered controllers that are not voters and do not respond to ApiVersions."""
-    voters = {*image.quorum.voters}
+    voters = {*image.log.quorum.voters}
     for key, ids in image.nodes.classes.items():
         if key.role is Role.CONTROLLER and voters:
             for node_id in ids:
-                answer = image.answers.get(NodeKey(Role.CONTROLLER, node_id))
+                answer = image.answers.nodes.get(NodeKey(Role.CONTROLLER, node_id))
                 if node_id not in voters and (answer is None or answer.silent):
                     yield NodeKey(Role.CONTROLLER, node_id)
 
@@ -131,11 +131,11 @@ def _class_blockers(
     remedies = {
         condition: _remedy(key.role, condition, levels, releases) for condition in NodeCondition
     }
-    offline = context.times.offline
+    offline, voters = context.times.offline, context.image.log.quorum.voters
     for node in context.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
         # A voter must come back for good, however long it was away.
-        is_voter = key.role is Role.CONTROLLER and node.key.node_id in context.image.quorum.voters
+        is_voter = key.role is Role.CONTROLLER and node.key.node_id in voters
         remedy = remedies[
             NodeCondition.RUNNING if is_voter and condition is NodeCondition.GHOST else condition
         ]
@@ -183,10 +183,10 @@ def _condition(node: Node, *, ghost: bool) -> NodeCondition:
 def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
     """Voters that have not registered; their ranges come from ApiVersions, if it is polled."""
     image = context.image
-    for voter in image.quorum.voters:
+    for voter in image.log.quorum.voters:
         key = NodeKey(Role.CONTROLLER, NodeId(voter))
         node = image.nodes.get(key) if controllers_register(image) else None
-        answer = image.answers.get(key)
+        answer = image.answers.nodes.get(key)
         if node is not None or image.authority is not Authority.LOG:
             continue
         levels = () if answer is None else incompatibilities(answer.capabilities, context.target)

@@ -43,7 +43,7 @@ def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
 
 
 def _level_divergences(image: ClusterImage) -> Iterator[NodeDivergence]:
-    for feature, views in sorted(image.disagreements.items()):
+    for feature, views in sorted(image.answers.disagreements.items()):
         level = image.features.levels.get(feature, 0)
         for view in views if len(views) > 1 else ():
             for name in view.nodes if view.level != level else ():
@@ -53,7 +53,7 @@ def _level_divergences(image: ClusterImage) -> Iterator[NodeDivergence]:
 
 
 def _answer_divergences(image: ClusterImage, now_ms: int) -> Iterator[NodeDivergence]:
-    for answer in sorted(image.answers.nodes.values(), key=lambda node: node.key):
+    for answer in sorted(image.answers.nodes.nodes.values(), key=lambda node: node.key):
         for what in _differences(image, answer, now_ms):
             yield NodeDivergence(answer.key.role, answer.key.node_id, what)
 
@@ -86,7 +86,7 @@ def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdic
     lower epoch is inconclusive for the first 30 seconds after the change, since the last response
     may be older.
     """
-    answer = image.answers.get(key)
+    answer = image.answers.nodes.get(key)
     provenance = answer and answer.provenance
     if answer is None or answer.silent or not isinstance(provenance, AnswerProvenance):
         return Verdict.UNKNOWN

@@ -66,7 +66,7 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     doubts = []
     if not image.ready:
         doubts.append("Not all of the cluster has been read yet: its source has not caught up.")
-    status = image.sources.get(str(image.authority))
+    status = image.sources.statuses.get(str(image.authority))
     if status is not None and status.state in (SourceState.STALLED, SourceState.SILENT):
         doubts.append(f"What is known may be old, the source is {status.state}: {status.detail}")
     elif status is not None and now_ms - status.seen_ms > STALE_AFTER_MS:
@@ -76,12 +76,12 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
         )
     if status is not None and image.authority is Authority.ANSWERS and status.detail:
         doubts.append(f"By the nodes' own word: {status.detail}.")
-    answers_status = image.sources.get(Authority.ANSWERS)
+    answers_status = image.sources.statuses.get(Authority.ANSWERS)
     if answers_status not in (None, status) and answers_status.state is SourceState.STALLED:
         doubts.append(f"The nodes could not be asked: {answers_status.detail}.")
-    if image.gap:
-        doubts.append(f"A part of the metadata log was missed: {image.gap}.")
-    for kind, records in sorted(image.unreadable.items()):
+    if image.log.gap:
+        doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
+    for kind, records in sorted(image.sources.unreadable.items()):
         doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
     return doubts
 
@@ -109,7 +109,7 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
     level, current = (
         levels.get(KRAFT_VERSION, off) for levels in (context.target, image.features.levels)
     )
-    voters = image.quorum.voters
+    voters = image.log.quorum.voters
     if level <= current or not rules_of(active_controller(image).release.name).raft_decides:
         return []
     registered = {voter: image.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
@@ -129,11 +129,11 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
             f"start {_controllers(outdated)} on that."
         )
         return [(Verdict.NO, text)] if outdated else []  # the others are blockers
-    answers = {voter: image.answers.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
+    answers = {voter: image.answers.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
     silent = [voter for voter, answer in answers.items() if answer is None or answer.silent]
     if not silent or len(voters) == 1:
         return []
-    if Authority.ANSWERS in image.caught_up:
+    if Authority.ANSWERS in image.sources.caught_up:
         text = (
             f"Every voter tells each new leader whether it supports {KRAFT_VERSION} {level}, and "
             f"{_controllers(silent)} does not answer: if it has not told, the leader refuses."

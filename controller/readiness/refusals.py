@@ -50,7 +50,7 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     if image.authority is not Authority.LOG:
         return None
     # Reads the maps directly: this runs for each node that an event touches.
-    node, answer = image.nodes.nodes.get(key), image.answers.nodes.get(key)
+    node, answer = image.nodes.nodes.get(key), image.answers.nodes.nodes.get(key)
     advertised = node if answer is None or answer.silent else answer
     if advertised is None or advertised.migrating or (node is not None and node.migrating):
         return None

@@ -15,11 +15,11 @@ from featurewatch.controller.readiness.upgrade_state import UpgradeState
 from featurewatch.streams.types import ClusterId, FeatureName, NodeKey, Role
 from featurewatch.tables.rows import PAGE, Row, keys_of_page, row_key
 
-_STATES: Final = "times"
-_PAGES: Final = "times/"
+TIMERS: Final = "timers"
+"""The family of these rows; its own name is the row of the states."""
 
 
-def rows_of_times(
+def rows_of_timers(
     before: StateTimers, after: StateTimers, touched: Iterable[NodeKey], cluster: ClusterId
 ) -> Iterator[Row]:
     """The rows that changed; ``touched`` are the nodes whose timers may have changed.
@@ -35,21 +35,21 @@ def rows_of_times(
         offline, refused, keys = after.offline, after.refused, keys_of_page(role, page)
         entries = [(key.node_id, offline.get(key), refused.get(key)) for key in keys]
         nonempty = [entry for entry in entries if entry[1] is not None or entry[2] is not None]
-        key = row_key(cluster, f"{_PAGES}{role}/{page}")
+        key = row_key(cluster, f"{TIMERS}/{role}/{page}")
         yield key, orjson.dumps(nonempty) if nonempty else None
     if after.states is not before.states:
         states = {name: list(since) for name, since in sorted(after.states.items())}
-        yield row_key(cluster, _STATES), orjson.dumps(states)
+        yield row_key(cluster, TIMERS), orjson.dumps(states)
 
 
-def times_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
+def timers_of_rows(rows: Mapping[str, bytes]) -> StateTimers:
     """The timers in rows, given by row name."""
     states, offline, refused = {}, {}, {}
     for name, value in rows.items():
-        if name == _STATES:
+        if name == TIMERS:
             for feature, (state, at_ms) in orjson.loads(value).items():
                 states[FeatureName(feature)] = StateSince(UpgradeState(state), at_ms)
-        elif name.startswith(_PAGES):
+        elif name.startswith(f"{TIMERS}/"):
             role = Role(name.split("/")[1])
             for node_id, offline_ms, refused_ms in orjson.loads(value):
                 key = NodeKey(role, node_id)

@@ -149,12 +149,12 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
         return False
     if image.authority is not Authority.LOG:
         return node.silent
-    answer = image.answers.nodes.get(key)
+    answer = image.answers.nodes.nodes.get(key)
     if answer is not None:
         return answer.silent and (node.fenced or key.role is Role.CONTROLLER)
     if key.role is Role.BROKER:
         return node.fenced
-    voters = image.quorum.voters
+    voters = image.log.quorum.voters
     return bool(voters) and key.node_id not in voters
 
 
@@ -208,14 +208,14 @@ def affected_beyond_delta(
     times: StateTimers, before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> Iterable[NodeKey]:
     """The `affected_nodes` beyond the delta's own nodes: mostly none."""
-    keys: dict[NodeKey, None] = dict.fromkeys(delta.answers)
+    keys: dict[NodeKey, None] = dict.fromkeys(delta.answers.nodes)
     if not times.states or before.authority is not after.authority:
-        keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes))
-    if before.quorum.voters != after.quorum.voters:
+        keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes.nodes))
+    if before.log.quorum.voters != after.log.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:
         # Ranges decide whether a node would be refused, so one node of each class is checked.
-        for nodes in (after.nodes, after.answers):
+        for nodes in (after.nodes, after.answers.nodes):
             for key, ids in nodes.classes.items():
                 first = NodeKey(key.role, next(iter(ids)))
                 if is_restart_refused(after, first) or is_restart_refused(before, first):

@@ -39,7 +39,7 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 def _disagreement(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     feature = FeatureName(str(subject.key))
-    views = context.image.disagreements.get(feature, ())
+    views = context.image.answers.disagreements.get(feature, ())
     if len(views) > 1:
         details = "; ".join(
             f"{level_name(feature, view.level)} by {', '.join(view.nodes)}" for view in views

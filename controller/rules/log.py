@@ -9,20 +9,20 @@ from featurewatch.streams.outputs import Severity
 
 def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    image = context.image
-    if image.log.offset < image.log_high:
+    log = context.image.log
+    if log.provenance.offset < log.max_offset:
         # The current offset is left out: it changes with every record that is read again, and each
         # change would be another alert.
         summary = (
-            f"The metadata log went backwards: offset {image.log_high} had been committed and is "
+            f"The metadata log went backwards: offset {log.max_offset} had been committed and is "
             "gone. Find out which controller came back without its data before anything is changed."
         )
-        yield Finding(summary, Severity.CRITICAL, {"was": image.log_high})
+        yield Finding(summary, Severity.CRITICAL, {"was": log.max_offset})
 
 
 def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
-    reason = context.image.gap
+    reason = context.image.log.gap
     if reason:
         summary = f"A part of the metadata log was missed: {reason}."
         yield Finding(summary, Severity.WARNING, {"reason": reason})

@@ -58,7 +58,7 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         brokers = f"at least {evidence['missing']} brokers"
     waits = (
         "and the migration waits for that"
-        if context.image.migration == PRE_MIGRATION
+        if context.image.log.migration == PRE_MIGRATION
         else "and they send it no metadata"
     )
     summary = (

@@ -13,13 +13,13 @@ from featurewatch.controller.rules.rule import (
 )
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.log import LOST
+from featurewatch.tables.image.sources import LOST
 
 _FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    status = context.image.sources.get(str(subject.key))
+    status = context.image.sources.statuses.get(str(subject.key))
     if status is not None and status.state in _FAILED_STATES:
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
@@ -39,7 +39,7 @@ SOURCE_RULES: Final = (
 
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    records = context.image.unreadable.get(str(subject.key))
+    records = context.image.sources.unreadable.get(str(subject.key))
     if records is not None and subject.key != LOST:
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
@@ -53,7 +53,7 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    records = context.image.unreadable.get(LOST)
+    records = context.image.sources.unreadable.get(LOST)
     if records is not None and subject.key == LOST:
         summary = (
             f"the bus lost messages of this cluster before they were read: {records.reason} (at "

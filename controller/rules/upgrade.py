@@ -149,7 +149,7 @@ def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _controller_is(context: RuleContext, key: NodeKey) -> str:
-    answer = context.image.answers.get(key)
+    answer = context.image.answers.nodes.get(key)
     return "does not answer" if answer is not None and answer.silent else "is no voter"
 
 

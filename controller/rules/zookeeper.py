@@ -77,15 +77,15 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """Only if that removed levels: features that were never on are normal in old clusters."""
     zookeeper = context.image.zookeeper
-    znode, erased = zookeeper.disabled, zookeeper.erased
-    if znode is not None and erased and znode.path == subject.key:
-        levels = ", ".join(f"{name} {level}" for name, level in sorted(erased.items()))
+    znode, deleted = zookeeper.disabled, zookeeper.deleted
+    if znode is not None and deleted and znode.path == subject.key:
+        levels = ", ".join(f"{name} {level}" for name, level in sorted(deleted.items()))
         summary = (
             f"{znode.path} was disabled, which removed {levels}: some controller runs with "
             "inter.broker.protocol.version below 2.7. Raise it, and finalize the levels again; "
             "they do not come back by themselves."
         )
-        yield Finding(summary, Severity.WARNING, {"erased": dict(sorted(erased.items()))})
+        yield Finding(summary, Severity.WARNING, {"erased": dict(sorted(deleted.items()))})
 
 
 ZNODE_RULES: Final = (

@@ -17,7 +17,7 @@ from featurewatch.controller.readiness import ReadinessReport, assess_readiness
 from featurewatch.pipeline.fold.intervals import HistoryRow
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
-STANDING: Final = "standing"
+READINESS: Final = "readiness"
 """The kind of the rows that this module emits."""
 
 ROW: Final = "days"
@@ -84,13 +84,13 @@ def flush_today(days: CurrentDay, image: ClusterImage) -> tuple[CurrentDay, list
 def _parts(image: ClusterImage) -> tuple[Any, ...]:
     """The inputs of a verdict. Large parts are compared by identity: unchanged ones are the same
     objects."""
-    status = image.sources.get(str(image.authority))
+    status = image.sources.statuses.get(str(image.authority))
     return (
-        *(image.authority, image.ready, image.gap, image.migration, image.quorum),
+        *(image.authority, image.ready, image.log.gap, image.log.migration, image.log.quorum),
         in_progress(image),
         status and (status.state, status.detail),
-        *(id(image.features.levels), id(image.nodes), id(image.answers), id(image.znodes)),
-        id(image.unreadable),
+        *(id(image.features.levels), id(image.nodes), id(image.answers.nodes)),
+        *(id(image.zookeeper.nodes), id(image.sources.unreadable)),
     )
 
 
@@ -107,7 +107,7 @@ def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
     for release in releases().values():
         id_ = f"{image.cluster}/readiness/{day_name}/{release.name}"
         yield HistoryRow(
-            STANDING, id_, _fields(day_name, release, assess_readiness(image, release))
+            READINESS, id_, _fields(day_name, release, assess_readiness(image, release))
         )
 
 

@@ -41,8 +41,8 @@ def interval_rows(past: OpenIntervals) -> Iterator[tuple[str, bytes]]:
         "before": rolls.before and _roll_fields(rolls.before),
         "lowered": rolls.lowered,
         "last": [(key, _fields(capabilities)) for key, capabilities in rolls.last.items()],
-        "unsaid": past.dirty,
-        "words": past.row_count,
+        "dirty": past.dirty,
+        "row_count": past.row_count,
     }
     yield _ROLLS, _dumps(content)
 
@@ -77,7 +77,7 @@ def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
         lowered=_levels(content["lowered"]),
         last=last,
     )
-    return OpenIntervals(Map(nodes), Map(excluded), rolls, content["unsaid"], content["words"])
+    return OpenIntervals(Map(nodes), Map(excluded), rolls, content["dirty"], content["row_count"])
 
 
 def _exclusion(fields: list[Any]) -> Exclusion:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from featurewatch.controller.input_messages import InputMessage, process
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.controller.rows import rows_of_state, states_of_rows
+from featurewatch.controller.rows import restoring, rows_of_state, states_of_rows
 from featurewatch.pipeline.fold import daily_readiness
 from featurewatch.pipeline.fold.daily_readiness import NO_DAYS, CurrentDay
 from featurewatch.pipeline.fold.interval_rows import PREFIX, interval_rows, intervals_of_rows
@@ -56,7 +56,11 @@ class FoldState:
 
 
 def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
-    """Decodes the state of a cluster from its rows; without rows, that of an unknown cluster."""
+    """Decodes the state of a cluster from its rows; without rows, that of an unknown cluster.
+
+    Raises:
+        StateRowError: A row has an unknown name or shape.
+    """
     name = ClusterId(cluster)
     monitor_rows, interval_values, days = {}, {}, None
     for key, value in rows.items():
@@ -68,8 +72,9 @@ def restore_state(cluster: str, rows: dict[str, bytes]) -> FoldState:
         else:
             monitor_rows[key] = value
     monitor = states_of_rows(monitor_rows.items()).get(name) or MonitorState.of(name)
-    past = intervals_of_rows(interval_values)
-    return FoldState(monitor, past, daily_readiness.days_of_row(days))
+    with restoring(name):
+        past = intervals_of_rows(interval_values)
+        return FoldState(monitor, past, daily_readiness.days_of_row(days))
 
 
 def state_rows(state: FoldState) -> dict[str, bytes]:

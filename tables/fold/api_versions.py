@@ -6,6 +6,7 @@ from immutables import Map
 
 from featurewatch.streams.events import Disagreement, NodeAnswer, NodeSilent
 from featurewatch.streams.types import NodeKey, Role
+from featurewatch.tables.image.answers import AnswersDelta
 from featurewatch.tables.image.cluster import (
     NOTHING,
     SKIPPED,
@@ -14,7 +15,7 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import FeaturesImage, level_changes
-from featurewatch.tables.image.nodes import Node, intern_capabilities
+from featurewatch.tables.image.nodes import Node, NodeChanges, intern_capabilities
 from featurewatch.tables.image.provenance import AnswerProvenance
 
 Folded = tuple[ClusterImage, ClusterDelta]
@@ -27,17 +28,14 @@ def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
     been ahead.
     """
     node = _node(event)
-    before = image.answers.get(node.key) or image.nodes.get(node.key)
+    before = image.answers.nodes.get(node.key) or image.nodes.get(node.key)
     if before is not None and _seen_ms(before) == event.seen_ms:
         # Applied before; but after a crash perhaps only the node was persisted, and not the levels.
         node = before
     if _has_higher_authority(image):
         if node is before:
             return image, SKIPPED
-        changes = {node.key: node}
-        return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
-            answers=changes
-        )
+        return _with_answers(image, {node.key: node})
     features = _with_levels(image, event)
     if node is before and features is image.features and image.authority is Authority.ANSWERS:
         return image, SKIPPED
@@ -55,26 +53,29 @@ def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
     """Applies that a node does not respond, or is no longer listed."""
     key = NodeKey(event.role, event.node_id)
     is_answer = _has_higher_authority(image)
-    before = (image.answers if is_answer else image.nodes).get(key)
+    before = (image.answers.nodes if is_answer else image.nodes).get(key)
     if before is None or (before.silent and not event.gone):
         return image, SKIPPED
     changes = {key: None if event.gone else before._replace(silent=True)}
     if is_answer:
-        return replace(image, answers=image.answers.with_changes(changes)), ClusterDelta(
-            answers=changes
-        )
+        return _with_answers(image, changes)
     return replace(image, nodes=image.nodes.with_changes(changes)), ClusterDelta(nodes=changes)
 
 
 def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     """Applies that nodes report different levels of a feature, or agree again."""
+    disagreements = image.answers.disagreements
     if len(event.views) < 2:
-        disagreements = image.disagreements
         if event.feature in disagreements:
             disagreements = disagreements.delete(event.feature)
     else:
-        disagreements = image.disagreements.set(event.feature, event.views)
-    return replace(image, disagreements=disagreements), NOTHING
+        disagreements = disagreements.set(event.feature, event.views)
+    return replace(image, answers=replace(image.answers, disagreements=disagreements)), NOTHING
+
+
+def _with_answers(image: ClusterImage, changes: NodeChanges) -> Folded:
+    answers = replace(image.answers, nodes=image.answers.nodes.with_changes(changes))
+    return replace(image, answers=answers), ClusterDelta(answers=AnswersDelta(changes))
 
 
 def _has_higher_authority(image: ClusterImage) -> bool:

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import assert_never
 
-from immutables import Map
-
 from featurewatch.streams.events import (
     Disagreement,
     Event,
@@ -18,7 +16,6 @@ from featurewatch.streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.types import NodeKey, Role
 from featurewatch.tables.fold.api_versions import (
     fold_disagreement,
     fold_node_answer,
@@ -26,6 +23,7 @@ from featurewatch.tables.fold.api_versions import (
 )
 from featurewatch.tables.fold.log import end_resync, fold_chunk, fold_commit, fold_gap
 from featurewatch.tables.fold.znodes import fold_znode, fold_znode_snapshot
+from featurewatch.tables.image.answers import NO_ANSWERS, AnswersDelta
 from featurewatch.tables.image.cluster import (
     NOTHING,
     SKIPPED,
@@ -33,9 +31,8 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.log import LOST, count_unreadable
-from featurewatch.tables.image.nodes import NO_NODES, Node
-from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER
+from featurewatch.tables.image.sources import LOST, count_unreadable
+from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZookeeperDelta
 
 
 def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]:
@@ -48,12 +45,13 @@ def fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta]
     after, delta = _fold(image, event)
     if image.authority is Authority.ANSWERS and after.authority is not Authority.ANSWERS:
         # The responses of the nodes stay in the image, beside the registrations.
-        after = replace(after, answers=image.nodes)
-        delta = replace(delta, answers=image.nodes.nodes)
+        after = replace(after, answers=replace(after.answers, nodes=image.nodes))
+        delta = replace(delta, answers=AnswersDelta(image.nodes.nodes))
     if after.authority is not Authority.LOG:
         return after, delta
     if image.authority is Authority.ZOOKEEPER:
-        delta = replace(delta, znodes={**after.znodes.nodes, **delta.znodes})
+        brokers = {**after.zookeeper.nodes.nodes, **delta.zookeeper.nodes}
+        delta = replace(delta, zookeeper=replace(delta.zookeeper, nodes=brokers))
     return _with_unregistered(after, delta), delta
 
 
@@ -83,26 +81,22 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
 
 def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage:
     """The image of a log with ``unregistered`` updated for the brokers of the delta."""
-    if not (delta.nodes or delta.znodes) or not (image.znodes.nodes or image.unregistered):
+    zookeeper, keys = image.zookeeper, {*delta.nodes, *delta.zookeeper.nodes}
+    if not keys or not (zookeeper.nodes.nodes or zookeeper.unregistered):
         return image
-    unregistered = image.unregistered.mutate()
-    for key in {*delta.nodes, *delta.znodes}:
-        if key.role is Role.BROKER and image.is_unregistered(key):
-            unregistered[key.node_id] = None
-        elif key.role is Role.BROKER:
-            unregistered.pop(key.node_id, None)
-    return replace(image, unregistered=unregistered.finish())
+    return replace(image, zookeeper=zookeeper.with_unregistered(image.nodes, keys))
 
 
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after a message that could not be decoded; ``place`` and ``reason`` are text."""
-    unreadable = count_unreadable(image.unreadable, "MESSAGE", place, reason)
-    return replace(image, unreadable=unreadable)
+    unreadable = count_unreadable(image.sources.unreadable, "MESSAGE", place, reason)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
 def fold_lost(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after messages that the bus lost; ``place`` and ``reason`` are text."""
-    return replace(image, unreadable=count_unreadable(image.unreadable, LOST, place, reason))
+    unreadable = count_unreadable(image.sources.unreadable, LOST, place, reason)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
@@ -113,8 +107,8 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     """
     if event.state is SourceState.RETIRED:
         return _without_source(image, event.source)
-    image = image.with_source(event)
-    is_log_resync = image.resync is not None and image.resync.reads_log
+    image = replace(image, sources=image.sources.with_status(event))
+    is_log_resync = image.log.resync is not None and image.log.resync.reads_log
     is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
     is_following = event.state is SourceState.FOLLOWING and is_at_end
     if event.source == Authority.LOG and is_following and is_log_resync:
@@ -127,24 +121,15 @@ def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, Clu
 
     What the source of authority published stays, but the image is not ready any more.
     """
-    if source not in image.sources:
+    if source not in image.sources.statuses:
         return image, SKIPPED
-    after = replace(
-        image, sources=image.sources.delete(source), caught_up=image.caught_up - {source}
-    )
+    after = replace(image, sources=image.sources.without(source))
     if source == image.authority:
         return after, NOTHING
     if source == Authority.ZOOKEEPER:
-        removed: dict[NodeKey, Node | None] = dict.fromkeys(image.znodes.nodes)
-        after = replace(
-            after,
-            znodes=NO_NODES,
-            unregistered=Map(),
-            zookeeper=NO_ZOOKEEPER,
-            reading=None,
-        )
-        return after, ClusterDelta(znodes=removed)
+        zookeeper = ZookeeperDelta(dict.fromkeys(image.zookeeper.nodes.nodes))
+        return replace(after, zookeeper=NO_ZOOKEEPER), ClusterDelta(zookeeper=zookeeper)
     if source == Authority.ANSWERS:
-        removed = dict.fromkeys(image.answers.nodes)
-        return replace(after, answers=NO_NODES, disagreements=Map()), ClusterDelta(answers=removed)
+        answers = AnswersDelta(dict.fromkeys(image.answers.nodes.nodes))
+        return replace(after, answers=NO_ANSWERS), ClusterDelta(answers=answers)
     return after, NOTHING

@@ -17,14 +17,9 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import level_changes
-from featurewatch.tables.image.log import (
-    Quorum,
-    Resync,
-    Unreadable,
-    UnreadableRecords,
-    count_unreadable,
-)
+from featurewatch.tables.image.log import LogDelta, LogImage, Quorum, Resync
 from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
+from featurewatch.tables.image.sources import Unreadable, UnreadableRecords, count_unreadable
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
@@ -35,32 +30,41 @@ _APPLIED_TYPES: Final = frozenset({*REPLAYS, UNREADABLE})
 def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
     """Applies a committed batch or transaction, unless its last offset was applied before."""
     image = _under_log(image)
-    if event.last_offset <= image.log.offset:
+    if event.last_offset <= image.log.provenance.offset:
         return image, SKIPPED
     provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
-    resync = image.resync
+    resync = image.log.resync
     if resync is not None and resync.reads_log:
         resync, replay = _continue_resync(resync, event.records, provenance)
-        features, nodes, unreadable = image.features, image.nodes, image.unreadable
-        delta = ClusterDelta(pending=replay.nodes)
+        features, nodes, unreadable = image.features, image.nodes, image.sources.unreadable
+        delta = ClusterDelta(log=LogDelta(replay.nodes))
     else:
         # A resync from an unfinished snapshot is dropped: its source has restarted.
         resync = None
         replay = RecordReplay(image.nodes, provenance)
-        unreadable = _replay_all(replay, event.records, image.unreadable)
+        unreadable = _replay_all(replay, event.records, image.sources.unreadable)
         features = image.features.with_changes(replay.levels, event.last_offset, provenance)
         nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
         levels = level_changes(image.features, features)
         delta = ClusterDelta(nodes=replay.nodes, levels=levels)
-    after = image.with_commit(
-        features=features,
-        nodes=nodes,
-        log=provenance,
-        log_high=max(image.log_high, event.last_offset),
-        quorum=_quorum(image.quorum, replay, event.leader_epoch),
-        migration=image.migration if replay.migration is None else replay.migration,
-        unreadable=unreadable,
-        resync=resync,
+    # Constructors, since `dataclasses.replace` takes three times as long.
+    after = ClusterImage(
+        image.cluster,
+        image.authority,
+        features,
+        nodes,
+        LogImage(
+            provenance,
+            max(image.log.max_offset, event.last_offset),
+            _quorum(image.log.quorum, replay, event.leader_epoch),
+            image.log.migration if replay.migration is None else replay.migration,
+            image.log.gap,
+            resync,
+        ),
+        image.zookeeper,
+        image.answers,
+        image.sources.with_unreadable(unreadable),
+        image.resyncs,
     )
     return after, delta
 
@@ -72,27 +76,28 @@ def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     chunk. A chunk that does not follow the previous one is counted as unreadable.
     """
     image = _under_log(image)
-    if event.end_offset - 1 <= image.log.offset:
+    if event.end_offset - 1 <= image.log.provenance.offset:
         return image, SKIPPED
     if event.index == 0:
         image = image.start_resync(event.end_offset, event.leader_epoch)
-    resync = image.resync
+    resync = image.log.resync
     if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
         return image, SKIPPED
     provenance = LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)
     resync, replay = _continue_resync(resync, event.records, provenance)
-    after = replace(
-        image,
-        quorum=_quorum(image.quorum, replay, event.leader_epoch),
-        migration=image.migration if replay.migration is None else replay.migration,
+    log = replace(
+        image.log,
+        quorum=_quorum(image.log.quorum, replay, event.leader_epoch),
+        migration=image.log.migration if replay.migration is None else replay.migration,
         resync=replace(resync, next_index=event.index + 1),
     )
     if not event.last:
-        return after, ClusterDelta(pending=replay.nodes)
-    log_high = max(image.log_high, provenance.offset)
-    return end_resync(replace(after, log=provenance, log_high=log_high))
+        return replace(image, log=log), ClusterDelta(log=LogDelta(replay.nodes))
+    max_offset = max(log.max_offset, provenance.offset)
+    log = replace(log, provenance=provenance, max_offset=max_offset)
+    return end_resync(replace(image, log=log))
 
 
 def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
@@ -102,26 +107,27 @@ def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
     """
     image = _under_log(image)
     if event.reset:
-        return replace(image, gap=event.reason, log=NO_PROVENANCE).start_resync(), NOTHING
-    if event.to_offset <= image.log.offset:
+        log = replace(image.log, gap=event.reason, provenance=NO_PROVENANCE)
+        return replace(image, log=log).start_resync(), NOTHING
+    if event.to_offset <= image.log.provenance.offset:
         return image, SKIPPED
-    return replace(image, gap=event.reason), NOTHING
+    return replace(image, log=replace(image.log, gap=event.reason)), NOTHING
 
 
 def end_resync(image: ClusterImage) -> Folded:
     """Replaces nodes and levels by those of the resync; the delta holds the real differences."""
-    resync = image.resync
+    resync = image.log.resync
     if resync is None:
         return image, NOTHING
     levels = Map({name: level for name, level in resync.levels.items() if level > 0})
-    features = image.features.with_snapshot(levels, image.log.offset, image.log)
+    provenance = image.log.provenance
+    features = image.features.with_snapshot(levels, provenance.offset, provenance)
     after = replace(
         image,
         features=features,
         nodes=resync.nodes,
-        unreadable=resync.unreadable,
-        resync=None,
-        gap="",
+        log=replace(image.log, resync=None, gap=""),
+        sources=image.sources.with_unreadable(resync.unreadable),
     )
     delta = ClusterDelta(
         nodes=resync.nodes.difference(image.nodes),
@@ -135,11 +141,12 @@ def _under_log(image: ClusterImage) -> ClusterImage:
     """The image with the log as its authority.
 
     What ApiVersions or ZooKeeper provided stays until the log has been read to its end; the brokers
-    of ZooKeeper stay in ``znodes`` from then on.
+    of ZooKeeper stay in ``zookeeper`` from then on.
     """
     if image.authority is Authority.LOG:
         return image
-    after = replace(image, authority=Authority.LOG, znodes=image.brokers)
+    zookeeper = replace(image.zookeeper, nodes=image.brokers)
+    after = replace(image, authority=Authority.LOG, zookeeper=zookeeper)
     return after if image.authority is Authority.NONE else after.start_resync()
 
 
@@ -198,7 +205,8 @@ def _belongs(event: SnapshotChunk, resync: Resync) -> bool:
 def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
     reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
     first = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
-    return replace(image, unreadable=image.unreadable.set("SNAPSHOT", first))
+    unreadable = image.sources.unreadable.set("SNAPSHOT", first)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
 def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:

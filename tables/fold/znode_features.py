@@ -53,10 +53,10 @@ def features_from_znode(
 
 
 def max_versions(zookeeper: ZookeeperImage) -> Map[str, int]:
-    """The highest version of each features znode, updated by the znodes that are held."""
+    """The highest version of each features znode, updated by the present znodes."""
     versions = zookeeper.max_versions
     for path in FEATURES_PATHS:
-        znode = zookeeper.held.get(path)
+        znode = zookeeper.znodes.get(path)
         if znode is not None and znode.version > versions.get(path, -1):
             versions = versions.set(path, znode.version)
     return versions
@@ -69,8 +69,8 @@ def with_missed_versions(zookeeper: ZookeeperImage, resync: ZnodeResync) -> Map[
     """
     issues = resync.issues
     for path in FEATURES_PATHS:
-        before, after = zookeeper.held.get(path), resync.held.get(path)
-        if after is None or not zookeeper.reading or (before is not None and before.czxid == 0):
+        before, after = zookeeper.znodes.get(path), resync.znodes.get(path)
+        if after is None or not zookeeper.snapshot or (before is not None and before.czxid == 0):
             continue
         same_life = before is not None and before.czxid == after.czxid
         last = before.version if before is not None and same_life else -1

@@ -1,7 +1,7 @@
 """Applies the events of the topic ``featurewatch.zookeeper``.
 
 ZooKeeper is the authority from its first complete snapshot on, unless a metadata log is followed:
-then the brokers of ZooKeeper are held beside those of the log (`ClusterImage.znodes`).
+then the brokers of ZooKeeper are kept beside those of the log (`ZookeeperImage.nodes`).
 
 A change carries the transaction up to which the source has read (``zxid``), which never decreases:
 a change with a lower one was applied before. Only a complete snapshot may have a lower one, since
@@ -30,14 +30,15 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import level_changes
-from featurewatch.tables.image.log import UnreadableRecords
 from featurewatch.tables.image.nodes import Node, NodesImage, intern_capabilities
 from featurewatch.tables.image.provenance import ZnodeProvenance, znode_provenance
+from featurewatch.tables.image.sources import UnreadableRecords
 from featurewatch.tables.image.zookeeper import (
     FEATURES_PATHS,
-    HELD_PATHS,
+    ZNODE_PATHS,
     ZnodeIssue,
     ZnodeResync,
+    ZookeeperDelta,
     ZookeeperImage,
     issue_of,
 )
@@ -57,12 +58,12 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     A change before the first complete snapshot is skipped.
     """
     before = image.zookeeper
-    if not before.reading or event.zxid < before.zxid:
+    if not before.snapshot or event.zxid < before.zxid:
         return image, SKIPPED
     nodes, changes = _with_broker(image.brokers, event)
     zookeeper = replace(
         before,
-        held=_with_held(before.held, event),
+        znodes=_with_znode(before.znodes, event),
         issues=_with_issue(before.issues, event),
         zxid=event.zxid,
     )
@@ -70,7 +71,8 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     if nodes is image.brokers and zookeeper == before:
         return image, SKIPPED
     if image.authority is Authority.LOG:
-        return replace(image, znodes=nodes, zookeeper=zookeeper), ClusterDelta(znodes=changes)
+        zookeeper = replace(zookeeper, nodes=nodes)
+        return replace(image, zookeeper=zookeeper), ClusterDelta(zookeeper=ZookeeperDelta(changes))
     after = _under_zookeeper(image, nodes, zookeeper, event)
     levels = level_changes(image.features, after.features)
     return after, ClusterDelta(nodes=changes, levels=levels)
@@ -82,20 +84,23 @@ def fold_znode_snapshot(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     The next snapshot replaces one that did not end. A repeated chunk changes nothing, and a chunk
     that does not follow the previous one is counted as unreadable.
     """
-    if event.reading == image.zookeeper.reading:
+    if event.reading == image.zookeeper.snapshot:
         return image, SKIPPED
-    resync = image.reading
+    resync = image.zookeeper.resync
     if event.index == 0 and (resync is None or resync.name != event.reading):
         serial = image.resyncs + 1
         resync = ZnodeResync(serial, event.reading)
-        image = replace(image, resyncs=serial, reading=resync)
+        zookeeper = replace(image.zookeeper, resync=resync)
+        image = replace(image, resyncs=serial, zookeeper=zookeeper)
     if resync is None or resync.name != event.reading or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
         return image, SKIPPED
     resync, changes = _continue_resync(resync, image.brokers, event)
     if not event.last:
-        return replace(image, reading=resync), ClusterDelta(reading=changes)
+        zookeeper = replace(image.zookeeper, resync=resync)
+        delta = ZookeeperDelta(resync_nodes=changes)
+        return replace(image, zookeeper=zookeeper), ClusterDelta(zookeeper=delta)
     return _end_resync(image, resync, event)
 
 
@@ -103,13 +108,13 @@ def _continue_resync(
     resync: ZnodeResync, brokers: NodesImage, event: ZnodeSnapshot
 ) -> tuple[ZnodeResync, Changes]:
     changes: Changes = {}
-    held, issues = resync.held.mutate(), resync.issues.mutate()
+    znodes, issues = resync.znodes.mutate(), resync.issues.mutate()
     for znode in event.znodes:
         key = _broker_key(znode.path)
         if key is not None:
             changes[key] = _node(key, znode, brokers.get(key), event.seen_ms)
-        elif znode.path in HELD_PATHS:
-            held[znode.path] = znode
+        elif znode.path in ZNODE_PATHS:
+            znodes[znode.path] = znode
         issue = issue_of(znode, missed=0)
         if issue is not None:
             issues[znode.path] = issue
@@ -117,7 +122,7 @@ def _continue_resync(
         resync,
         next_index=event.index + 1,
         nodes=resync.nodes.with_changes(changes),
-        held=held.finish(),
+        znodes=znodes.finish(),
         issues=issues.finish(),
     )
     return after, changes
@@ -128,27 +133,28 @@ def _end_resync(image: ClusterImage, resync: ZnodeResync, event: ZnodeSnapshot) 
     before = image.zookeeper
     zookeeper = replace(
         before,
-        held=resync.held,
+        resync=None,
+        znodes=resync.znodes,
         issues=with_missed_versions(before, resync),
-        reading=resync.name,
+        snapshot=resync.name,
         zxid=event.zxid,
     )
     zookeeper = replace(zookeeper, max_versions=max_versions(zookeeper))
-    unreadable = image.unreadable
+    unreadable = image.sources.unreadable
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
-    image = replace(image, reading=None, unreadable=unreadable)
+    after = replace(image, sources=image.sources.with_unreadable(unreadable))
     if image.authority is Authority.LOG:
-        after = replace(image, znodes=resync.nodes, zookeeper=zookeeper)
-        return after, ClusterDelta(znodes=resync.nodes.difference(image.znodes))
-    after = replace(image, authority=Authority.ZOOKEEPER)
+        delta = ZookeeperDelta(resync.nodes.difference(before.nodes))
+        after = replace(after, zookeeper=replace(zookeeper, nodes=resync.nodes))
+        return after, ClusterDelta(zookeeper=delta)
+    after = replace(after, authority=Authority.ZOOKEEPER)
     after = _under_zookeeper(after, resync.nodes, zookeeper, event)
-    delta = ClusterDelta(
+    return after, ClusterDelta(
         nodes=after.nodes.difference(image.nodes),
         levels=level_changes(image.features, after.features),
         from_snapshot=True,
     )
-    return after, delta
 
 
 def _under_zookeeper(
@@ -162,10 +168,10 @@ def _under_zookeeper(
     features = features_from_znode(image.features, zookeeper, event)
     znode = zookeeper.features
     if zookeeper.disabled is not None:
-        erased = image.features.levels or zookeeper.erased
-        zookeeper = replace(zookeeper, erased=erased)
-    elif zookeeper.erased and not (znode and isinstance(znode.content, UnreadableZnode)):
-        zookeeper = replace(zookeeper, erased=Map())
+        deleted = image.features.levels or zookeeper.deleted
+        zookeeper = replace(zookeeper, deleted=deleted)
+    elif zookeeper.deleted and not (znode and isinstance(znode.content, UnreadableZnode)):
+        zookeeper = replace(zookeeper, deleted=Map())
     return replace(image, nodes=nodes, features=features, zookeeper=zookeeper)
 
 
@@ -186,15 +192,15 @@ def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Cha
     return nodes.with_changes(changes), changes
 
 
-def _with_held(held: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
-    if event.path not in HELD_PATHS:
-        return held
-    before = held.get(event.path)
+def _with_znode(znodes: Map[str, Znode], event: ZnodeChange) -> Map[str, Znode]:
+    if event.path not in ZNODE_PATHS:
+        return znodes
+    before = znodes.get(event.path)
     if event.znode is None:
-        return held if before is None else held.delete(event.path)
+        return znodes if before is None else znodes.delete(event.path)
     if before is not None and _version_key(event.znode) < _version_key(before):
-        return held
-    return held.set(event.path, event.znode)
+        return znodes
+    return znodes.set(event.path, event.znode)
 
 
 def _with_issue(issues: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, ZnodeIssue]:
@@ -245,7 +251,8 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
 def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
     reason = f"part {event.index} of reading {event.reading} does not follow the one before"
     first = UnreadableRecords(1, f"reading {event.reading}", reason)
-    return replace(image, unreadable=image.unreadable.set(OUT_OF_ORDER, first))
+    unreadable = image.sources.unreadable.set(OUT_OF_ORDER, first)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
 def _broker_key(path: str) -> NodeKey | None:

@@ -1,14 +1,19 @@
-"""The metadata log's part of an image beside levels and nodes: quorum, resync, unreadable."""
+"""The metadata log's part of an image beside levels and nodes: position, quorum, resync."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from immutables import Map
 
-from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId
-from featurewatch.tables.image.nodes import NO_NODES, NodesImage
+from featurewatch.tables.image.nodes import NO_NODES, NodeChanges, NodesImage
+from featurewatch.tables.image.provenance import (
+    NO_PROVENANCE,
+    LogProvenance,
+    provenance_to_row,
+)
+from featurewatch.tables.image.sources import Unreadable, unreadable_from_row, unreadable_to_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,48 +39,6 @@ class Quorum:
 
 
 NO_QUORUM: Final = Quorum()
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableRecords:
-    """The unreadable records of one kind: their number, and location and reason of the first."""
-
-    count: int
-    place: str
-    reason: str
-
-    def to_row(self) -> dict[str, Any]:
-        """The fields of a row."""
-        return {"count": self.count, "place": self.place, "reason": self.reason}
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The unreadable records that a row's fields hold."""
-        return cls(row["count"], row["place"], row["reason"])
-
-
-Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
-
-
-LOST: Final = "LOST"
-"""The kind of the messages that the bus lost before they were read."""
-
-
-def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
-    """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, place, shorten(reason)))
-    return unreadable.set(kind, replace(first, count=first.count + 1))
-
-
-def unreadable_to_row(unreadable: Unreadable) -> dict[str, Any]:
-    """The fields of a row, by kind."""
-    return {kind: records.to_row() for kind, records in unreadable.items()}
-
-
-def unreadable_from_row(row: Mapping[str, Any]) -> Unreadable:
-    """The unreadable records that a row's fields hold, by kind."""
-    return Map({kind: UnreadableRecords.from_row(records) for kind, records in row.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +88,62 @@ class Resync:
             nodes=nodes,
             unreadable=unreadable_from_row(row["unreadable"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LogImage:
+    """The metadata log of a cluster.
+
+    ``provenance`` is the last applied position, ``max_offset`` the highest applied offset ever:
+    they differ only after the log was truncated. ``migration`` is the log's ZkMigrationState.
+    ``gap`` is the reason of a gap that no snapshot has filled yet (empty: no gap).
+    """
+
+    provenance: LogProvenance = NO_PROVENANCE
+    max_offset: int = -1
+    quorum: Quorum = NO_QUORUM
+    migration: int = 0
+    gap: str = ""
+    resync: Resync | None = None
+
+    @property
+    def resync_nodes(self) -> NodesImage:
+        """The nodes of the resync that goes on; empty if there is none."""
+        return NO_NODES if self.resync is None else self.resync.nodes
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields in the cluster's row; the nodes of a resync have rows of their own."""
+        return {
+            "provenance": provenance_to_row(self.provenance),
+            "max_offset": self.max_offset,
+            "quorum": self.quorum.to_row(),
+            "migration": self.migration,
+            "gap": self.gap,
+            "resync": self.resync and self.resync.to_row(),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], resync_nodes: NodesImage) -> Self:
+        """The part of the image that these fields and the rows of a resync's nodes hold."""
+        resync = row["resync"]
+        return cls(
+            provenance=LogProvenance(*row["provenance"]),
+            max_offset=row["max_offset"],
+            quorum=Quorum.from_row(row["quorum"]),
+            migration=row["migration"],
+            gap=row["gap"],
+            resync=resync and Resync.from_row(resync, resync_nodes),
+        )
+
+
+NO_LOG: Final = LogImage()
+
+
+@dataclass(frozen=True, slots=True)
+class LogDelta:
+    """What an event changed in a `LogImage`, among the nodes of the resync that goes on."""
+
+    resync_nodes: NodeChanges = field(default_factory=dict)
+
+
+LOG_UNCHANGED: Final = LogDelta()

@@ -109,6 +109,10 @@ class Node(NamedTuple):
         )
 
 
+NodeChanges = Mapping[NodeKey, Node | None]
+"""Nodes that are new or changed; None: removed."""
+
+
 class CapabilityKey(NamedTuple):
     """Nodes of one role with the same supported ranges."""
 
@@ -141,7 +145,7 @@ class NodesImage:
         """The nodes of one class."""
         return (self.nodes[NodeKey(key.role, node_id)] for node_id in self.classes.get(key, ()))
 
-    def with_changes(self, changes: Mapping[NodeKey, Node | None]) -> Self:
+    def with_changes(self, changes: NodeChanges) -> Self:
         """This image with nodes set, or removed where the value is None."""
         nodes, classes = self.nodes.mutate(), self.classes
         for key, node in changes.items():

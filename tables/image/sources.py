@@ -1,15 +1,13 @@
-"""The sources' part of an image: their statuses, disagreements of nodes, applied messages."""
+"""The sources' part of an image: statuses, applied messages, unreadable records."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, Self
 
 from immutables import Map
 
-from featurewatch.streams.events import FeatureView, SourceState, SourceStatus
-from featurewatch.streams.types import FeatureName
-
-Disagreements = Map[FeatureName, tuple[FeatureView, ...]]
-"""The features for which nodes report different levels, with the views of the nodes."""
+from featurewatch.streams.codec.bounds import shorten
+from featurewatch.streams.events import SourceState, SourceStatus
 
 
 class MessagePosition(NamedTuple):
@@ -20,14 +18,132 @@ class MessagePosition(NamedTuple):
     time_ms: int
 
 
-def sources_to_row(sources: Map[str, SourceStatus]) -> list[SourceStatus]:
-    """The newest status of each source, to be encoded as JSON objects."""
-    return list(sources.values())
+@dataclass(frozen=True, slots=True)
+class UnreadableRecords:
+    """The unreadable records of one kind: their number, and location and reason of the first."""
+
+    count: int
+    place: str
+    reason: str
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields of a row."""
+        return {"count": self.count, "place": self.place, "reason": self.reason}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The unreadable records that a row's fields hold."""
+        return cls(row["count"], row["place"], row["reason"])
 
 
-def sources_from_row(row: Iterable[Mapping[str, Any]]) -> Map[str, SourceStatus]:
-    """The newest status of each source, by its name."""
-    return Map({status["source"]: _status(status) for status in row})
+Unreadable = Map[str, UnreadableRecords]
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
+
+LOST: Final = "LOST"
+"""The kind of the messages that the bus lost before they were read."""
+
+
+def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
+    """Counts one more of a kind; location and reason of the first one stay."""
+    first = unreadable.get(kind, UnreadableRecords(0, place, shorten(reason)))
+    return unreadable.set(kind, replace(first, count=first.count + 1))
+
+
+def unreadable_to_row(unreadable: Unreadable) -> dict[str, Any]:
+    """The fields of a row, by kind."""
+    return {kind: records.to_row() for kind, records in unreadable.items()}
+
+
+def unreadable_from_row(row: Mapping[str, Any]) -> Unreadable:
+    """The unreadable records that a row's fields hold, by kind."""
+    return Map({kind: UnreadableRecords.from_row(records) for kind, records in row.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesImage:
+    """The sources of a cluster, and how far their messages were applied.
+
+    ``statuses`` has the newest status of each source. ``caught_up`` are the sources that have
+    reached the end of their input and have not reported a lag since. ``read`` is the last applied
+    message of each input topic: after a crash the bus delivers some messages again.
+    """
+
+    statuses: Map[str, SourceStatus] = field(default_factory=Map)
+    caught_up: frozenset[str] = frozenset()
+    unreadable: Unreadable = field(default_factory=Map)
+    read: Map[str, MessagePosition] = field(default_factory=Map, compare=False)
+
+    def has_applied(self, delivery: MessagePosition) -> bool:
+        """Whether this message was applied before.
+
+        A topic that was deleted and recreated starts at offset 0 again, with newer messages.
+        """
+        last = self.read.get(delivery.topic)
+        if last is None:
+            return False
+        return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
+
+    def goes_back(self, delivery: MessagePosition) -> bool:
+        """Whether a message that was not applied has an offset that was.
+
+        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        """
+        last = self.read.get(delivery.topic)
+        return (
+            last is not None and delivery.offset <= last.offset and not self.has_applied(delivery)
+        )
+
+    def mark_applied(self, delivery: MessagePosition) -> Self:
+        """This image with a message marked as applied."""
+        last = self.read.get(delivery.topic)
+        if last is not None and last.time_ms > delivery.time_ms:
+            delivery = delivery._replace(time_ms=last.time_ms)
+        read = self.read.set(delivery.topic, delivery)
+        return type(self)(self.statuses, self.caught_up, self.unreadable, read)
+
+    def with_status(self, status: SourceStatus) -> Self:
+        """This image with one source's newest status."""
+        caught_up = self.caught_up
+        if status.state is SourceState.FOLLOWING:
+            caught_up = caught_up | {status.source}
+        elif status.state is SourceState.CATCHING_UP:
+            caught_up = caught_up - {status.source}
+        statuses = self.statuses.set(status.source, status)
+        return replace(self, statuses=statuses, caught_up=caught_up)
+
+    def without(self, source: str) -> Self:
+        """This image without a source that has a status."""
+        statuses, caught_up = self.statuses.delete(source), self.caught_up - {source}
+        return replace(self, statuses=statuses, caught_up=caught_up)
+
+    def with_unreadable(self, unreadable: Unreadable) -> Self:
+        """This image with these unreadable records; this very object if they are the same."""
+        if unreadable is self.unreadable:
+            return self
+        return replace(self, unreadable=unreadable)
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields in the cluster's row."""
+        return {
+            "statuses": list(self.statuses.values()),
+            "caught_up": sorted(self.caught_up),
+            "unreadable": unreadable_to_row(self.unreadable),
+            "read": {topic: (last.offset, last.time_ms) for topic, last in self.read.items()},
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The part of the image that these fields of the cluster's row hold."""
+        read = {topic: MessagePosition(topic, *last) for topic, last in row["read"].items()}
+        return cls(
+            statuses=Map({status["source"]: _status(status) for status in row["statuses"]}),
+            caught_up=frozenset(row["caught_up"]),
+            unreadable=unreadable_from_row(row["unreadable"]),
+            read=Map(read),
+        )
+
+
+NO_SOURCES: Final = SourcesImage()
 
 
 def _status(row: Mapping[str, Any]) -> SourceStatus:
@@ -43,28 +159,3 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
         detail=row["detail"],
         seen_ms=row["seen_ms"],
     )
-
-
-def disagreements_to_row(disagreements: Disagreements) -> dict[FeatureName, Any]:
-    """The views of each feature, to be encoded as JSON objects."""
-    return dict(disagreements.items())
-
-
-def disagreements_from_row(row: Mapping[FeatureName, Iterable[Mapping[str, Any]]]) -> Disagreements:
-    """The views of each feature that a row holds."""
-    return Map(
-        {
-            feature: tuple(FeatureView(view["level"], tuple(view["nodes"])) for view in views)
-            for feature, views in row.items()
-        }
-    )
-
-
-def positions_to_row(positions: Map[str, MessagePosition]) -> dict[str, tuple[int, int]]:
-    """Offset and time of the last applied message, by topic."""
-    return {topic: (last.offset, last.time_ms) for topic, last in positions.items()}
-
-
-def positions_from_row(row: Mapping[str, tuple[int, int]]) -> Map[str, MessagePosition]:
-    """The last applied message of each topic."""
-    return Map({topic: MessagePosition(topic, *last) for topic, last in row.items()})

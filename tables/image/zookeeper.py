@@ -1,13 +1,13 @@
-"""ZooKeeper's part of an image beside the brokers: single znodes, and the issues with some."""
+"""ZooKeeper's part of an image: brokers, single znodes, and the issues with some."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from immutables import Map
 
 from featurewatch.streams.codec.znode_shapes import a_znode
-from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from featurewatch.streams.znodes import (
     ControllerEpochZnode,
     ControllerZnode,
@@ -16,7 +16,7 @@ from featurewatch.streams.znodes import (
     UnreadableZnode,
     Znode,
 )
-from featurewatch.tables.image.nodes import NO_NODES, NodesImage
+from featurewatch.tables.image.nodes import NO_NODES, NodeChanges, NodesImage
 
 FEATURES_PATHS: Final = ("/feature", "/features")
 """The paths of finalized features; the first, of released Kafka, counts if both exist."""
@@ -25,10 +25,10 @@ CONTROLLER_PATH: Final = "/controller"
 CONTROLLER_EPOCH_PATH: Final = "/controller_epoch"
 MIGRATION_PATH: Final = "/migration"
 
-HELD_PATHS: Final = frozenset(
+ZNODE_PATHS: Final = frozenset(
     {*FEATURES_PATHS, CONTROLLER_PATH, CONTROLLER_EPOCH_PATH, MIGRATION_PATH, "/cluster/id"}
 )
-"""The single znodes that the image holds; brokers are nodes, all other znodes are ignored."""
+"""The single znodes that an image has; brokers are nodes, all other znodes are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +54,70 @@ class ZnodeIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class ZookeeperImage:
-    """The single znodes of a cluster as they were last read, by path.
+class ZnodeResync:
+    """A resync of all watched znodes; it replaces the image's znodes at its last chunk.
 
-    ``reading`` is the name of the last complete snapshot (empty: none yet) and ``zxid`` the newest
-    transaction that the source has published. ``max_versions`` has the highest version that each
-    features znode ever had, deletions included. ``erased`` are the levels that were lost when the
-    features were disabled; enabling them later does not restore the levels.
+    ``name`` identifies the snapshot and ``next_index`` is the expected chunk. ``serial`` is for
+    rows, as in `tables.image.log.Resync`.
     """
 
-    held: Map[str, Znode] = field(default_factory=Map)
+    serial: int = field(compare=False)
+    name: str
+    next_index: int = 0
+    nodes: NodesImage = NO_NODES
+    znodes: Map[str, Znode] = field(default_factory=Map)
+    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields in the cluster's row; the brokers have rows of their own."""
+        return {
+            "serial": self.serial,
+            "name": self.name,
+            "next_index": self.next_index,
+            "znodes": list(self.znodes.values()),
+            "issues": _issues_to_row(self.issues),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
+        """The resync that these fields and its rows of brokers hold."""
+        return cls(
+            serial=row["serial"],
+            name=row["name"],
+            next_index=row["next_index"],
+            nodes=nodes,
+            znodes=_znodes_from_row(row["znodes"]),
+            issues=_issues_from_row(row["issues"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperImage:
+    """The brokers of ``/brokers/ids``, and the single znodes as they were last read, by path.
+
+    ``nodes`` is empty while ZooKeeper is the authority: its brokers are then the cluster's nodes.
+    ``unregistered`` are the brokers without a migrating registration in the log; it follows from
+    ``nodes`` and the cluster's nodes. ``resync`` is a resync that goes on. ``snapshot`` is the name
+    of the last complete snapshot (empty: none yet) and ``zxid`` the newest transaction that the
+    source has published. ``max_versions`` has the highest version that each features znode ever
+    had, deletions included. ``deleted`` are the levels that were lost when the features were
+    disabled; enabling them later does not restore the levels.
+    """
+
+    nodes: NodesImage = NO_NODES
+    unregistered: Map[NodeId, None] = field(default_factory=Map)
+    resync: ZnodeResync | None = None
+    znodes: Map[str, Znode] = field(default_factory=Map)
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
     max_versions: Map[str, int] = field(default_factory=Map)
-    erased: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
-    reading: str = ""
+    deleted: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
+    snapshot: str = ""
     zxid: int = -1
 
     @property
     def features(self) -> Znode | None:
         """The features znode that counts (None: there is none)."""
-        return next((self.held[path] for path in FEATURES_PATHS if path in self.held), None)
+        return next((self.znodes[path] for path in FEATURES_PATHS if path in self.znodes), None)
 
     @property
     def disabled(self) -> Znode | None:
@@ -87,23 +131,43 @@ class ZookeeperImage:
     @property
     def controller(self) -> ControllerZnode | None:
         """The active controller (None: there is none, or its znode is unreadable)."""
-        znode = self.held.get(CONTROLLER_PATH)
+        znode = self.znodes.get(CONTROLLER_PATH)
         content = znode and znode.content
         return content if isinstance(content, ControllerZnode) else None
 
     @property
     def controller_epoch(self) -> int:
         """The controller epoch (-1: unknown)."""
-        znode = self.held.get(CONTROLLER_EPOCH_PATH)
+        znode = self.znodes.get(CONTROLLER_EPOCH_PATH)
         content = znode and znode.content
         return content.epoch if isinstance(content, ControllerEpochZnode) else -1
 
     @property
     def migration(self) -> MigrationZnode | None:
         """The progress of a migration to KRaft (None: no migration has begun)."""
-        znode = self.held.get(MIGRATION_PATH)
+        znode = self.znodes.get(MIGRATION_PATH)
         content = znode and znode.content
         return content if isinstance(content, MigrationZnode) else None
+
+    @property
+    def resync_nodes(self) -> NodesImage:
+        """The brokers of the resync that goes on; empty if there is none."""
+        return NO_NODES if self.resync is None else self.resync.nodes
+
+    def with_unregistered(self, nodes: NodesImage, keys: Iterable[NodeKey]) -> Self:
+        """This image with ``unregistered`` updated for these keys of the log's ``nodes``.
+
+        Kafka's controllers do not begin a migration while a broker is in ZooKeeper and has no
+        migrating registration (``KRaftMigrationDriver.areZkBrokersReadyForMigration``).
+        """
+        unregistered = self.unregistered.mutate()
+        for key in keys:
+            node = nodes.get(key)
+            if self.nodes.get(key) is not None and (node is None or not node.migrating):
+                unregistered[key.node_id] = None
+            elif key.role is Role.BROKER:
+                unregistered.pop(key.node_id, None)
+        return replace(self, unregistered=unregistered.finish())
 
     def regressed(self) -> Iterator[tuple[Znode, int]]:
         """The features znodes whose version is below their highest one, with that version.
@@ -111,32 +175,39 @@ class ZookeeperImage:
         Unreadable znodes are left out: if reading is forbidden, their versions are 0.
         """
         for path, max_version in sorted(self.max_versions.items()):
-            znode = self.held.get(path)
+            znode = self.znodes.get(path)
             if znode is None or isinstance(znode.content, UnreadableZnode):
                 continue
             if znode.version < max_version:
                 yield znode, max_version
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row."""
+        """The fields in the cluster's row; the brokers have rows of their own."""
         return {
-            "held": list(self.held.values()),
-            "remarks": _issues_to_row(self.issues),
-            "peaks": dict(self.max_versions.items()),
-            "erased": dict(self.erased.items()),
-            "reading": self.reading,
+            "resync": self.resync and self.resync.to_row(),
+            "znodes": list(self.znodes.values()),
+            "issues": _issues_to_row(self.issues),
+            "max_versions": dict(self.max_versions.items()),
+            "deleted": dict(self.deleted.items()),
+            "snapshot": self.snapshot,
             "zxid": self.zxid,
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The single znodes that these fields of the cluster's row hold."""
+    def from_row(cls, row: Mapping[str, Any], nodes: NodesImage, resync_nodes: NodesImage) -> Self:
+        """The part of the image that these fields and its rows of brokers hold.
+
+        ``unregistered`` is left empty.
+        """
+        resync = row["resync"]
         return cls(
-            held=_znodes_from_row(row["held"]),
-            issues=_issues_from_row(row["remarks"]),
-            max_versions=Map(row["peaks"]),
-            erased=Map(row["erased"]),
-            reading=row["reading"],
+            nodes=nodes,
+            resync=resync and ZnodeResync.from_row(resync, resync_nodes),
+            znodes=_znodes_from_row(row["znodes"]),
+            issues=_issues_from_row(row["issues"]),
+            max_versions=Map(row["max_versions"]),
+            deleted=Map(row["deleted"]),
+            snapshot=row["snapshot"],
             zxid=row["zxid"],
         )
 
@@ -145,41 +216,14 @@ NO_ZOOKEEPER: Final = ZookeeperImage()
 
 
 @dataclass(frozen=True, slots=True)
-class ZnodeResync:
-    """A resync of all watched znodes; it replaces the image's znodes at its last chunk.
+class ZookeeperDelta:
+    """What an event changed in a `ZookeeperImage`, among the brokers."""
 
-    ``name`` identifies the snapshot and ``next_index`` is the expected chunk. ``serial`` is for
-    rows, as in `tables.image.log.Resync`.
-    """
+    nodes: NodeChanges = field(default_factory=dict)
+    resync_nodes: NodeChanges = field(default_factory=dict)
 
-    serial: int = field(compare=False)
-    name: str
-    next_index: int = 0
-    nodes: NodesImage = NO_NODES
-    held: Map[str, Znode] = field(default_factory=Map)
-    issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
-    def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the brokers have rows of their own."""
-        return {
-            "serial": self.serial,
-            "name": self.name,
-            "next_index": self.next_index,
-            "held": list(self.held.values()),
-            "remarks": _issues_to_row(self.issues),
-        }
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
-        """The resync that these fields and its rows of brokers hold."""
-        return cls(
-            serial=row["serial"],
-            name=row["name"],
-            next_index=row["next_index"],
-            nodes=nodes,
-            held=_znodes_from_row(row["held"]),
-            issues=_issues_from_row(row["remarks"]),
-        )
+ZOOKEEPER_UNCHANGED: Final = ZookeeperDelta()
 
 
 def _znodes_from_row(row: Iterable[dict[str, Any]]) -> Map[str, Znode]:

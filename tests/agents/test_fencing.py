@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,6 @@ from tests.processes import Process, wait_ready
 
 pytestmark = pytest.mark.stack
 
-SESSION_S = 6
 REPEAT = int(os.environ.get("FENCING_REPEAT", "1"))
 
 
@@ -181,8 +181,7 @@ def _state_offset(bus: BusSettings) -> int:
     return offset
 
 
-def _wait(condition: object, timeout_s: float = 30) -> None:
-    assert callable(condition)
+def _wait(condition: Callable[[], bool], timeout_s: float = 30) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline

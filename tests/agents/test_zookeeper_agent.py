@@ -91,7 +91,9 @@ async def test_znodes_become_changes_and_survive_the_worker(bus: Cluster, tmp_pa
     async with running(settings) as worker:
         restored = await until(worker, lambda image: image.zookeeper.zxid == 61)
         assert (restored.nodes, restored.features) == (image.nodes, image.features)
-        await until(worker, lambda image: image.sources["zookeeper"].state is SourceState.SILENT)
+        await until(
+            worker, lambda image: image.sources.statuses["zookeeper"].state is SourceState.SILENT
+        )
     changes = [decode_change(value) for value in values_on(on_bus, FEATURE_CHANGES, 2)]
     assert [(change.after, change.epoch, change.provenance["zxid"]) for change in changes] == [
         (1, 2, 7),

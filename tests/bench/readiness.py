@@ -56,7 +56,7 @@ def from_scratch(state: MonitorState) -> tuple[float, ReadinessReport]:
 def change_ms(state: MonitorState) -> float:
     """Milliseconds a registration, of many."""
     events = [*registrations(NODES)]
-    shift = state.image.log.offset
+    shift = state.image.log.provenance.offset
     moved = [r.commit(shift + 1 + i, *event.records) for i, event in enumerate(events)]
     began = time.perf_counter()
     for event in moved:

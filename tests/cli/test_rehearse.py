@@ -35,7 +35,12 @@ def image(level: int = 19) -> ClusterImage:
     nodes = [r.register(node, OLD, fenced=False) for node in (1, 2)]
     controllers = [r.register_controller(node, OLD) for node in VOTERS] if level >= 15 else []
     found = fold_all([r.commit(9, r.level(MV, level), *nodes, *controllers)])
-    return replace(found, quorum=Quorum(1, 4, VOTERS))
+    return with_quorum(found, Quorum(1, 4, VOTERS))
+
+
+def with_quorum(seen: ClusterImage, quorum: Quorum) -> ClusterImage:
+    """The image with another quorum."""
+    return replace(seen, log=replace(seen.log, quorum=quorum))
 
 
 @pytest.fixture
@@ -73,7 +78,7 @@ def test_a_long_roll_is_one_paragraph(said: Callable[..., Result]) -> None:
     """Many restarts that work are drawn together, short ones and refusals are not."""
     nodes = [r.register(node, OLD, fenced=False) for node in range(10, 20)]
     seen = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
-    seen = replace(seen, quorum=Quorum(1, 4, (NodeId(1),)))
+    seen = with_quorum(seen, Quorum(1, 4, (NodeId(1),)))
     steps = ("-s", "restart:all@4.3", "-s", "upgrade:metadata.version=4.3-IV0")
     lines = said(*AT, *steps, seen=seen).output.splitlines()
     assert lines[3:6] == [
@@ -137,7 +142,7 @@ def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
     )
     assert (silent.exit_code, silent.stdout) == (4, "")
     assert "nobody listens" in silent.stderr
-    nobody = said(*AT, *step, seen=replace(image(), quorum=Quorum()))
+    nobody = said(*AT, *step, seen=with_quorum(image(), Quorum()))
     assert nobody.exit_code == 4
     assert "which controller is active is not known" in nobody.stderr
 
@@ -147,7 +152,9 @@ def test_the_answers_of_nodes_alone_are_a_part(said: Callable[..., Result]) -> N
     status = SourceStatus(
         ClusterId("c"), Authority.ANSWERS, SourceState.FOLLOWING, -1, -1, -1, 2, 4, "", 1
     )
-    seen = replace(image(), authority=Authority.ANSWERS, quorum=Quorum()).with_source(status)
+    seen = with_quorum(image(), Quorum())
+    sources = seen.sources.with_status(status)
+    seen = replace(seen, authority=Authority.ANSWERS, sources=sources)
     result = said(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=seen)
     found = json.loads(result.output)
     assert (result.exit_code, found["controller"], found["verdict"]) == (4, 2, "unknown")

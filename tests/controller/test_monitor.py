@@ -55,7 +55,8 @@ def test_a_digest_covers_what_is_said_and_not_when() -> None:
     engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
     image = engine.state.image
     digest = snapshot(image, 1).digest
-    assert snapshot(replace(image, quorum=replace(image.quorum, leader_id=9)), 2).digest == digest
+    log = replace(image.log, quorum=replace(image.log.quorum, leader_id=9))
+    assert snapshot(replace(image, log=log), 2).digest == digest
     assert snapshot(Engine(engine.rows).state.image, 3).digest == digest
     for record in (r.unfence(1), r.register(1, NEW), r.unregister(2), r.level(MV, 20)):
         other = Engine(engine.rows)

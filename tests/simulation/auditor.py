@@ -28,14 +28,14 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
 
 def _of_the_log(image: ClusterImage) -> set[str]:
     tails: set[str] = set()
-    for name, status in image.sources.items():
+    for name, status in image.sources.statuses.items():
         if status.state in (SourceState.STALLED, SourceState.SILENT):
             tails.add(f"source-stalled/source/{name}")
-    for kind in image.unreadable:
+    for kind in image.sources.unreadable:
         tails.add(f"unreadable/record/{kind}")
-    if image.log.offset < image.log_high:
+    if image.log.provenance.offset < image.log.max_offset:
         tails.add("epoch-regression/log")
-    if image.gap:
+    if image.log.gap:
         tails.add("log-gap/log")
     return tails | _of_znodes(image.zookeeper)
 
@@ -47,13 +47,13 @@ def _of_znodes(zookeeper: ZookeeperImage) -> set[str]:
             tails.add(f"znode-missed/znode{path}")
         if issue.unreadable:
             tails.add(f"znode-unreadable/znode{path}")
-    for path, znode in zookeeper.held.items():
+    for path, znode in zookeeper.znodes.items():
         readable = not isinstance(znode.content, UnreadableZnode)
         if readable and znode.version < zookeeper.max_versions.get(path, -1):
             tails.add(f"znode-regression/znode{path}")
-    counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
+    counting = zookeeper.znodes.get("/feature") or zookeeper.znodes.get("/features")
     content = None if counting is None else counting.content
-    if isinstance(content, FeaturesZnode) and not content.enabled and zookeeper.erased:
+    if isinstance(content, FeaturesZnode) and not content.enabled and zookeeper.deleted:
         tails.add(f"features-disabled/znode{counting.path if counting else ''}")
     return tails
 
@@ -61,24 +61,24 @@ def _of_znodes(zookeeper: ZookeeperImage) -> set[str]:
 def _missing(image: ClusterImage) -> set[NodeId]:
     """The brokers in ZooKeeper without a migrating registration, by a check of all of them."""
     registered = {key.node_id for key, node in image.nodes.nodes.items() if node.migrating}
-    return {key.node_id for key in image.znodes.nodes} - registered
+    return {key.node_id for key in image.zookeeper.nodes.nodes} - registered
 
 
 def _of_a_migration(image: ClusterImage) -> set[str]:
     is_log = image.authority == "kraft"
-    znode = image.zookeeper.held.get("/migration")
+    znode = image.zookeeper.znodes.get("/migration")
     readable = znode is not None and isinstance(znode.content, MigrationZnode)
     if is_log:
-        is_unrecorded = image.migration == 0 and readable and len(image.znodes) > 0
-        under_way = image.migration in (1, 2) or is_unrecorded
+        is_unrecorded = image.log.migration == 0 and readable and len(image.zookeeper.nodes) > 0
+        under_way = image.log.migration in (1, 2) or is_unrecorded
     else:
-        controller = image.zookeeper.held.get("/controller")
+        controller = image.zookeeper.znodes.get("/controller")
         kraft = controller and getattr(controller.content, "kraft_epoch", -1) >= 0
         under_way = readable or bool(kraft)
     if not under_way:
         return set()
     missing = _missing(image) if is_log else set()
-    if image.migration != 2:
+    if image.log.migration != 2:
         missing -= {key.node_id for key in image.nodes.nodes if key.role is Role.BROKER}
     tails = {"migration-under-way/migration"}
     return tails | ({"migration-incomplete/migration"} if missing else set())
@@ -105,7 +105,7 @@ def _of_the_cluster(image: ClusterImage) -> set[str]:
                 tails.add(f"incompatible-node/{subject}/{feature}")
             if 0 <= low <= high < level:
                 tails.add(f"level-above-support/feature/{feature}")
-    for feature, views in image.disagreements.items():
+    for feature, views in image.answers.disagreements.items():
         if len(views) > 1:
             tails.add(f"nodes-disagree/feature/{feature}")
     return tails
@@ -173,32 +173,35 @@ class Auditor:
             assert change.revision == new.features.revision
 
     def _offsets(self, old: ClusterImage, new: ClusterImage) -> None:
-        assert new.log_high >= old.log_high
-        assert new.log_high >= new.log.offset
-        is_lower = new.log.offset < old.log.offset
-        assert not is_lower or (new.log.offset == -1 and new.resync is not None), (
+        assert new.log.max_offset >= old.log.max_offset
+        assert new.log.max_offset >= new.log.provenance.offset
+        is_lower = new.log.provenance.offset < old.log.provenance.offset
+        assert not is_lower or (new.log.provenance.offset == -1 and new.log.resync is not None), (
             "the offset went backwards"
         )
         provenances = (old.features.provenance, new.features.provenance)
-        regressed = new.log.offset < new.log_high
+        regressed = new.log.provenance.offset < new.log.max_offset
         if all(isinstance(item, LogProvenance) for item in provenances) and not regressed:
-            assert new.features.epoch >= old.features.epoch or old.log.offset < old.log_high
+            assert (
+                new.features.epoch >= old.features.epoch
+                or old.log.provenance.offset < old.log.max_offset
+            )
 
     def _zookeeper(self, old: ClusterImage, new: ClusterImage) -> None:
         zookeeper = new.zookeeper
-        for path, znode in zookeeper.held.items():
+        for path, znode in zookeeper.znodes.items():
             if path in ("/feature", "/features"):
                 self.peaks[path] = max(self.peaks.get(path, -1), znode.version)
         assert self.peaks == dict(zookeeper.max_versions), "not the highest epochs"
         assert all(issue.missed or issue.unreadable for issue in zookeeper.issues.values())
         if new.authority == "kraft":
-            assert set(new.unregistered) == _missing(new), "not those that are missing"
+            assert set(new.zookeeper.unregistered) == _missing(new), "not those that are missing"
         if new.authority != "zookeeper" or old.zookeeper == zookeeper:
             return
-        counting = zookeeper.held.get("/feature") or zookeeper.held.get("/features")
+        counting = zookeeper.znodes.get("/feature") or zookeeper.znodes.get("/features")
         content = counting.content if counting else None
         provenance = new.features.provenance
-        assert len(new.znodes) == 0
+        assert len(new.zookeeper.nodes) == 0
         if isinstance(content, UnreadableZnode):
             assert new.features is old.features, "unknown is not removed"
         elif counting is None or not isinstance(content, FeaturesZnode) or not content.enabled:
@@ -227,7 +230,7 @@ class Auditor:
             else:
                 assert alert.id in self.open, f"{alert.id} was resolved and never fired"
                 self.open.remove(alert.id)
-            assert alert.since_ms <= alert.at_ms or result.state.image.log_high >= 0
+            assert alert.since_ms <= alert.at_ms or result.state.image.log.max_offset >= 0
         firing = firing_ids(result.state)
         assert self.open == firing, "the published alerts are not the firing ones"
         was_firing = {id_ for id_ in firing_ids(before) if not (is_timed(id_) or is_unchecked(id_))}

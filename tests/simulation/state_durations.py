@@ -105,12 +105,12 @@ def _time_ms(event: Event) -> int:
 def _is_away(image: ClusterImage, node: Node) -> bool:
     if image.authority != "kraft":
         return node.silent
-    answer = image.answers.get(node.key)
+    answer = image.answers.nodes.get(node.key)
     if node.key.role is Role.BROKER:
         return node.fenced and (answer is None or answer.silent)
     if answer is not None:
         return answer.silent
-    return bool(image.quorum.voters) and node.key.node_id not in image.quorum.voters
+    return bool(image.log.quorum.voters) and node.key.node_id not in image.log.quorum.voters
 
 
 def _ranges(image: ClusterImage) -> list[tuple[int, int]]:

@@ -35,7 +35,7 @@ def run(seed: int) -> None:
         for key, node in image.nodes.nodes.items()
     }
     assert nodes == expected_nodes(world)
-    assert ("UNREADABLE" in image.unreadable) == world.unreadable
+    assert ("UNREADABLE" in image.sources.unreadable) == world.unreadable
     held = Engine(engine.rows).state
     assert held == engine.state, "rows hold another state"
 
@@ -52,7 +52,7 @@ def run_zookeeper(seed: int) -> None:
     image = engine.state.image
     assert (image.ready, image.authority) == (True, Authority.ZOOKEEPER)
     truth = ensemble.znodes
-    assert dict(image.zookeeper.held) == {k: v for k, v in truth.items() if "/ids/" not in k}
+    assert dict(image.zookeeper.znodes) == {k: v for k, v in truth.items() if "/ids/" not in k}
     places = {
         path: (znode.czxid, znode.version) for path, znode in truth.items() if "/ids/" in path
     }

@@ -32,7 +32,7 @@ def run(seed: int) -> None:
     assert image.ready
     expected = truth(world.ensemble, WATCHED)
     brokers = {path: content for path, content in expected.items() if "/ids/" in path}
-    assert {path: znode.content for path, znode in image.zookeeper.held.items()} == {
+    assert {path: znode.content for path, znode in image.zookeeper.znodes.items()} == {
         path: content for path, (_, content) in expected.items() if path not in brokers
     }
     assert len(image.nodes) == len(brokers)

@@ -89,11 +89,11 @@ def test_silent_and_gone() -> None:
 
 
 def test_the_log_outranks_answers() -> None:
-    """Beside a log, responses change neither nodes nor levels; they are held as answers."""
+    """Beside a log, responses change neither nodes nor levels; they are kept as answers."""
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, OLD)), r.following(5)])
     after = fold_all([r.answer(1, NEW, {MV: 30}, 99, 100)], image)
     assert (after.nodes, after.features) == (image.nodes, image.features)
-    assert after.answers.get(ONE) is not None
+    assert after.answers.nodes.get(ONE) is not None
 
 
 def test_a_log_after_answers_replaces_them_at_its_end() -> None:
@@ -114,16 +114,16 @@ def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
     ]
     answered = fold_all(events)
     image, delta = fold(answered, r.commit(5, r.level(MV, 21), r.register(1, OLD)))
-    assert image.answers == answered.nodes
-    assert dict(delta.answers) == dict(answered.nodes.nodes)
+    assert image.answers.nodes == answered.nodes
+    assert dict(delta.answers.nodes) == dict(answered.nodes.nodes)
     image = fold_all([r.following(5)], image)
-    assert image.answers == answered.nodes
-    assert [node.silent for _, node in sorted(image.answers.nodes.items())] == [False, True]
+    assert image.answers.nodes == answered.nodes
+    assert [node.silent for _, node in sorted(image.answers.nodes.nodes.items())] == [False, True]
     assert fold(image, r.answer(1, NEW, {}, 50, 10))[1].skipped
 
 
 def test_disagreement_and_agreement() -> None:
     """Two views disagree, fewer agree."""
     image = fold_all([r.disagreement(MV, 2, 1)])
-    assert len(image.disagreements[MV]) == 2
-    assert dict(fold_all([r.disagreement(MV, 1, 2)], image).disagreements) == {}
+    assert len(image.answers.disagreements[MV]) == 2
+    assert dict(fold_all([r.disagreement(MV, 1, 2)], image).answers.disagreements) == {}

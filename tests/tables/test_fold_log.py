@@ -86,7 +86,7 @@ def test_the_record_of_two_levels_is_unreadable() -> None:
     old = {"name": MV, "minFeatureLevel": 1, "maxFeatureLevel": 3}
     image = fold_all([r.commit(1, r.record("FEATURE_LEVEL_RECORD", old))])
     assert dict(image.features.levels) == {}
-    assert image.unreadable["FEATURE_LEVEL_RECORD"].count == 1
+    assert image.sources.unreadable["FEATURE_LEVEL_RECORD"].count == 1
 
 
 def test_unknown_fields_and_types_are_passed_over() -> None:
@@ -127,14 +127,14 @@ def test_fencing_and_shutdown() -> None:
 def test_a_change_of_an_unknown_broker_is_counted() -> None:
     """A registration was missed; the rest of the commit is applied."""
     image = fold_all([r.commit(1, r.fence(4), r.level(MV, 7))])
-    assert "broker-4" in image.unreadable["FENCE_BROKER_RECORD"].reason
+    assert "broker-4" in image.sources.unreadable["FENCE_BROKER_RECORD"].reason
     assert dict(image.features.levels) == {MV: 7}
 
 
 def test_unregistered_twice() -> None:
     """After a crash a broker may be unregistered before its commit is applied again."""
     image = fold_all([r.commit(2, r.change(4, 1), r.unregister(4))])
-    assert dict(image.unreadable) == {}
+    assert dict(image.sources.unreadable) == {}
 
 
 STATE = (r.level(MV, 21), r.register(1, OLD), r.register(2, NEW), r.register_controller(3, NEW))
@@ -152,7 +152,7 @@ def test_a_snapshot_replaces_what_was_known() -> None:
     assert dict(image.features.levels) == {MV: 21}
     assert [(c.feature, c.before, c.after) for c in delta.levels] == [(TV, 1, 0)]
     assert delta.from_snapshot
-    assert image.log.offset == 19
+    assert image.log.provenance.offset == 19
 
 
 def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
@@ -160,10 +160,10 @@ def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
     chunks = [r.chunk(20, 0, *STATE[:1]), r.chunk(20, 1, *STATE[1:], last=True)]
     over = fold_all(chunks, fold_all([r.commit(5, r.level(TV, 1), r.register(9, NEW))]))
     empty = fold_all(chunks)
-    assert (over.features.levels, over.nodes, over.log) == (
+    assert (over.features.levels, over.nodes, over.log.provenance) == (
         empty.features.levels,
         empty.nodes,
-        empty.log,
+        empty.log.provenance,
     )
 
 
@@ -183,7 +183,7 @@ def test_a_snapshot_begun_anew_holds_nothing_of_the_first() -> None:
     """The source crashed and publishes another snapshot: only that one counts."""
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.chunk(30, 0, *STATE, last=True)])
     assert broker(image, 7) is None
-    assert image.log.offset == 29
+    assert image.log.provenance.offset == 29
 
 
 def test_a_chunk_without_the_one_before_is_not_applied() -> None:
@@ -191,14 +191,14 @@ def test_a_chunk_without_the_one_before_is_not_applied() -> None:
     before = fold_all([r.commit(5, r.level(MV, 21))])
     image = fold_all([r.chunk(20, 0, STATE[1]), r.chunk(20, 2, last=True)], before)
     assert image.features is before.features
-    assert image.unreadable["SNAPSHOT"].count == 1
+    assert image.sources.unreadable["SNAPSHOT"].count == 1
 
 
 def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
     """The source continues with the log: the image continues from its last offset."""
     before = fold_all([r.commit(5, r.level(MV, 21))])
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.commit(6, r.level(TV, 1))], before)
-    assert image.resync is None
+    assert image.log.resync is None
     assert broker(image, 7) is None
     assert dict(image.features.levels) == {MV: 21, TV: 1}
 
@@ -207,9 +207,9 @@ def test_a_gap_is_bridged_by_a_snapshot() -> None:
     """The gap stays until the snapshot is complete; published again afterwards it is skipped."""
     lost, complete = r.gap(6, 19), r.chunk(20, 0, *STATE, last=True)
     image = fold_all([r.commit(5, r.level(MV, 21)), lost])
-    assert image.gap == "lost"
+    assert image.log.gap == "lost"
     image = fold_all([complete], image)
-    assert image.gap == ""
+    assert image.log.gap == ""
     assert fold_all([lost, complete], image) == image
 
 
@@ -227,7 +227,7 @@ def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
     after, delta = fold(image, r.following(3, seen_ms=600))
     assert [(c.feature, c.after) for c in delta.levels] == [(TV, 0)]
     assert (dict(after.features.levels), after.nodes, after.ready) == ({MV: 21}, before.nodes, True)
-    assert (after.log.offset, after.log_high) == (3, 9)
+    assert (after.log.provenance.offset, after.log.max_offset) == (3, 9)
 
 
 def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() -> None:
@@ -265,7 +265,7 @@ def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> 
 
     image, many = run([1] * 12), run(parts)
     assert image.features.levels == many.features.levels
-    assert image.quorum == many.quorum
+    assert image.log.quorum == many.log.quorum
     assert some.plain_nodes(image) == some.plain_nodes(many)
 
 

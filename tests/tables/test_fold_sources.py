@@ -33,15 +33,15 @@ MOVED: tuple[Event, ...] = (
 def test_what_only_the_source_told_goes_with_it() -> None:
     """The znodes of a ZooKeeper that was shut down after a migration are removed."""
     before = after(*MOVED)
-    assert len(before.image.znodes) == 1
+    assert len(before.image.zookeeper.nodes) == 1
     assert {alert.rule for alerts in before.firing.values() for alert in alerts} >= {
         "source-stalled"
     }
     outcome = step(before, retired("zookeeper"))
     image = outcome.state.image
-    assert set(image.sources) == {"kraft"}
-    assert (len(image.znodes), dict(image.zookeeper.held)) == (0, {})
-    assert list(outcome.delta.znodes.values()) == [None]
+    assert set(image.sources.statuses) == {"kraft"}
+    assert (len(image.zookeeper.nodes), dict(image.zookeeper.znodes)) == (0, {})
+    assert list(outcome.delta.zookeeper.nodes.values()) == [None]
     assert image.ready
     assert not outcome.state.firing
 
@@ -57,7 +57,7 @@ def test_the_word_of_the_authority_stays() -> None:
 def test_a_source_that_speaks_again_is_taken_up() -> None:
     """A retired source may publish again."""
     image = after(*MOVED, retired("zookeeper"), z.following(100)).image
-    assert set(image.sources) == {"kraft", "zookeeper"}
+    assert set(image.sources.statuses) == {"kraft", "zookeeper"}
 
 
 def test_nobody_is_retired_twice() -> None:

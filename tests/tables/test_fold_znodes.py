@@ -141,10 +141,10 @@ def test_what_is_not_held_passes_by() -> None:
     """The state of a partition does not affect the image."""
     image = watched(z.broker(1, OLD, 10))
     after = fold_all([z.change(z.partition(1, 3), 60, missed=3)], image)
-    assert (after.nodes, after.features, after.zookeeper.held) == (
+    assert (after.nodes, after.features, after.zookeeper.znodes) == (
         image.nodes,
         image.features,
-        image.zookeeper.held,
+        image.zookeeper.znodes,
     )
     assert len(after.zookeeper.issues) == 0
 
@@ -173,16 +173,16 @@ def test_the_log_outranks_zookeeper() -> None:
     image = watched(z.broker(1, NEW, 10), z.broker(2, NEW, 11), z.features({TV: 2}, 5))
     partial, delta = fold(image, r.commit(5, r.level(MV, 21), r.register(1, OLD, migrating=True)))
     assert (partial.authority, partial.ready, len(partial.nodes)) == (Authority.LOG, False, 2)
-    assert {key.node_id for key in delta.znodes} == {1, 2}
+    assert {key.node_id for key in delta.zookeeper.nodes} == {1, 2}
     complete = fold_all([r.following(5)], partial)
-    assert (len(complete.nodes), len(complete.znodes), complete.ready) == (1, 2, True)
+    assert (len(complete.nodes), len(complete.zookeeper.nodes), complete.ready) == (1, 2, True)
     assert dict(complete.features.levels) == {MV: 21}
-    assert set(complete.unregistered) == {2}
+    assert set(complete.zookeeper.unregistered) == {2}
     after = fold_all(
         [z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], complete
     )
     assert after.features is complete.features
-    assert (len(after.znodes), len(after.unregistered)) == (1, 0)
+    assert (len(after.zookeeper.nodes), len(after.zookeeper.unregistered)) == (1, 0)
 
 
 def test_zookeeper_outranks_answers() -> None:
@@ -193,7 +193,7 @@ def test_zookeeper_outranks_answers() -> None:
     after = fold_all([*parts, z.following()], image)
     assert (after.authority, after.features.epoch, after.features.revision) == ("zookeeper", 2, 1)
     answered = fold_all([r.answer(2, OLD, {MV: 9}, 99, 9000)], after)
-    assert (len(answered.nodes), len(answered.answers)) == (1, 2)
+    assert (len(answered.nodes), len(answered.answers.nodes)) == (1, 2)
     assert answered.features is after.features
 
 

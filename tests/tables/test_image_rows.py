@@ -1,11 +1,12 @@
 """Rows of an image: keys, order, and prefixes left by a crash."""
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.rows import StateRowError, rows_of_step, states_of_rows
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import cluster_of, row_key
 from tests import strategies as some
@@ -31,7 +32,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
         "alerts/feature/metadata.version", "alerts/node/broker-1",
-        "times/broker/2", "times", "nodes/broker/2", "cluster",
+        "timers/broker/2", "timers", "nodes/broker/2", "cluster",
     ]  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def test_pages_of_a_reading_that_ended_go_last() -> None:
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
     event = r.chunk(9, 1, r.level(MV, 21), last=True)
     rows = rows_of_step(engine.state, step(engine.state, event))
-    assert rows[-1] == (row_key(r.CLUSTER, "pending/broker/0"), None)
+    assert rows[-1] == (row_key(r.CLUSTER, "resync/broker/0"), None)
     assert rows[-2][0] == PLACE
 
 
@@ -57,14 +58,23 @@ def test_pages_that_a_crash_left_behind_do_not_count() -> None:
     assert [key.node_id for key in engine.state.image.nodes.nodes] == [3]
 
 
-def test_rows_of_before_zookeeper() -> None:
-    """Rows of an earlier release are restored."""
+@pytest.mark.parametrize("name", ["features", "log", "zookeeper", "answers", "sources"])
+def test_a_row_of_another_version_is_refused(name: str) -> None:
+    """A cluster's row without one of the parts is an error, and not an empty part."""
     engine = Engine()
     engine.apply_all([r.commit(5, r.register(1, OLD), r.level(MV, 21)), r.following(5)])
-    kept = orjson.loads(engine.rows[PLACE])
-    for name in ("zookeeper", "reading"):
-        del kept[name]
-    assert Engine({**engine.rows, PLACE: orjson.dumps(kept)}).state == engine.state
+    row = orjson.loads(engine.rows[PLACE])
+    del row[name]
+    with pytest.raises(StateRowError, match=f"^cluster {r.CLUSTER}: .*'{name}'.*another version"):
+        Engine({**engine.rows, PLACE: orjson.dumps(row)})
+
+
+def test_a_row_of_an_unknown_family_is_refused() -> None:
+    """Such a row is an error, and not ignored."""
+    engine = Engine()
+    engine.apply(r.commit(5, r.register(1, OLD)))
+    with pytest.raises(StateRowError, match="'strange/broker/0'"):
+        Engine({**engine.rows, row_key(r.CLUSTER, "strange/broker/0"): b"[]"})
 
 
 def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
@@ -79,7 +89,8 @@ def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
     assert engine.state.image == before.image
     engine.apply(commit)
     engine.restart()
-    assert len(engine.state.image.znodes) == len(engine.state.image.unregistered) == 40
+    zookeeper = engine.state.image.zookeeper
+    assert len(zookeeper.nodes) == len(zookeeper.unregistered) == 40
 
 
 def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
@@ -94,7 +105,7 @@ def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
     assert engine.state.image == before.image
     engine.apply(commit)
     engine.restart()
-    assert engine.state.image.answers == before.image.nodes
+    assert engine.state.image.answers.nodes == before.image.nodes
 
 
 def test_rows_of_many_clusters() -> None:

@@ -191,7 +191,7 @@ class _DemoScript:
         leader.kill()
         self._wait(lambda image: image.quorum.leader_id not in (-1, leader.id))
         image = self._monitor.image(self.id)
-        self._narrator.did(f"node {image.quorum.leader_id if image else '?'} leads now")
+        self._narrator.did(f"node {image.log.quorum.leader_id if image else '?'} leads now")
         key = NodeKey(Role.BROKER, NodeId(leader.id))
         self._wait(lambda image: not _alive(image, key))
         self._narrator.did(f"broker {leader.id} is fenced")

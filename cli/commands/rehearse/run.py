@@ -79,7 +79,7 @@ def run(
         sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
         raise Exit(ExitCode.UNKNOWN) from None
     whole = image.authority is Authority.LOG
-    outcomes = rehearse(name, state, rehearsed, voters=image.quorum.voters, whole=whole)
+    outcomes = rehearse(name, state, rehearsed, voters=image.log.quorum.voters, whole=whole)
     _show(name, state, outcomes, None, as_json=as_json)
     return _CODES[overall(outcomes)]
 

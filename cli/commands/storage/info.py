@@ -101,7 +101,7 @@ class _Info:
             if now is None
             else {
                 "levels": dict(sorted(now.features.levels.items())),
-                "offset": now.log.offset,
+                "offset": now.log.provenance.offset,
             },
             "uncommitted": self.uncommitted,
             "releases": start_refusals(self.levels) if self.levels else {},
@@ -120,7 +120,7 @@ class _Info:
             ("formatted", _initial(formatted)),
         ]
         if self.now is not None:
-            at = f"offset {self.now.log.offset}"
+            at = f"offset {self.now.log.provenance.offset}"
             rows.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
         elif self.end is not None:
             rows.append(("now", "nothing in the metadata log is known to be committed"))
@@ -177,8 +177,8 @@ def _image(cluster: ClusterSection, settle_ms: int | None) -> ClusterImage | Non
         image = read_image(cluster, _FILES_S, settle_ms=settle_ms)
     except NothingCommittedError:
         return None
-    if image.unreadable:
-        kind, first = next(iter(image.unreadable.items()))
+    if image.sources.unreadable:
+        kind, first = next(iter(image.sources.unreadable.items()))
         raise ClusterNotReadError(
             f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}"
         )

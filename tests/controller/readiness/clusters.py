@@ -52,4 +52,5 @@ def image(*records: RecordJson, level: int = 21) -> ClusterImage:
 
 def led_by(before: ClusterImage, leader: int) -> ClusterImage:
     """The same image with another active controller."""
-    return replace(before, quorum=Quorum(leader, 2, tuple(NodeId(voter) for voter in VOTERS)))
+    quorum = Quorum(leader, 2, tuple(NodeId(voter) for voter in VOTERS))
+    return replace(before, log=replace(before.log, quorum=quorum))

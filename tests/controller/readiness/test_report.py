@@ -168,7 +168,8 @@ def test_unknown_is_never_yes() -> None:
     behind = fold_all(cluster(*controllers(*["4.3"] * 3), *nodes("4.3"))[:-1])
     assert assess_readiness(behind, NEW).verdict is UNKNOWN
     assert assess_readiness(behind, NEW).state is UpgradeState.UNKNOWN
-    assert assess_readiness(replace(complete, gap="lost"), NEW).verdict is UNKNOWN
+    gap = replace(complete, log=replace(complete.log, gap="lost"))
+    assert assess_readiness(gap, NEW).verdict is UNKNOWN
     torn = fold_all([*cluster(*controllers(*["4.3"] * 3)), r.commit(60, r.unreadable())])
     assert assess_readiness(torn, NEW).verdict is UNKNOWN
     old = assess_readiness(complete, NEW, now_ms=100_000)

@@ -25,6 +25,6 @@ def test_what_is_kept_is_what_is_so(seed: int) -> None:
             **expected,
             CLUSTER: upgrade.state,
         }, event
-        keys = {*image.nodes.nodes, *image.answers.nodes}
+        keys = {*image.nodes.nodes, *image.answers.nodes.nodes}
         assert {*times.offline} == {key for key in keys if is_offline(image, key)}, event
         assert {*times.refused} == {key for key in keys if is_restart_refused(image, key)}, event

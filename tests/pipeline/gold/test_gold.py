@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from featurewatch.controller.rows import StateRowError
 from featurewatch.pipeline import spark
 from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.fold.messages import fold_message, restore_state, state_rows
@@ -21,6 +22,8 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import row_key
 from tests.pipeline.filling import put, put_bytes, rows
 from tests.pipeline.gold.parity import (
     INTERVALS,
@@ -53,10 +56,18 @@ def test_rows_hold_the_whole_state() -> None:
             again = restore_state(state.cluster, state_rows(state))
             assert again == state
             assert state_rows(again) == state_rows(state)
-            resyncing += state.monitor.image.resync is not None
+            resyncing += state.monitor.image.log.resync is not None
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
     assert rolling > 10
+
+
+@pytest.mark.parametrize("name", ["intervals/rolls", "past/rolls"])
+def test_rows_of_another_version_are_refused(name: str) -> None:
+    """A row of an unknown name, or without one of its fields, is an error."""
+    rows = {row_key(ClusterId("c"), name): b"{}"}
+    with pytest.raises(StateRowError, match=r"^cluster c: .* another version"):
+        restore_state("c", rows)
 
 
 @pytest.mark.stack
