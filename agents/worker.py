@@ -81,7 +81,7 @@ class Worker:
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
         writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
-        async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s) as publisher:
+        async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s / 2) as publisher:
             self._publisher = publisher
 
             async def flush() -> None:

@@ -9,6 +9,7 @@ header on the topic).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from featurewatch.streams.types import (
@@ -289,7 +290,7 @@ class DeadLetter:
 
     ``place`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
     is base64 on the topic, where only its first 64 KiB stand; ``payload_bytes`` and
-    ``payload_sha256`` are the length and the digest of all of it, set when it is encoded.
+    ``payload_sha256`` are the length and the SHA-256 of all of it.
     """
 
     cluster: str
@@ -300,6 +301,12 @@ class DeadLetter:
     headers: Mapping[str, str] = field(default_factory=dict)
     payload_bytes: int = -1
     payload_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        """Takes length and digest of a payload that is whole, as a dead letter's maker has it."""
+        if self.payload_bytes < 0:
+            object.__setattr__(self, "payload_bytes", len(self.payload))
+            object.__setattr__(self, "payload_sha256", sha256(self.payload).hexdigest())
 
     @property
     def id(self) -> str:

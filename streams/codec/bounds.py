@@ -15,7 +15,8 @@ def shorten(text: str, limit: int = MAX_REASON) -> str:
     if len(text) <= limit:
         return text
     whole = digest(text.encode(errors="replace"))
-    return f"{text[:limit]}… ({len(text)} characters, SHA-256 {whole})"
+    mark = f"… ({len(text)} characters, SHA-256 {whole})"
+    return text[: max(limit - len(mark), 0)] + mark
 
 
 def digest(content: bytes) -> str:

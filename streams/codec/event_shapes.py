@@ -183,7 +183,7 @@ _DEAD_LETTER = Shape(
         "payload": _payload,
         "seen_ms": TIME,
         "headers": map_of(a_text),
-        "payload_bytes": OFFSET_OR_NONE,
+        "payload_bytes": OFFSET,
         "payload_sha256": a_text,
     },
 )

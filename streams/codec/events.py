@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 import orjson
 
 from featurewatch.streams.codec import cloudevents
-from featurewatch.streams.codec.bounds import MAX_PAYLOAD, digest, shorten
+from featurewatch.streams.codec.bounds import MAX_PAYLOAD, shorten
 from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.events import (
@@ -147,10 +147,7 @@ def _plain(value: object) -> object:
 
 def _bound_payload(value: dict[str, Any]) -> None:
     """A dead letter must fit into a message: base64 makes its payload larger than it was."""
-    payload = value["payload"]
-    if value["payload_bytes"] < 0:
-        value["payload_bytes"], value["payload_sha256"] = len(payload), digest(payload)
-    value["payload"] = payload[:MAX_PAYLOAD]
+    value["payload"] = value["payload"][:MAX_PAYLOAD]
 
 
 def _make_printable(value: dict[str, Any]) -> None:

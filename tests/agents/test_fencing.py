@@ -95,7 +95,6 @@ def test_a_worker_that_was_paused_changes_nothing_when_it_goes_on(
     to the same levels as one that was never disturbed.
     """
     monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "1")
-    monkeypatch.setenv("FEATUREWATCH_WORKER__SESSION_TIMEOUT_S", str(SESSION_S))
     settings = _bus(bus)
     workers = [_worker(name, settings, tmp_path) for name in ("paused", "successor", "heir")]
     paused, successor, heir = workers
