@@ -1,5 +1,6 @@
 """The command ``featurewatch``."""
 
+import gc
 import sys
 from typing import Annotated, Final
 
@@ -68,6 +69,9 @@ app = LazyGroup(
 
 def main() -> None:
     """Runs the command; expected failures are one line on stderr."""
+    # Modules live as long as the process: no collection, the one at its end included, has to
+    # traverse what is loaded by now.
+    gc.freeze()
     try:
         run_main(app)
     except UsageError as error:
