@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from featurewatch.cli.main import app
+from featurewatch.cli.app import app
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.topics import ALL
 from tests.paths import ROOT

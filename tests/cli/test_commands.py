@@ -12,9 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup
 from featurewatch.cli.config.options import NEWEST_KAFKA
-from featurewatch.cli.main import app, main
+from featurewatch.cli.main import main
 from featurewatch.deploy.kafka.specs import NEWEST_TESTED
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.command_tree import commands

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.readiness import assess
 from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.cli.output.rendering import console
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import release_of

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.rehearse import real_controller as rehearse_real
 from featurewatch.cli.commands.rehearse import run as rehearse
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import ControllerState, controller_state, release_of
 from featurewatch.controller.rehearsal.rehearse import rehearse as play

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.storage import info as storage_info
 from featurewatch.cli.commands.storage.command import passed_on
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import random_id
 from featurewatch.deploy.kafka.server_properties import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from featurewatch.cli.main import app
+from featurewatch.cli.app import app
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
 from featurewatch.streams.outputs import (
