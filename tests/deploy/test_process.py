@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from featurewatch.deploy.process.process import Process
-from tests.paths import ROOT
+from tests.paths import ROOT, SRC
 from tests.processes import is_alive
 from tests.waiting import DEADLINE_S, eventually
 
@@ -26,7 +26,7 @@ def owner() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], list[int]]]
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(SRC)},
         )
         started.append(process)
         assert process.stdout is not None
