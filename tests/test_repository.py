@@ -1,6 +1,7 @@
 """The repository checks itself: its tools pass, and its tables say what the code says."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -172,3 +173,20 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not (ROOT / name).parent.joinpath(target).exists()
     ]
     assert broken == []
+
+
+def test_the_documents_import_what_exists() -> None:
+    """Each import in the Python examples of the documents works as it is written."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    examples = [
+        (page.name, ast.parse(code))
+        for page in pages
+        for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    assert examples
+    for name, example in examples:
+        for node in example.body:
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module or "")
+                missing = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                assert missing == [], name
