@@ -12,7 +12,7 @@ DescribeCluster; a controller that has moved meanwhile is located again until th
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -61,6 +61,7 @@ class FeatureAdmin:
     ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
     ``connect`` opens the transport of a connection (asyncio's by default); with
     `streams.net.transport.connect_blocking`, `describe` of one node needs no event loop.
+    ``monotonic`` gives seconds of a clock that does not go back.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class FeatureAdmin:
         timeout_s: float = 60.0,
         connect_timeout_s: float = 10.0,
         connect: Connect | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         if not bootstrap.addresses:
             raise RequestError("nobody to ask: give the address of a broker or of a controller")
         self._bootstrap = bootstrap
         self._dialect = dialect
         self._timeout_s = timeout_s
+        self._monotonic = monotonic
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
         self._reach = AdminConnections(bootstrap, self._connect_timeout_s, connect)
 
@@ -167,7 +170,7 @@ class FeatureAdmin:
         """Sends to the controller, and to the next one where it was not the controller."""
         import asyncio
 
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._monotonic() + self._timeout_s
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
@@ -179,7 +182,7 @@ class FeatureAdmin:
                 if all(item.error != _NOT_CONTROLLER for item in result.results):
                     return result
                 why = f"{connection.address} is not the controller any more"
-            if time.monotonic() + _PAUSE_S > deadline:
+            if self._monotonic() + _PAUSE_S > deadline:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {why}"
                 )
