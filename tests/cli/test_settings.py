@@ -121,6 +121,38 @@ def test_the_limits_of_readiness_reach_the_worker(tmp_path: Path) -> None:
     assert settings.worker_settings().node_series == 7
 
 
+OTHER_VALUES = {
+    "bootstrap_servers": "b:1",
+    "command_config": "client.properties",
+    "prefix": "other",
+    "id": "2",
+    "store": "rocksdb",
+    "data_directory": "/elsewhere",
+}
+"""Values of settings other than numbers, none of which is the default."""
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        (section, name)
+        for section in ("bus", "worker", "readiness")
+        for name in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+    ],
+)
+def test_each_setting_of_the_worker_reaches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, name: str
+) -> None:
+    """Another value of any setting of these sections gives the worker other settings."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    sections: dict[str, dict[str, object]] = {"bus": {"bootstrap_servers": "a:1"}}
+    default = load(None, **sections)
+    value = OTHER_VALUES.get(name) or getattr(getattr(default, section), name) + 2
+    changed = load(None, **{**sections, section: {**sections.get(section, {}), name: value}})
+    assert changed.worker_settings() != default.worker_settings()
+
+
 def test_who_sets_no_limits_has_those_of_the_rules() -> None:
     """The settings' defaults are those of the rules and of the worker."""
     settings = load(None, bus={"bootstrap_servers": "a:1"})

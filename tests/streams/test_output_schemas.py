@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from featurewatch.controller.rules import RULES
-from featurewatch.streams.codec.outputs import Output, encode_output
+from featurewatch.streams.codec.outputs import TOPICS, Output, encode_output
 from featurewatch.streams.outputs import (
     Alert,
     AlertState,
@@ -20,15 +20,20 @@ from featurewatch.streams.outputs import (
     Snapshot,
 )
 from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import DEAD_LETTERS, EPOCHS, OUTPUTS, STATE
 from tests.simulation.engine import simulated_outputs
-
-TOPICS = {FeatureChange: FEATURE_CHANGES, Alert: ALERTS, Snapshot: EPOCHS}
 
 
 def schema(shape: type[Output]) -> Any:
     """The schema of an output."""
     return schema_of(TOPICS[shape])
+
+
+def test_each_topic_has_an_output() -> None:
+    """Every topic but that of unreadable input holds an output, and the state is that of epochs."""
+    assert {topic.short_name for topic in (*TOPICS.values(), STATE, DEAD_LETTERS)} == {
+        topic.short_name for topic in OUTPUTS
+    }
 
 
 def test_the_newest_state_has_the_form_of_an_epoch() -> None:
