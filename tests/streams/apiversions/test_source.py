@@ -1,6 +1,7 @@
 """The source against scripted nodes: every round is played by hand."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -194,6 +195,50 @@ async def test_nobody_listening_stalls_the_source_until_somebody_does():
         states = [e.state for e in sink.events if isinstance(e, SourceStatus)]
         assert states == [SourceState.STALLED, SourceState.FOLLOWING]
         await source._peers.retain(())
+
+
+async def test_a_stalled_source_follows_again_at_the_first_response():
+    """The state is published while the same round still waits for a node that does not respond."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink, listing_interval_s=1e6, timeout_s=0.2)
+        await source.round()
+        for node in nodes:
+            node.mute = True
+        await source.round()
+        assert sink.states == [SourceState.FOLLOWING, SourceState.STALLED]
+        nodes[0].mute = False
+        in_flight = asyncio.create_task(source.round())
+        async with asyncio.timeout(10):
+            while not sink.following():
+                await asyncio.sleep(0.001)
+        assert not in_flight.done()
+        assert sink.of(SourceStatus)[-1].detail == "broker-1 answers again"
+        await in_flight
+        assert source.report().detail == "1 of 2 nodes answer; silent: broker-2"
+
+
+async def test_heartbeats_are_published_during_a_round():
+    """A round of many nodes may take longer than a source may be silent."""
+    nodes, sink = [ScriptedNode() for _ in range(4)], ApiVersionsSink()
+    async with listening(nodes):
+        given = source_of(nodes, sink)._settings
+        times_ms = itertools.count(0, int(given.heartbeat_s * 1000))
+        source = ApiVersionsSource(given, sink, lambda: 1000, lambda: next(times_ms))
+        await source.round()
+        assert len(sink.take(SourceStatus)) == 1
+        await source.round()
+        assert len(sink.take(SourceStatus)) == len(nodes) + 1
+
+
+async def test_status_reports_are_not_counted_as_published():
+    """The counter is of what was read from the cluster."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink)
+        await source.round()
+        assert len(sink.of(SourceStatus)) == 1
+        assert source.report().published == len(sink.of(NodeAnswer)) == 2
 
 
 async def test_a_source_whose_bus_is_away_does_not_follow():
