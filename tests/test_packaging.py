@@ -95,13 +95,13 @@ def test_it_lives_beside_pytables(wheels: tuple[Path, Path], tmp_path: Path) -> 
     if uv := shutil.which("uv"):
         run(uv, "venv", "--python", sys.executable, environment)
         pip: tuple[str | Path, ...] = (uv, "pip")
-        there: tuple[str | Path, ...] = ("--python", python)
-        remove: tuple[str | Path, ...] = (*pip, "uninstall", *there)
+        target: tuple[str | Path, ...] = ("--python", python)
+        remove: tuple[str | Path, ...] = (*pip, "uninstall", *target)
     else:
         run(sys.executable, "-m", "venv", environment)
-        pip, there = (python, "-m", "pip"), ()
+        pip, target = (python, "-m", "pip"), ()
         remove = (*pip, "uninstall", "--yes")
-    run(*pip, "install", *there, *pinned, wheels[0], "tables>=3.10")
+    run(*pip, "install", *target, *pinned, wheels[0], "tables>=3.10")
 
     modules = "import tables, featurewatch.tables as ours; print(tables.__file__, ours.__file__)"
     theirs, ours = run(python, "-c", modules, cwd=tmp_path).split()

@@ -86,10 +86,10 @@ def test_no_file_is_too_long() -> None:
 
 def test_the_project_speaks_of_itself_alone() -> None:
     """No path of one machine and no host of a registry stands in a file."""
-    found = [
+    occurrences = [
         f"{name}: {word}" for name, text in _texts() for word in FORBIDDEN if word in text.lower()
     ]
-    assert found == []
+    assert occurrences == []
 
 
 def test_every_test_says_what_it_shows() -> None:

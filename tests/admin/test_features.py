@@ -134,7 +134,9 @@ def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
         Node(lists=False),
     )
     with ScriptedCluster(*nodes) as cluster:
-        bootstrap = Bootstrap(tuple(cluster.address(each) for each in (1, 2, 3)), controllers=True)
+        bootstrap = Bootstrap(
+            tuple(cluster.address(node_id) for node_id in (1, 2, 3)), controllers=True
+        )
 
         async def work() -> UpdateResult:
             async with FeatureAdmin(bootstrap, timeout_s=20) as admin:
@@ -148,9 +150,9 @@ def test_a_controller_that_is_not_there_is_waited_for() -> None:
     """Nobody is named, or who is named does not listen: asked again until the time is up, and then
     it is said that nothing took the request, with the reason."""
     with ScriptedCluster(Node(), controller=-1) as cluster:
-        with pytest.raises(UnreachableError, match="no controller took the request") as told:
+        with pytest.raises(UnreachableError, match="no controller took the request") as raised:
             changed(cluster, timeout_s=0.35)
-        assert "knows of no controller" in str(told.value)
+        assert "knows of no controller" in str(raised.value)
         assert cluster.nodes[1].asked > 2
         assert cluster.nodes[1].updates == []
     with ScriptedCluster(Node(), Node(), controller=2) as cluster:
@@ -179,10 +181,10 @@ def test_a_dry_run_without_an_answer_is_a_failure() -> None:
     """Whatever became of it, nothing is changed: that is no unknown outcome."""
     with (
         ScriptedCluster(Node(script=lambda _: None)) as cluster,
-        pytest.raises(UnreachableError, match="no answer to the dry run") as told,
+        pytest.raises(UnreachableError, match="no answer to the dry run") as raised,
     ):
         changed(cluster, dry_run=True)
-    assert not isinstance(told.value, OutcomeUnknownError)
+    assert not isinstance(raised.value, OutcomeUnknownError)
 
 
 def test_results_are_by_feature() -> None:
@@ -196,7 +198,7 @@ def test_results_are_by_feature() -> None:
     both = [FeatureUpdate(FeatureName(name), FeatureLevel(1)) for name in ("b", "a")]
     with ScriptedCluster(Node(script=partly)) as cluster:
         result = changed(cluster, *both)
-    assert [(one.feature, one.error, one.text) for one in result.results] == [
+    assert [(feature.feature, feature.error, feature.text) for feature in result.results] == [
         ("a", 95, "no"),
         ("b", 0, None),
     ]
@@ -204,7 +206,7 @@ def test_results_are_by_feature() -> None:
         result.check()
     with ScriptedCluster(Node(script=refusing(ErrorCode.INVALID_UPDATE_VERSION))) as cluster:
         result = changed(cluster, *both)
-    assert {one.text for one in result.refused} == {"The given update version was invalid."}
+    assert {feature.text for feature in result.refused} == {"The given update version was invalid."}
 
 
 def test_nothing_is_no_request() -> None:
@@ -271,9 +273,9 @@ def test_nobody_answers() -> None:
             async with FeatureAdmin(Bootstrap(addresses)) as admin:
                 await admin.describe()
 
-        with pytest.raises(UnreachableError) as told:
+        with pytest.raises(UnreachableError) as raised:
             asyncio.run(work())
-    assert all(str(address) in str(told.value) for address in addresses)
+    assert all(str(address) in str(raised.value) for address in addresses)
 
 
 def test_an_address_that_a_node_gives_and_is_not_its_own_is_named() -> None:

@@ -44,7 +44,7 @@ def timed(command: Sequence[str]) -> tuple[float, str]:
 
 
 def line(
-    measure: str, value_s: float, baseline_s: float, ratio: float, **more: Any
+    measure: str, value_s: float, baseline_s: float, ratio: float, **fields: Any
 ) -> dict[str, Any]:
     """A measure as one document; the times are in milliseconds."""
     return {
@@ -54,5 +54,5 @@ def line(
         "ratio": round(ratio, 2),
         "unit": "ms",
         "rounds": ROUNDS,
-        **more,
+        **fields,
     }

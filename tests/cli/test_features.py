@@ -205,8 +205,8 @@ def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
 
 def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
-    more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
-    with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
+    wider = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
+    with ScriptedCluster(Node(features=wider), Node(), Node(features=wider)) as cluster:
         result = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
     (asked,) = call.body.feature_updates
@@ -365,9 +365,9 @@ def test_a_drafts_node_without_features_is_one(
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
         result = ours(*by(cluster), "describe", "--dialect", dialect)
-    told = json.loads(result.out)
+    document = json.loads(result.out)
     assert (result.code, result.err) == (0, "")
-    assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
+    assert (document["supported_features"], document["finalized_features"]) == ({}, {"epoch": None})
 
 
 def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
@@ -376,12 +376,12 @@ def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
     with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
         result = ours(*by(cluster), "--json", *RAISE)
-    told: dict[str, Any] = json.loads(result.out)
-    assert (result.code, result.err, told["status"]) == (1, "", "FAILED")
-    assert told["results"] == [
+    document: dict[str, Any] = json.loads(result.out)
+    assert (result.code, result.err, document["status"]) == (1, "", "FAILED")
+    assert document["results"] == [
         {"feature": "metadata.version", "level": 21, "error": 95, "message": "no"}
     ]
-    assert told["finalized_features"]["metadata.version"] == {"version_level": 20}
+    assert document["finalized_features"]["metadata.version"] == {"version_level": 20}
 
 
 PROPERTIES = r"""
@@ -425,10 +425,10 @@ def test_a_key_or_a_value_that_is_wrong_is_named(
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
     file.write_text(line + "\n")
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         read_client_config(file)
-    assert says in str(told.value)
-    assert str(told.value).startswith(str(file))
+    assert says in str(raised.value)
+    assert str(raised.value).startswith(str(file))
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), "--command-config", str(file), *RAISE)
         assert cluster.nodes[1].asked == 0

@@ -218,9 +218,7 @@ def test_a_migration_is_one_line(migration: Migration, line: str) -> None:
     """How far it is, how many brokers are left, and which of them are missing; and the line goes
     with the migration."""
     snapshot = replace(_snapshot([_class([1], (7, 30))]), migration=migration)
-    assert line in [
-        each.strip() for each in _text(*rendering.state_view(snapshot, [])).splitlines()
-    ]
+    assert line in [row.strip() for row in _text(*rendering.state_view(snapshot, [])).splitlines()]
     over = replace(snapshot, migration=replace(migration, under_way=False))
     assert "migration" not in _text(*rendering.state_view(over, []))
 

@@ -46,12 +46,12 @@ def test_the_newest_state_has_the_form_of_an_epoch() -> None:
 @pytest.mark.parametrize("shape", TOPICS)
 def test_each_property_is_a_field(shape: type[Output]) -> None:
     """All fields are there and required, none besides, and the file is a schema."""
-    found = schema(shape)
-    Draft202012Validator.check_schema(found)
-    assert found["title"] == TOPICS[shape].name()
+    content = schema(shape)
+    Draft202012Validator.check_schema(content)
+    assert content["title"] == TOPICS[shape].name()
     declared = {field.name for field in fields(shape)}
-    assert found["properties"].keys() == declared
-    assert set(found["required"]) == declared
+    assert content["properties"].keys() == declared
+    assert set(content["required"]) == declared
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_each_property_is_a_field(shape: type[Output]) -> None:
 )
 def test_each_part_of_a_snapshot_likewise(name: str, shape: type) -> None:
     """Classes and incompatible nodes have the fields of their code."""
-    found = schema(Snapshot)["$defs"][name]
+    content = schema(Snapshot)["$defs"][name]
     declared = {field.name for field in fields(shape)}
-    assert found["properties"].keys() == declared
-    assert set(found["required"]) == declared
+    assert content["properties"].keys() == declared
+    assert set(content["required"]) == declared
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_each_choice_is_a_member(shape: type[Output], name: str, enum: Any) -> N
 def test_all_that_is_said_is_valid() -> None:
     """Every output of many histories is accepted, and each kind of rule was heard."""
     validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
-    heard = set()
+    fired = set()
     for output in simulated_outputs(range(60)):
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
-        heard |= {output.rule} if isinstance(output, Alert) else set()
-    assert heard == {rule.name for rule in RULES if rule.timer is None}
+        fired |= {output.rule} if isinstance(output, Alert) else set()
+    assert fired == {rule.name for rule in RULES if rule.timer is None}
 
 
 @pytest.mark.parametrize("shape", TOPICS)

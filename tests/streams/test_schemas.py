@@ -35,13 +35,13 @@ VALIDATORS = {topic.short_name: Draft202012Validator(schema_of(topic)) for topic
 def definitions(topic) -> dict[str, dict[str, Any]]:
     """The definition of each kind that a schema describes."""
     schema = schema_of(topic)
-    found = {}
+    by_kind = {}
     for choice in schema["oneOf"]:
         definition = schema["$defs"][choice["$ref"].rpartition("/")[2]]
         kind = definition["properties"]["kind"]
         for name in kind.get("enum", [kind.get("const")]):
-            found[name] = definition
-    return found
+            by_kind[name] = definition
+    return by_kind
 
 
 def test_every_schema_belongs_to_a_topic():

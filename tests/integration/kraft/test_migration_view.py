@@ -26,11 +26,11 @@ UNDER_WAY, INCOMPLETE = "migration-under-way", "migration-incomplete"
 class Watcher:
     """A source process, a worker, and the cluster that they watch."""
 
-    def __init__(self, cluster: str, said: PublishedOutputs, directory: Path) -> None:
+    def __init__(self, cluster: str, published: PublishedOutputs, directory: Path) -> None:
         self.cluster = cluster
-        self.published = said
+        self.published = published
         self._directory = directory
-        self._worker = Process("worker", ["worker", *said.flags], directory)
+        self._worker = Process("worker", ["worker", *published.flags], directory)
         self._watch: Process | None = None
         self._worker.start()
 
@@ -135,7 +135,7 @@ def test_each_phase_is_told_and_nothing_false(
         assert "ZooKeeper" not in shown.stdout
 
         changes = {change.id: change for change in seen.published.changes}.values()
-        assert [(each.feature, each.before, each.after) for each in changes] == [
+        assert [(change.feature, change.before, change.after) for change in changes] == [
             ("metadata.version", 0, 20)
         ]
         assert {epoch.revision for epoch in seen.published.epochs} == {1}

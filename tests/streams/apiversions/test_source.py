@@ -270,8 +270,8 @@ async def test_a_configured_controller_with_an_id_is_asked():
     async with listening([broker, controller]):
         broker.brokers = broker.brokers[:1]
         controller.brokers = []
-        known = ControllerAddress(controller.address, NodeId(7))
-        source = source_of([broker], sink, bootstrap_controllers=(known,))
+        identified = ControllerAddress(controller.address, NodeId(7))
+        source = source_of([broker], sink, bootstrap_controllers=(identified,))
         await source.round()
         assert {(a.role, a.node_id) for a in sink.take(NodeAnswer)} == {
             (Role.BROKER, 1),

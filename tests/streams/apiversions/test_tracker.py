@@ -245,7 +245,7 @@ scripts = st.lists(
 def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
     """Folding the events gives each node's newest answer, and the views that hold at the end."""
     rounds = Rounds(*NODES, misses=2)
-    known: dict[str, object] = {}
+    published: dict[str, object] = {}
     views: tuple[int, ...] = ()
     for played in script:
         for event in rounds.play(**played):
@@ -253,15 +253,15 @@ def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
                 views = tuple(view.level for view in event.views)
             else:
                 assert not isinstance(event, DeadLetter)
-                known[f"{event.role[0]}{event.node_id}"] = (
+                published[f"{event.role[0]}{event.node_id}"] = (
                     None if isinstance(event, NodeSilent) else event.finalized.get(MV, 0)
                 )
     for node in NODES:
         responses = [played[node] for played in script]
         if responses[-2:] == [None, None]:
-            assert known.get(node) is None
+            assert published.get(node) is None
         elif responses[-1] is not None:
-            assert known[node] == responses[-1]
+            assert published[node] == responses[-1]
     if len(script) >= 2 and script[-1] == script[-2] and None not in script[-1].values():
         levels = tuple(sorted(set(script[-1].values())))
         assert levels == views if len(levels) > 1 else len(views) < 2

@@ -297,10 +297,10 @@ def test_nothing_is_released_before_its_time(steps: Sequence[int]) -> None:
         log += entry(offset, 1 + offset // 7, now)
     rule = CommitRule(settle_ms=1000)
     batches = scan_batches(log).batches
-    for one in batches:
-        rule.observe(one)
+    for batch in batches:
+        rule.observe(batch)
     watermark = rule.high_watermark(batches, -1)
     if watermark > 0:
         epoch = batches[watermark - 1].leader_epoch
-        same = [ms for ms, one in zip(times, batches, strict=True) if one.leader_epoch == epoch]
+        same = [ms for ms, batch in zip(times, batches, strict=True) if batch.leader_epoch == epoch]
         assert max(same) - times[watermark - 1] >= 1000

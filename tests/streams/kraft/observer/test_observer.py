@@ -478,9 +478,9 @@ def test_every_phase_knows_every_answer_that_can_follow_its_question() -> None:
     """The table has each pair but those in which the answer fits no question of the phase."""
     parts = {ResponseKind.SNAPSHOT_PART, ResponseKind.SNAPSHOT_WHOLE, ResponseKind.SNAPSHOT_GONE}
     contents = {ResponseKind.RECORDS, ResponseKind.DIVERGED, ResponseKind.SNAPSHOT_NAMED}
-    for phase, heard in product(ObserverState, ResponseKind):
-        impossible = heard in (contents if phase is ObserverState.SNAPSHOT else parts)
-        assert ((phase, heard) in TRANSITIONS) != impossible
+    for phase, response_kind in product(ObserverState, ResponseKind):
+        impossible = response_kind in (contents if phase is ObserverState.SNAPSHOT else parts)
+        assert ((phase, response_kind) in TRANSITIONS) != impossible
 
 
 def test_an_answer_that_was_not_asked_for_is_a_mistake_of_the_shell() -> None:

@@ -66,9 +66,9 @@ def test_every_version_of_every_type_decodes(
 ) -> None:
     """M-12, M-60: what was written comes back as JSON, tags that nobody knows are passed over."""
     content = data.draw(record_data(schema, version))
-    known = {field.tag for field in schema.at(version)}
+    schema_tags = {field.tag for field in schema.at(version)}
     tags = data.draw(st.dictionaries(st.integers(0, 300), st.binary(max_size=200), max_size=3))
-    tags = {tag: raw for tag, raw in tags.items() if tag not in known}
+    tags = {tag: raw for tag, raw in tags.items() if tag not in schema_tags}
     value = metadata_value(schema, version, content, tags)
     batch = one_batch(data_batch([value, record_of("NO_OP_RECORD")], base_offset=7))
     decoded = EVERYTHING.decode(batch)
