@@ -84,7 +84,7 @@ def test_no_file_is_too_long() -> None:
     assert long - LONG.keys() == set()
 
 
-def test_the_project_speaks_of_itself_alone() -> None:
+def test_no_file_contains_a_foreign_path_or_host() -> None:
     """No path of one machine and no host of a registry stands in a file."""
     occurrences = [
         f"{name}: {word}" for name, text in _texts() for word in FORBIDDEN if word in text.lower()
@@ -92,7 +92,7 @@ def test_the_project_speaks_of_itself_alone() -> None:
     assert occurrences == []
 
 
-def test_every_test_says_what_it_shows() -> None:
+def test_every_test_has_a_docstring() -> None:
     """Each test function has a docstring of its own."""
     silent = [
         f"{name}: {node.name}"

@@ -25,7 +25,7 @@ from scripts.requirements import (
 )
 
 
-def test_every_id_that_a_test_names_is_one_of_a_row() -> None:
+def test_every_id_in_a_test_exists() -> None:
     """A typo in a docstring or a scenario fails here."""
     result = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
     assert result["unknown"] == {}
@@ -63,7 +63,7 @@ def test_ids_in_a_text(text: str, ids: list[str]) -> None:
 
 
 @given(st.sets(st.integers(1, 99).map("M-{:02}".format) | st.integers(1, 99).map("C-{:02}".format)))
-def test_what_is_shortened_says_the_same(ids: set[str]) -> None:
+def test_spans_of_ids_are_equal_to_the_ids(ids: set[str]) -> None:
     """However many ids, spans name exactly them."""
     assert ids_in(shortened(ids)) == sorted(ids)
 

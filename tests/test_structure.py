@@ -38,7 +38,7 @@ def modules() -> Iterator[tuple[str, str]]:
             yield str(file.relative_to(ROOT)), file.read_text()
 
 
-def test_a_class_name_stands_for_one_thing() -> None:
+def test_class_names_are_unique() -> None:
     """No class name is defined twice in the whole of the product."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for name, text in modules():

@@ -80,7 +80,7 @@ def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, 
     ] == [("group.version", 2, code), ("metadata.version", 21, code)]
 
 
-def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
+def test_a_mixed_cluster_gets_the_version_that_all_brokers_support() -> None:
     """A broker that offers version 2 may forward to a controller that does not: 1 is sent; where
     there is no other, 2 is, and its answer without results counts for every feature."""
     with ScriptedCluster(Node(versions=(2, 2))) as cluster:
@@ -91,7 +91,7 @@ def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
         assert cluster.nodes[1].updates[0].version == 1
 
 
-def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
+def test_a_controller_before_3_3_gets_version_0() -> None:
     """It knows a boolean instead of a type, and no dry run, which is said before it is asked."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
         lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
@@ -104,7 +104,7 @@ def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
         assert len(cluster.nodes[1].updates) == 2
 
 
-def test_a_node_without_updates_is_told() -> None:
+def test_a_node_without_update_features_is_an_error() -> None:
     """Kafka before 2.7: nothing is sent."""
     with (
         ScriptedCluster(Node(versions=None)) as cluster,
@@ -146,7 +146,7 @@ def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
         assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1, 1]
 
 
-def test_a_controller_that_is_not_there_is_waited_for() -> None:
+def test_an_absent_controller_is_retried_until_the_timeout() -> None:
     """Nobody is named, or who is named does not listen: asked again until the time is up, and then
     it is said that nothing took the request, with the reason."""
     with ScriptedCluster(Node(), controller=-1) as cluster:
@@ -223,7 +223,7 @@ def test_nothing_is_no_request() -> None:
         FeatureAdmin(Bootstrap(()))
 
 
-def test_describe_is_a_record_of_what_one_node_says() -> None:
+def test_describe_returns_the_metadata_of_one_node() -> None:
     """The finalized levels, the epoch, the supported ranges, and who says so; by id, by controller,
     or the first of the bootstrap servers that answers (F-72, F-76)."""
     with ScriptedCluster(Node(), Node(), Node(), controller=2) as cluster:
@@ -262,7 +262,7 @@ def test_a_second_look_asks_again() -> None:
         assert asyncio.run(work()) == [7, 8]
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_cluster_lists_every_address() -> None:
     """Every address is tried, and each is named with its reason."""
     with ScriptedCluster(Node(), Node()) as cluster:
         addresses = (cluster.address(1), cluster.address(2))
@@ -278,7 +278,7 @@ def test_nobody_answers() -> None:
     assert all(str(address) in str(raised.value) for address in addresses)
 
 
-def test_an_address_that_a_node_gives_and_is_not_its_own_is_named() -> None:
+def test_an_unreachable_advertised_address_is_in_the_error() -> None:
     """A controller is advertised where nobody listens: that address stands in the line."""
     nowhere = Address("127.0.0.1", 1)
     with (

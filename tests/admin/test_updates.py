@@ -65,7 +65,7 @@ def test_the_older_question_is_answered() -> None:
     assert [update.allows_downgrade() for update in kinds] == [False, True, True]
 
 
-def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
+def test_an_unknown_error_code_is_shown_as_a_number() -> None:
     """The texts of Kafka's clients where the server sends none."""
     (result,) = uniform_result([NAME], 31, None).results
     assert result.text == "Cluster authorization failed."

@@ -190,7 +190,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
         assert err.count("\n") == 1
 
 
-def test_a_bus_that_is_not_there_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     """Nobody listens: the address and the reason stand in the only line there is."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens

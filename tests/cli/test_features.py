@@ -46,7 +46,7 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
-def test_a_person_is_asked_and_agrees(
+def test_a_change_is_confirmed_at_a_terminal(
     answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a terminal: what goes from where to where, what it brings and the way back stand on
@@ -135,7 +135,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
     assert err == b"\nfeaturewatch: nothing was sent, nothing is changed\n"
 
 
-def test_who_says_yes_or_only_tries_is_not_asked(
+def test_yes_and_dry_run_need_no_confirmation(
     ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
@@ -162,7 +162,7 @@ def test_who_says_yes_or_only_tries_is_not_asked(
         ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
     ],
 )
-def test_the_way_back_is_told_before(
+def test_the_downgrade_path_is_shown_before_the_confirmation(
     feature: str,
     now: int,
     wanted: int,
@@ -178,7 +178,7 @@ def test_the_way_back_is_told_before(
     assert way_back in result.err
 
 
-def test_deletion_says_what_it_is_for(
+def test_deletion_explains_its_purpose_first(
     ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage collection: said before anything is asked or sent (F-52)."""
@@ -272,7 +272,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
-def test_wrong_usage_is_told_before_anything_is_sent(
+def test_wrong_usage_is_reported_before_any_request(
     arguments: tuple[str, ...], says: str, ours: FeaturesCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
@@ -290,7 +290,7 @@ def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
-def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
+def test_an_unreachable_cluster_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
     """The address and the reason, in one line; exit code 1."""
     with ScriptedCluster(Node()) as cluster:
         address = cluster.address()
@@ -301,7 +301,7 @@ def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
             assert f"nobody listens at {address}" in result.err
 
 
-def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
+def test_a_node_that_does_not_respond_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
     """It accepts connections and does not answer: one line when the time is up, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -311,7 +311,7 @@ def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
             assert f"{address} did not answer for 0.2 s" in result.err
 
 
-def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> None:
+def test_an_interrupted_change_says_how_to_check_its_outcome(ours: FeaturesCommand) -> None:
     """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
     said; it ends as interrupted commands do (F-45)."""
 
@@ -335,7 +335,7 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> No
     ],
     ids=str,
 )
-def test_released_kafka_is_asked_nothing_by_a_draft(
+def test_a_draft_sends_no_request_to_released_kafka(
     dialect: str, arguments: tuple[str, ...], ours: FeaturesCommand
 ) -> None:
     """It would seem to have no features, and take a deletion for client quotas: one line with the
@@ -419,7 +419,7 @@ d = C:\\dir
         ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
     ],
 )
-def test_a_key_or_a_value_that_is_wrong_is_named(
+def test_an_invalid_key_or_value_is_in_the_error(
     line: str, says: str, tmp_path: Path, ours: FeaturesCommand
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
@@ -435,7 +435,7 @@ def test_a_key_or_a_value_that_is_wrong_is_named(
     assert (result.code, result.err.count("\n")) == (2, 1)
 
 
-def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> None:
+def test_a_key_without_effect_is_a_warning(tmp_path: Path, ours: FeaturesCommand) -> None:
     """Others' settings and those that only Java can use: a line each, and the answer all the
     same."""
     file = tmp_path / "client.properties"

@@ -243,9 +243,7 @@ def test_the_later_drafts_example(late: DraftCluster) -> None:
     assert TRANSACTION in refused.err
 
 
-def test_a_cluster_that_speaks_a_draft_is_told_apart(
-    late: DraftCluster, ours: FeaturesCommand
-) -> None:
+def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: FeaturesCommand) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
     result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
     assert (result.code, result.err.count("\n")) == (1, 1)

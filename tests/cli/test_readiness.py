@@ -55,7 +55,7 @@ def run_readiness(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return run
 
 
-def test_the_answer_comes_first_and_then_who_stands_in_the_way(
+def test_the_verdict_comes_first_and_then_the_blockers(
     run_readiness: Callable[..., Result],
 ) -> None:
     """Verdict, Kafka's first refusal, all nodes by what is to be done, levels, the way back."""
@@ -131,7 +131,7 @@ def test_single_levels(run_readiness: Callable[..., Result]) -> None:
         (("--feature", "metadata.version=99999"), "0 to 32767, or a name as in 4.0-IV3"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_invalid_targets_are_wrong_usage(
     run_readiness: Callable[..., Result], arguments: tuple[str, ...], words: str
 ) -> None:
     """It is wrong usage, said in one line."""
@@ -147,7 +147,7 @@ def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
     return engine.state, engine.rows
 
 
-def test_files_of_which_one_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_metadata_file_is_in_the_error(tmp_path: Path) -> None:
     """One line names it, whoever asks for the cluster's id."""
     (tmp_path / "__cluster_metadata-0").mkdir()
     (file := tmp_path / "meta.properties").mkdir()

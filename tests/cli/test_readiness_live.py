@@ -48,9 +48,7 @@ def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: P
     assert applied_by_all(image, now_ms)[0] is not Verdict.NO
 
 
-def test_brokers_that_cannot_be_asked_leave_the_answer_open(
-    quorum_391: Cluster, tmp_path: Path
-) -> None:
+def test_unreachable_brokers_make_the_verdict_unknown(quorum_391: Cluster, tmp_path: Path) -> None:
     """The quorum's quiet log has a record twice a second, which is no reason to wait on."""
     completed = featurewatch(
         tmp_path,

@@ -54,7 +54,7 @@ def run_rehearse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return run
 
 
-def test_every_step_is_shown_with_its_verdict_and_words(
+def test_every_step_is_shown_with_its_verdict_and_the_response(
     run_rehearse: Callable[..., Result],
 ) -> None:
     """Who is asked, each verdict, the controller's words, what happens; a refusal exits 3."""
@@ -121,7 +121,7 @@ def test_steps_of_a_file_come_first(run_rehearse: Callable[..., Result], tmp_pat
     ]
 
 
-def test_another_release_can_be_asked(run_rehearse: Callable[..., Result]) -> None:
+def test_release_selects_the_model_of_the_controller(run_rehearse: Callable[..., Result]) -> None:
     """--release: as if the active controller ran it."""
     result = run_rehearse(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
     (step,) = json.loads(result.output)["steps"]

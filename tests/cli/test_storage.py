@@ -137,7 +137,9 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
         ("bootstrap.checkpoint", b"".join(snapshot_batches([b"\x01\x0c\x00\x63"])), "is damaged"),
     ],
 )
-def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, said: str) -> None:
+def test_a_damaged_file_is_in_the_error(
+    formatted: Path, name: str, content: bytes, said: str
+) -> None:
     """One line says which file and why; exit code 1."""
     (formatted / name).write_bytes(content)
     result = info(str(formatted))
@@ -148,7 +150,7 @@ def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, sai
 
 
 @pytest.mark.parametrize("name", ["meta.properties", "bootstrap.checkpoint"])
-def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> None:
+def test_an_unreadable_file_is_in_the_error(formatted: Path, name: str) -> None:
     """Without rights, or no file at all: what the system says of it; exit code 1."""
     (formatted / name).unlink()
     (formatted / name).mkdir()
@@ -157,7 +159,7 @@ def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> No
     assert f"{formatted / name} cannot be read: Is a directory" in result.stderr
 
 
-def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_log_is_an_error(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata log of which nothing can be read is no cluster without levels; exit code 1."""
     monkeypatch.setattr(storage_info, "_FILES_S", 2.5)
     log = formatted / "__cluster_metadata-0"

@@ -49,7 +49,7 @@ def test_a_snapshot_groups_nodes_that_are_alike() -> None:
     assert [node.node_id for node in taken.incompatible] == list(range(1, 20, 2))
 
 
-def test_a_digest_covers_what_is_said_and_not_when() -> None:
+def test_a_digest_covers_the_content_and_not_the_time() -> None:
     """Equal content has one digest; another level, node or fencing changes it."""
     engine = Engine()
     engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
@@ -63,7 +63,7 @@ def test_a_digest_covers_what_is_said_and_not_when() -> None:
         assert snapshot(other.state.image, 1).digest != digest
 
 
-def test_an_event_again_says_nothing() -> None:
+def test_a_repeated_event_has_no_outputs() -> None:
     """Neither changes nor alerts nor a snapshot; the state is the same object."""
     engine = Engine()
     engine.apply_all([r.following(0, seen_ms=1), r.commit(5, r.level(MV, 25), r.register(1, OLD))])

@@ -73,7 +73,7 @@ def test_killed_owner_takes_the_command_and_its_directory_along(
     assert eventually(lambda: not (tmp_path / "outer").exists())
 
 
-def test_forked_child_of_the_owner_keeps_nothing_alive(
+def test_a_forked_child_does_not_count_as_the_owner(
     owner: Callable[[str], tuple[subprocess.Popen[str], list[int]]], tmp_path: Path
 ) -> None:
     """A fork that still holds the control pipe does not count as the owner."""

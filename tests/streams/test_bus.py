@@ -159,7 +159,7 @@ async def test_bytes_in_flight_are_bounded_too():
         await publisher.close(timeout_s=0.1)
 
 
-async def test_a_bus_that_is_down_is_said_once_and_nothing_fails():
+async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
     """The callback gets one line with the address; publishing goes on waiting."""
     errors: asyncio.Queue[str | None] = asyncio.Queue()
     publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=errors.put_nowait)

@@ -150,7 +150,7 @@ def test_unknown_fields_are_passed_over():
         ),
     ],
 )
-def test_a_malformed_commit_says_which_field_and_why(changed, reason):
+def test_a_malformed_commit_is_an_error_with_the_field(changed, reason):
     """The reason names the field, what it must be, and what it is."""
     content = orjson.loads(value_of(METADATA_LOG, COMMIT)) | changed
     with pytest.raises(MalformedEventError) as caught:
@@ -212,7 +212,7 @@ def test_the_headers_are_cloudevents():
     }
 
 
-def test_the_type_names_the_topic_that_an_event_stands_on():
+def test_the_type_contains_the_topic_of_the_event():
     """A status of the same shape is another type on each topic."""
     status = SourceStatus(CLUSTER, "s", SourceState.STALLED, -1, -1, -1, -1, -1, "why", 0)
     types = {

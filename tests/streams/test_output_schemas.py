@@ -57,7 +57,7 @@ def test_each_property_is_a_field(shape: type[Output]) -> None:
 @pytest.mark.parametrize(
     ("name", "shape"), [("class", CapabilityClass), ("incompatible", IncompatibleNode)]
 )
-def test_each_part_of_a_snapshot_likewise(name: str, shape: type) -> None:
+def test_each_property_of_a_part_is_a_field(name: str, shape: type) -> None:
     """Classes and incompatible nodes have the fields of their code."""
     content = schema(Snapshot)["$defs"][name]
     declared = {field.name for field in fields(shape)}
@@ -78,7 +78,7 @@ def test_each_choice_is_a_member(shape: type[Output], name: str, enum: Any) -> N
     assert schema(shape)["properties"][name]["enum"] == [str(member) for member in enum]
 
 
-def test_all_that_is_said_is_valid() -> None:
+def test_every_simulated_output_is_valid() -> None:
     """Every output of many histories is accepted, and each kind of rule was heard."""
     validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
     fired = set()

@@ -49,7 +49,7 @@ def test_a_merged_key_may_be_there_already() -> None:
     assert (content["in"]["own"], content["out"]) == ({"x": 2, "y": 1}, {"x": 2, "y": 3})
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
     """It is not there, or holds no text."""
     file = tmp_path / "levels.yaml"
     with pytest.raises(YamlError, match=r"levels.yaml cannot be read: No such file"):

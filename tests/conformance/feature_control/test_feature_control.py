@@ -121,6 +121,6 @@ def _dry(release: str, question: RequestInState) -> Json:
 @pytest.mark.parametrize(
     "planted", [_only_unfenced, _without_controllers, _as_the_other_release, _without_a_comma, _dry]
 )
-def test_a_planted_difference_is_seen(planted: Model, compared: list[Case]) -> None:
+def test_a_planted_difference_is_detected(planted: Model, compared: list[Case]) -> None:
     """A model that is wrong in one respect does not pass the comparison."""
     assert differences(compared, planted)

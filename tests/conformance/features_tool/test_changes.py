@@ -81,7 +81,7 @@ def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
     return {name: level["version_level"] for name, level in features.items() if name != "epoch"}
 
 
-def test_changes_are_told_as_the_tool_tells_them(
+def test_changes_are_printed_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
@@ -145,7 +145,7 @@ def test_enable_latest_on_a_real_cluster(
     )
 
 
-def test_who_may_not_change_is_told_as_by_the_tool(
+def test_a_login_without_rights_is_refused_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
@@ -172,7 +172,7 @@ def test_who_may_not_change_is_told_as_by_the_tool(
     assert len({re.sub(r"Epoch: \d+", "", text) for text in described}) == 1, described
 
 
-def test_who_cannot_log_in_is_told_in_one_line(
+def test_a_failed_login_is_one_line(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""

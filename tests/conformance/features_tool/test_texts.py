@@ -161,7 +161,9 @@ def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_43
     assert f"Local controller {quorum_430.leader().id} only supports" in only.out
 
 
-def test_an_address_of_the_other_kind_is_told(ours: FeaturesCommand, quorum_430: Cluster) -> None:
+def test_an_address_of_the_other_kind_is_an_error(
+    ours: FeaturesCommand, quorum_430: Cluster
+) -> None:
     """A broker's listener given as a controller's, and the reverse: one line with what to give."""
     step = ("upgrade", "--feature", "metadata.version=99", "--dry-run")
     servers, controllers = quorum_430.bootstrap_servers, quorum_430.controllers

@@ -57,7 +57,7 @@ def source_of(
     return ApiVersionsSource(replace(given, **settings), sink, lambda: 1000)
 
 
-async def test_all_listed_nodes_are_asked_and_only_changes_are_published():
+async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
     """Brokers are found through one of them; a finalized level is published once a node says it."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -104,7 +104,7 @@ async def test_a_node_without_version_4_is_read_by_version_3():
         assert not answer.complete
 
 
-async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
+async def test_a_mute_node_delays_no_other_and_is_silent_in_the_end():
     """The other nodes' answers are published while one question waits for its timeout."""
     nodes, sink = [ScriptedNode(), ScriptedNode(mute=True)], ApiVersionsSink()
     async with listening(nodes):
@@ -122,7 +122,7 @@ async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
         assert source.report().state is SourceState.FOLLOWING
 
 
-async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
+async def test_a_closed_connection_is_opened_again_at_once():
     """A node that closes its side, after a restart or to have us ask anew, is asked anew (M-50)."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -151,7 +151,7 @@ async def test_a_node_that_is_no_longer_listed_is_gone():
         assert (gone.node_id, gone.gone) == (2, True)
 
 
-async def test_a_minimum_above_the_maximum_is_a_dead_letter_and_the_rest_goes_on():
+async def test_a_minimum_above_the_maximum_is_a_dead_letter():
     """The feature is reported with what the node said; its other features are published."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     nodes[0].supported.append(("broken.version", 5, 2))
@@ -179,7 +179,7 @@ async def test_the_wrong_cluster_stalls_the_source():
         assert "belong to cluster other, not mine" in status.detail
 
 
-async def test_nobody_listening_stalls_the_source_until_somebody_does():
+async def test_the_source_is_stalled_while_no_node_listens():
     """It goes on trying; the report says where nobody listens."""
     node, sink = ScriptedNode(), ApiVersionsSink()
     async with listening([node]):
@@ -241,7 +241,7 @@ async def test_status_reports_are_not_counted_as_published():
         assert source.report().published == len(sink.of(NodeAnswer)) == 2
 
 
-async def test_a_source_whose_bus_is_away_does_not_follow():
+async def test_a_source_without_its_bus_is_stalled():
     """What it sees reaches nobody: the report says so, with the bus' trouble."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -254,7 +254,7 @@ async def test_a_source_whose_bus_is_away_does_not_follow():
         assert source.report().state is SourceState.FOLLOWING
 
 
-async def test_a_configured_controller_without_an_id_is_remarked_on():
+async def test_a_configured_controller_without_an_id_is_a_warning():
     """An answer does not say who gives it, so such a controller cannot be asked."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -264,7 +264,7 @@ async def test_a_configured_controller_without_an_id_is_remarked_on():
         assert "the controller at 127.0.0.1:1 is not asked" in source.report().detail
 
 
-async def test_a_configured_controller_with_an_id_is_asked():
+async def test_a_configured_controller_with_an_id_gets_requests():
     """``id@host:port`` is enough, whatever the cluster lists."""
     broker, controller, sink = ScriptedNode(), ScriptedNode(), ApiVersionsSink()
     async with listening([broker, controller]):
@@ -301,7 +301,7 @@ def test_controllers_are_written_as_kafka_writes_voters(text, expected):
         ({"bootstrap_servers": "host:1", "concurrency": 0}, "concurrency must be at least 1"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings, reason):
+def test_invalid_settings_are_refused(settings, reason):
     """One line says which setting and why."""
     with pytest.raises(ValueError, match=reason):
         ApiVersionsSettings.parse(**settings)

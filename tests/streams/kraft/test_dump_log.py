@@ -92,7 +92,7 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
     ],
 )
-def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
+def test_a_line_without_content_is_unreadable(line: str, reason: str) -> None:
     """What the tool could not print stands in its place with a reason, and the rest is read."""
     (text_batch,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
     decoded = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(text_batch)
@@ -101,7 +101,7 @@ def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
     assert decoded.undecoded[0].payload == b""
 
 
-def test_sections_are_the_files_that_the_text_tells_of() -> None:
+def test_sections_are_the_files_in_the_text() -> None:
     """Each file's lines are a section with its name, wherever they stand."""
     text = (
         f"Dumping /a/1.log\nLog starting offset: 0\n{PRINTED_LOG}Dumping /b/2.log\n{PRINTED_LOG}"
@@ -116,7 +116,7 @@ def test_sections_are_the_files_that_the_text_tells_of() -> None:
     assert (only.name, only.start, only.end) == ("", 0, len(PRINTED_LOG))
 
 
-def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_before_the_first_file_name_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor's mark, blank lines and a logger's are left out, batches are not; wherever a read
     ends."""
     named = f"Dumping /a/1.log\n{PRINTED_LOG}".encode()

@@ -53,7 +53,7 @@ async def test_waiting_ends_with_its_time():
     assert list(inbox.take()) == []
 
 
-def test_a_loop_that_is_closed_hurts_nobody():
+def test_events_for_a_closed_loop_are_dropped():
     """What a thread puts afterwards is dropped."""
 
     async def make() -> EventQueue:

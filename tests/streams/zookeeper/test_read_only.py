@@ -50,7 +50,7 @@ def test_kazoo_is_used_in_one_place():
     assert users == ["session.py"]
 
 
-def test_no_write_of_kazoo_is_named():
+def test_no_write_of_kazoo_is_used():
     """Neither as it is nor as its asynchronous form."""
     session = next(path for path in SOURCES if path.name == "session.py")
     nodes = ast.walk(ast.parse(session.read_text()))

@@ -183,7 +183,7 @@ async def test_a_half_written_batch_is_waited_for(directory: LogDirectory) -> No
     await reader.close()
 
 
-async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: LogDirectory) -> None:
+async def test_a_damaged_batch_is_passed_on_with_its_error(directory: LogDirectory) -> None:
     """A bad checksum that stays is passed on with its fault, for the dead letters."""
     damaged = bytearray(entry(1, 1, 1000, 3))
     damaged[-1] ^= 0xFF
@@ -194,7 +194,7 @@ async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: LogD
     await reader.close()
 
 
-async def test_garbage_is_trouble_and_is_tried_again(directory: LogDirectory) -> None:
+async def test_garbage_stalls_the_reader_until_it_is_gone(directory: LogDirectory) -> None:
     """Bytes that are no batch stop the reader with one line, until they are gone."""
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
@@ -207,7 +207,7 @@ async def test_garbage_is_trouble_and_is_tried_again(directory: LogDirectory) ->
     await reader.close()
 
 
-async def test_trouble_that_stays_keeps_its_beginning(directory: LogDirectory) -> None:
+async def test_a_lasting_stall_keeps_its_start(directory: LogDirectory) -> None:
     """Bytes that cannot be read at each new try are one trouble, since the first of them."""
     directory.append(0, b"\xff" * 100)
     reader = directory.reader()
@@ -244,7 +244,7 @@ def test_the_cluster_id_is_found_from_any_path_to_the_log(
         assert cluster_id_of(path) == CLUSTER
 
 
-def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: LogDirectory) -> None:
+def test_an_escaped_cluster_id_is_unescaped(directory: LogDirectory) -> None:
     """Java writes ``=`` behind a backslash; other bytes are Latin-1 and harm nothing."""
     meta = directory.root / "meta.properties"
     meta.write_bytes(b"#\xe9\xff\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\\=\\=\n")
@@ -271,7 +271,9 @@ async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
 
 
 @pytest.mark.parametrize("what", ["nothing", "no log", "only the end"])
-async def test_what_is_no_log_is_said(directory: LogDirectory, what: str) -> None:
+async def test_a_directory_without_a_log_is_a_stall_reason(
+    directory: LogDirectory, what: str
+) -> None:
     """A directory that is not there, holds no log, or only its end: one line says what to do."""
     if what == "nothing":
         shutil.rmtree(directory.root)

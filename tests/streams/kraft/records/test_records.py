@@ -223,7 +223,7 @@ RUNS = {
         max_size=8,
     )
 )
-def test_runs_of_unwanted_records_are_skipped_as_one_by_one(runs: list[tuple[str, int]]) -> None:
+def test_runs_of_unwanted_records_are_skipped_like_single_ones(runs: list[tuple[str, int]]) -> None:
     """Records in step are stepped over together, and nothing else is."""
     batch = one_batch(data_batch([RUNS[name] for name, times in runs for _ in range(times)]))
     decoder = RecordDecoder(DEFAULT_RECORD_TYPES)
@@ -294,7 +294,7 @@ SECRETS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(REDACTED_RECORD_TYPES))
-def test_secrets_are_never_told(kind: str) -> None:
+def test_secrets_are_never_decoded(kind: str) -> None:
     """Of types that carry secrets the rest is never shown, in a record, a reason or lost bytes."""
     assert set(REDACTED_RECORD_TYPES) == set(SECRETS)
     value = record_of(kind, SECRETS[kind])
