@@ -15,7 +15,7 @@ from tests.pipeline.replay.logs import Log, level, registration
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = tuple(
-    sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_dir())
+    sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_symlink())
 )
 NO_PART_OF_IT = {"spark.Dockerfile": "it is given the wheel"}
 UNTRACKED = (".*", "__pycache__", "build", "dist", "*.egg-info")
