@@ -112,8 +112,8 @@ def test_it_lives_beside_pytables(wheels: tuple[Path, Path], tmp_path: Path) -> 
     command = environment / "bin/featurewatch"
     assert run(command, "--version", cwd=tmp_path).strip() == "featurewatch 0.1.0"
     Log().elect(1).add(level(21), registration(1, 25)).write(log := tmp_path / "log")
-    asked = ("readiness", "--log-directory", log, "--target", "3.9", "--json")
-    assert json.loads(run(command, *asked, cwd=tmp_path, code=3))["verdict"] == "no"
+    arguments = ("readiness", "--log-directory", log, "--target", "3.9", "--json")
+    assert json.loads(run(command, *arguments, cwd=tmp_path, code=3))["verdict"] == "no"
 
     run(*remove, "featurewatch", cwd=tmp_path)
     run(python, "-c", "import tables; tables.open_file", cwd=tmp_path)

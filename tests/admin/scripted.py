@@ -45,7 +45,7 @@ class Node:
     names: Mapping[int, Address] | None = None
     """Other addresses than the cluster's, where it is wrong about them."""
     updates: list[WireRequest] = field(default_factory=list)
-    asked: int = 0
+    request_count: int = 0
 
 
 class ScriptedCluster:
@@ -104,7 +104,7 @@ class ScriptedCluster:
 
     def _responder(self, node: Node) -> Any:
         async def respond(call: WireRequest) -> Any:
-            node.asked += 1
+            node.request_count += 1
             if call.key == API_VERSIONS:
                 return _offering(call, node, self._speech)
             if call.key in (METADATA, DESCRIBE_CLUSTER):

@@ -160,11 +160,11 @@ def run() -> Iterator[dict[str, Any]]:
         rows = fill(directory / "lake")
         for measure, command in commands(directory, directory / "lake").items():
             took(directory, "-m", "featurewatch", *command)
-            asked, bare = [], []
+            queried, bare = [], []
             for _ in range(RUNS):  # in turns, since the machine may be busier at times
-                asked.append(took(directory, "-m", "featurewatch", *command))
+                queried.append(took(directory, "-m", "featurewatch", *command))
                 bare.append(took(directory, "-c", "import deltalake"))
-            value, baseline = statistics.median(asked), statistics.median(bare)
+            value, baseline = statistics.median(queried), statistics.median(bare)
             yield {
                 "measure": measure,
                 "value": round(value),

@@ -24,7 +24,7 @@ def medians(commands: Mapping[str, Sequence[str]], *, rounds: int = ROUNDS) -> d
             took_s, _ = timed(command)
             if number:
                 seconds[name].append(took_s)
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
+    return {name: statistics.median(durations_s) for name, durations_s in seconds.items()}
 
 
 def timed(command: Sequence[str]) -> tuple[float, str]:

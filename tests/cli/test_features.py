@@ -119,10 +119,10 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
         )
         try:
             assert process.stderr is not None
-            asked = b""
-            while not asked.endswith(b"Go on? [y/N] "):
-                asked += (byte := process.stderr.read(1))
-                assert byte, asked
+            printed = b""
+            while not printed.endswith(b"Go on? [y/N] "):
+                printed += (byte := process.stderr.read(1))
+                assert byte, printed
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)
         finally:
@@ -209,8 +209,8 @@ def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> No
     with ScriptedCluster(Node(features=wider), Node(), Node(features=wider)) as cluster:
         result = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
-    (asked,) = call.body.feature_updates
-    assert (asked.feature, asked.max_version_level) == ("metadata.version", 21)
+    (update,) = call.body.feature_updates
+    assert (update.feature, update.max_version_level) == ("metadata.version", 21)
     assert result.code == 0
     assert "the controllers were not asked" in result.err
 
@@ -286,7 +286,7 @@ def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     with ScriptedCluster(Node()) as cluster:
         result = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
         assert (result.code, "as a short" in result.err) == (1, True)
-        assert cluster.nodes[1].asked == 0
+        assert cluster.nodes[1].request_count == 0
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
@@ -431,7 +431,7 @@ def test_an_invalid_key_or_value_is_in_the_error(
     assert str(raised.value).startswith(str(file))
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), "--command-config", str(file), *RAISE)
-        assert cluster.nodes[1].asked == 0
+        assert cluster.nodes[1].request_count == 0
     assert (result.code, result.err.count("\n")) == (2, 1)
 
 

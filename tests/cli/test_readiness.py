@@ -151,8 +151,8 @@ def test_an_unreadable_metadata_file_is_in_the_error(tmp_path: Path) -> None:
     """One line names it, whoever asks for the cluster's id."""
     (tmp_path / "__cluster_metadata-0").mkdir()
     (file := tmp_path / "meta.properties").mkdir()
-    for asked in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
-        result = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
+    for command in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
+        result = CliRunner().invoke(app, [*command, "--log-directory", str(tmp_path)])
         assert isinstance(result.exception, UsageError), result.exception
         assert str(result.exception) == f"{file} cannot be read: Is a directory"
 

@@ -74,10 +74,10 @@ def test_every_step_is_shown_with_its_verdict_and_the_response(
 def test_a_long_roll_is_one_paragraph(run_rehearse: Callable[..., Result]) -> None:
     """Many restarts that work are drawn together, short ones and refusals are not."""
     nodes = [r.register(node, OLD, fenced=False) for node in range(10, 20)]
-    seen = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
-    seen = replace(seen, quorum=Quorum(1, 4, (NodeId(1),)))
+    read = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
+    read = replace(read, quorum=Quorum(1, 4, (NodeId(1),)))
     steps = ("-s", "restart:all@4.3", "-s", "upgrade:metadata.version=4.3-IV0")
-    lines = run_rehearse(*AT, *steps, seen=seen).output.splitlines()
+    lines = run_rehearse(*AT, *steps, seen=read).output.splitlines()
     assert lines[3:6] == [
         " 1 to 22 controllers 1 and brokers 10-19 are lost and register  accepted",
         "   no majority of the voters is left: nothing is answered until one is back",
@@ -156,8 +156,8 @@ def test_the_answers_of_nodes_alone_are_a_part(run_rehearse: Callable[..., Resul
     status = SourceStatus(
         ClusterId("c"), Authority.ANSWERS, SourceState.FOLLOWING, -1, -1, -1, 2, 4, "", 1
     )
-    seen = replace(image(), authority=Authority.ANSWERS, quorum=Quorum()).with_source(status)
-    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=seen)
+    read = replace(image(), authority=Authority.ANSWERS, quorum=Quorum()).with_source(status)
+    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=read)
     document = json.loads(result.output)
     assert (result.exit_code, document["controller"], document["verdict"]) == (4, 2, "unknown")
     assert "could object" in document["steps"][0]["notes"][-1]
@@ -245,13 +245,13 @@ def test_a_difference_to_the_real_controller_exits_with_1(
         return RealRehearsal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
 
     monkeypatch.setattr(rehearse, "rehearse_on_real_controller", real)
-    asked = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
-    result = run_rehearse(*asked)
+    arguments = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
+    result = run_rehearse(*arguments)
     assert result.exit_code == 1
     assert "DIFFERENT: it says otherwise" in result.output
     assert "unequal the voters 2, 3 do not run" in result.output
     assert result.output.splitlines()[-1] == "1 differences to Kafka 3.9.1"
-    document = json.loads(run_rehearse(*asked, "--json").output)
+    document = json.loads(run_rehearse(*arguments, "--json").output)
     assert document["on_real_controller"]["differences"] == 1
     assert document["steps"][0]["differences"] == ["it says otherwise"]
 

@@ -40,13 +40,13 @@ def test_a_snapshot_groups_nodes_that_are_alike() -> None:
     """Two releases are two classes with their ids, for any number of nodes."""
     engine = Engine()
     nodes = [r.register(i, OLD if i % 2 else NEW, fenced=i == 3) for i in range(20)]
-    taken = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
-    assert taken is not None
-    assert [(c.role, len(c.nodes), c.fenced) for c in taken.classes] == [
+    snapshot = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
+    assert snapshot is not None
+    assert [(c.role, len(c.nodes), c.fenced) for c in snapshot.classes] == [
         (Role.BROKER, 10, ()),
         (Role.BROKER, 10, (3,)),
     ]
-    assert [node.node_id for node in taken.incompatible] == list(range(1, 20, 2))
+    assert [node.node_id for node in snapshot.incompatible] == list(range(1, 20, 2))
 
 
 def test_a_digest_covers_the_content_and_not_the_time() -> None:

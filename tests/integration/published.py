@@ -50,9 +50,9 @@ class PublishedOutputs:
         dead_letters = []
         with contextlib.closing(TopicReader(self._bus, DEAD_LETTERS)) as reader:
             for message in reader.read_existing():
-                letter = decode(DEAD_LETTERS, message.value(), message.key())
-                assert isinstance(letter, DeadLetter)
-                dead_letters.append(letter)
+                dead_letter = decode(DEAD_LETTERS, message.value(), message.key())
+                assert isinstance(dead_letter, DeadLetter)
+                dead_letters.append(dead_letter)
         return dead_letters
 
     def firing(self, cluster: str) -> set[str]:

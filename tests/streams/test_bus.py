@@ -148,13 +148,13 @@ async def test_bytes_in_flight_are_bounded_too():
     """A bus that does not answer: the publisher takes what its window holds, then waits."""
     publisher = Publisher(BusSettings("127.0.0.1:1"), max_bytes=10_000)
     await publisher.start()
-    taken = 0
+    accepted = 0
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             while True:
-                await publisher.publish(METADATA_LOG, commit(taken, padding=2000))
-                taken += 1
-    assert taken == publisher.in_flight == 4
+                await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
+                accepted += 1
+    assert accepted == publisher.in_flight == 4
     with pytest.raises(BusUnavailableError, match="did not take the last 4 messages"):
         await publisher.close(timeout_s=0.1)
 

@@ -76,8 +76,8 @@ def test_dead_letters_come_back_equal(event):
 
 def test_dead_letter_with_text_that_is_no_utf8_gets_through():
     """A lone surrogate in a reason is escaped, not refused: a dead letter must not be lost."""
-    letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
-    read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, letter).value)
+    dead_letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
+    read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, dead_letter).value)
     assert isinstance(read, DeadLetter)
     assert (read.place, read.reason) == ("topic \\udcff", "bad \\ud800")
 

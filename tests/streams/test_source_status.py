@@ -64,11 +64,11 @@ def test_a_status_stays_due_until_it_is_published() -> None:
 def test_the_detail_is_the_stall_reason() -> None:
     """The newest one is remembered after it is over."""
     saying = StatusReporter(GracePeriods(), 60_000, now_ms=0)
-    trouble = StallReason("nobody answers", True, 0)
-    assert saying.due(False, trouble, 999) is CATCHING_UP
+    reason = StallReason("nobody answers", True, 0)
+    assert saying.due(False, reason, 999) is CATCHING_UP
     assert (saying.detail, saying.last_error) == ("", "nobody answers")
     saying.reported(CATCHING_UP, 999)
-    assert saying.due(False, trouble, 1000) is STALLED
+    assert saying.due(False, reason, 1000) is STALLED
     assert saying.detail == "nobody answers"
     saying.reported(STALLED, 1000)
     assert saying.due(True, None, 1001) is FOLLOWING

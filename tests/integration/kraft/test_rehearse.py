@@ -126,9 +126,9 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
         broker._replace(fenced=True, session=False) if broker.id == 3 else broker
         for broker in live.brokers
     )
-    asked = replace(live, brokers=brokers)
+    staged = replace(live, brokers=brokers)
     rehearsal = rehearse_on_real_controller(
-        "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
+        "3.9.1", staged, [parse(step) for step in ON_391], stack_cache
     )
     assert differences_of(rehearsal.steps) == {}
     assert [step.outcome.step.text for step in rehearsal.steps if not step.asked] == []

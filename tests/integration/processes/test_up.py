@@ -321,8 +321,8 @@ def _committed(up: Up) -> dict[tuple[str, int], int]:
 
     _, bootstrap, _, prefix = up.on_bus
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = ConsumerGroupTopicPartitions(f"{prefix}-worker")
-    (future,) = admin.list_consumer_group_offsets([asked]).values()
+    request = ConsumerGroupTopicPartitions(f"{prefix}-worker")
+    (future,) = admin.list_consumer_group_offsets([request]).values()
     return {
         (place.topic, place.partition): place.offset
         for place in future.result().topic_partitions

@@ -271,12 +271,12 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
     assert "have the controller write it again" in alert.summary
-    (letter,) = [
+    (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]
-    assert letter.payload == BYTES
-    assert "/feature" in letter.place
-    assert "JSON" in letter.reason
+    assert dead_letter.payload == BYTES
+    assert "/feature" in dead_letter.place
+    assert "JSON" in dead_letter.reason
     world.zk.set(f"{world.roots[BROKEN]}/feature", features(1))
     state = world.until(BROKEN, lambda now, firing: not firing and now.finalized)
     assert (dict(state.finalized), state.epoch, state.revision) == ({"group": 1}, 2, 1)
@@ -303,10 +303,10 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert not state.ready
     assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
     assert "give READ" in world.alert(CLOSED, "source-stalled").summary
-    (letter,) = [
+    (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
     ]
-    assert (letter.place, letter.payload) == ("znode /feature", b"")
+    assert (dead_letter.place, dead_letter.payload) == ("znode /feature", b"")
     answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)

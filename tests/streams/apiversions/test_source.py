@@ -90,7 +90,7 @@ async def test_connections_are_kept():
         for _ in range(5):
             await source.round()
         assert [node.connections for node in nodes] == [1, 1]
-        assert nodes[1].asked.count(18) == 5
+        assert nodes[1].api_keys.count(18) == 5
 
 
 async def test_a_node_without_version_4_is_read_by_version_3():
@@ -159,11 +159,11 @@ async def test_a_minimum_above_the_maximum_is_a_dead_letter():
         source = source_of(nodes, sink)
         await source.round()
         await source.round()
-        letters = [e for e in sink.events if isinstance(e, DeadLetter)]
+        dead_letters = [e for e in sink.events if isinstance(e, DeadLetter)]
         (answer,) = sink.take(NodeAnswer)
         assert answer.supported == {"metadata.version": (7, 30)}
-        (letter,) = letters
-        assert "'broken.version' has the minimum 5 above the maximum 2" in letter.reason
+        (dead_letter,) = dead_letters
+        assert "'broken.version' has the minimum 5 above the maximum 2" in dead_letter.reason
         assert source.report().dead_letters == 1
 
 

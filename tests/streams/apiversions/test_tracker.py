@@ -217,9 +217,9 @@ def test_an_impossible_range_is_one_dead_letter():
     rounds = Rounds("b1")
     events = rounds.play(b1=faulty)
     assert summaries(events)[0] == "b1 says {'metadata.version': 19}"
-    (letter,) = (event for event in events if isinstance(event, DeadLetter))
-    assert reason in letter.reason
-    assert letter.payload == b'{"name":"x","low":3,"high":1}'
+    (dead_letter,) = (event for event in events if isinstance(event, DeadLetter))
+    assert reason in dead_letter.reason
+    assert dead_letter.payload == b'{"name":"x","low":3,"high":1}'
     assert rounds.play(b1=faulty) == []
 
 

@@ -160,10 +160,10 @@ def test_a_damaged_batch_with_a_secret_keeps_only_its_header() -> None:
     for at in range(17, 90):
         batch = bytearray(data_batch([VALUES["F"], scram]))
         batch[at] ^= 0x04
-        (letter, commit) = run(bytes(batch))
-        assert isinstance(letter, DeadLetter)
-        assert letter.payload == bytes(batch)[:61]
-        assert secret not in repr((letter, commit)).encode()
+        (dead_letter, commit) = run(bytes(batch))
+        assert isinstance(dead_letter, DeadLetter)
+        assert dead_letter.payload == bytes(batch)[:61]
+        assert secret not in repr((dead_letter, commit)).encode()
 
 
 def test_position_stays_before_an_open_transaction() -> None:

@@ -118,8 +118,8 @@ async def test_a_bad_checksum_is_a_dead_letter() -> None:
     """A damaged batch: its bytes and the reason to the dead letters, the next batch as ever."""
     sink = RecordingSink()
     source = await play([commits(0, LEVEL, damaged=True), commits(1, LEVEL)], sink)
-    letters = sink.of(DeadLetter)
-    assert "checksum" in letters[0].reason
+    dead_letters = sink.of(DeadLetter)
+    assert "checksum" in dead_letters[0].reason
     assert [e.first_offset for e in sink.of(LogCommit)] == [0, 1]
     assert source.report().dead_letters == 1
 

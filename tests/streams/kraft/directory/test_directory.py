@@ -136,11 +136,11 @@ async def test_resuming_gives_each_record_once(directory: LogDirectory) -> None:
 
 async def test_a_cut_above_what_was_given_out_is_healed(directory: LogDirectory) -> None:
     """A tail that is cut off and written anew by another leader is read again, nothing is said."""
-    kept = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
-    directory.append(0, *kept, entry(2, 1, 3100), entry(3, 1, 3200))
+    committed = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
+    directory.append(0, *committed, entry(2, 1, 3100), entry(3, 1, 3200))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0"]
-    directory.write(0, *kept, leader_change(2, 2, 4000), entry(3, 2, 4500), entry(4, 2, 9000))
+    directory.write(0, *committed, leader_change(2, 2, 4000), entry(3, 2, 4500), entry(4, 2, 9000))
     assert await drain(reader) == ["commit 1-3"]
     await reader.close()
 
@@ -211,11 +211,11 @@ async def test_a_lasting_stall_keeps_its_start(directory: LogDirectory) -> None:
     """Bytes that cannot be read at each new try are one trouble, since the first of them."""
     directory.append(0, b"\xff" * 100)
     reader = directory.reader()
-    seen = []
+    reasons = []
     for _ in range(8):
         await reader.read()
-        seen.append(reader.stall_reason)
-    stalled = list(itertools.dropwhile(lambda reason: reason is None, seen))
+        reasons.append(reader.stall_reason)
+    stalled = list(itertools.dropwhile(lambda reason: reason is None, reasons))
     assert len(stalled) > 4
     assert all(reason is not None for reason in stalled)
     assert len({reason.since_ms for reason in stalled if reason is not None}) == 1
