@@ -11,7 +11,6 @@ is sent to the controller of the Metadata response (KIP-584), or, through contro
 DescribeCluster; a controller that has moved meanwhile is located again until the time is up.
 """
 
-import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -86,7 +85,7 @@ class FeatureAdmin(FeatureReader):
         """Sends to the controller, and to the next one where it was not the controller."""
         import asyncio
 
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._monotonic() + self._timeout_s
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
@@ -98,7 +97,7 @@ class FeatureAdmin(FeatureReader):
                 if all(item.error != _NOT_CONTROLLER for item in result.results):
                     return result
                 why = f"{connection.address} is not the controller any more"
-            if time.monotonic() + _PAUSE_S > deadline:
+            if self._monotonic() + _PAUSE_S > deadline:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {why}"
                 )

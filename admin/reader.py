@@ -4,6 +4,8 @@ What changes them is in `admin.features`, apart from this, so that a command tha
 only this.
 """
 
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -30,6 +32,7 @@ class FeatureReader:
     ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
     ``connect`` opens the transport of a connection (asyncio's by default); with
     `streams.net.transport.connect_blocking`, `describe` of one node needs no event loop.
+    ``monotonic`` gives seconds of a clock that does not go back.
     """
 
     def __init__(
@@ -40,12 +43,14 @@ class FeatureReader:
         timeout_s: float = 60.0,
         connect_timeout_s: float = 10.0,
         connect: Connect | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         if not bootstrap.addresses:
             raise RequestError("nobody to ask: give the address of a broker or of a controller")
         self._bootstrap = bootstrap
         self._dialect = dialect
         self._timeout_s = timeout_s
+        self._monotonic = monotonic
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
         self._reach = AdminConnections(bootstrap, self._connect_timeout_s, connect)
 

@@ -55,6 +55,7 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop.
+    ``monotonic`` gives seconds of a clock that does not go back.
     """
 
     def __init__(
@@ -64,11 +65,13 @@ class Publisher:
         max_in_flight: int = 1000,
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
         self._max_in_flight = max_in_flight
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
+        self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
         self._pending: dict[_Delivery, float] = {}
@@ -147,7 +150,7 @@ class Publisher:
             except (KafkaException, BufferError) as error:
                 self._fail(f"a message of {size} bytes was not taken for {topic}: {error}")
                 self._check()
-            self._pending[delivery] = time.monotonic()
+            self._pending[delivery] = self._monotonic()
             self._bytes += size
             return delivery
 
@@ -251,7 +254,7 @@ class Publisher:
 
     def _check_stall(self, last_error: str) -> None:
         oldest = next(iter(self._pending.values()), None)
-        if oldest is not None and time.monotonic() - oldest > _STALL_S and self._error is None:
+        if oldest is not None and self._monotonic() - oldest > _STALL_S and self._error is None:
             self._set_error(
                 f"the bus at {self._bus.bootstrap_servers} has acknowledged nothing for "
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"

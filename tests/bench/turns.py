@@ -26,7 +26,7 @@ def medians(commands: Mapping[str, Sequence[str]], *, rounds: int = ROUNDS) -> d
             took_s, _ = timed(command)
             if number:
                 seconds[name].append(took_s)
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
+    return {name: statistics.median(durations_s) for name, durations_s in seconds.items()}
 
 
 def timed(command: Sequence[str]) -> tuple[float, str]:
@@ -52,7 +52,7 @@ def timed(command: Sequence[str]) -> tuple[float, str]:
 
 
 def line(
-    measure: str, value_s: float, baseline_s: float, ratio: float, **more: Any
+    measure: str, value_s: float, baseline_s: float, ratio: float, **fields: Any
 ) -> dict[str, Any]:
     """A measure as one document; the times are in milliseconds."""
     return {
@@ -62,5 +62,5 @@ def line(
         "ratio": round(ratio, 2),
         "unit": "ms",
         "rounds": ROUNDS,
-        **more,
+        **fields,
     }
